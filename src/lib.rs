@@ -1,0 +1,13 @@
+//! The core of callslip: reads what models write, enforces the protocol, keeps the tickets and decides what a run
+//! does next. It does no I/O and knows no clock; a driver performs the commands.
+//!
+//! Imports point down only: `py -> run -> protocol -> reply`, `run -> tool, ticket`, `store -> run::event`.
+
+pub mod protocol;
+#[cfg(feature = "python")]
+mod py;
+pub mod reply;
+pub mod run;
+pub mod store;
+pub mod ticket;
+pub mod tool;

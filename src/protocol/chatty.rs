@@ -1,0 +1,3 @@
+//! The chatty protocol.
+
+pub mod read;

@@ -1,0 +1,102 @@
+//! The push decoder: chunks of a reply in, one move or one violation out.
+
+use super::{Move, Violation};
+use crate::reply::{ReadLimits, Repair, RepairPolicy, Span};
+use serde::{Deserialize, Serialize};
+
+/// How the client says that a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The model ended it, or a stop sequence did.
+    #[default]
+    Stop,
+    /// The token limit cut it.
+    Length,
+}
+
+/// What a decoder is told about the text to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReadOptions {
+    /// What is done where a repair is possible.
+    pub repairs: RepairPolicy,
+    /// The chat template has already opened `<think>`.
+    pub think_prefilled: bool,
+    /// Bounds on the reply.
+    pub limits: ReadLimits,
+}
+
+/// What is known of a reply so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Nothing is settled yet.
+    Open,
+    /// The first whole move ends at this byte: a stream may be stopped, the text cut there.
+    Complete(usize),
+    /// It can no longer become valid: a stream may be stopped. `finish` gives the violation.
+    Doomed,
+}
+
+/// A piece of news from a reply that is still arriving. Texts only ever grow: deltas of one kind join to the whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delta {
+    /// More of the thoughts.
+    Thoughts(String),
+    /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
+    Text(String),
+    /// More of the final answer.
+    Answer(String),
+    /// A call's tool name or route is complete.
+    Tool {
+        /// Position of the call in the reply, from 0.
+        call: usize,
+        /// The name or route.
+        name: String,
+        /// Where it stands.
+        span: Span,
+    },
+    /// More of a call's arguments, as the raw text of their JSON.
+    Arguments {
+        /// Position of the call in the reply, from 0.
+        call: usize,
+        /// More of the text.
+        text: String,
+    },
+    /// The id of the ticket to await or load is complete.
+    TicketId {
+        /// The id.
+        id: String,
+        /// Where it stands.
+        span: Span,
+    },
+}
+
+/// One reply, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The whole text that was read.
+    pub raw: String,
+    /// Scratch notes, reasoning or the react `thought`; `None` where there are none.
+    pub thoughts: Option<String>,
+    /// The text before a tool block (chatty); `None` where there is none.
+    pub narration: Option<String>,
+    /// The move, or what is wrong.
+    pub outcome: Result<Move, Violation>,
+    /// What was repaired, in the order of the text.
+    pub repairs: Vec<Repair>,
+    /// Text that was read and dropped: an invented observation, prose around the payload.
+    pub discarded: Vec<Span>,
+}
+
+/// Reads one reply of one protocol, chunk by chunk. Each byte is seen once.
+pub trait Decoder: Send {
+    /// Takes the next bytes, which may end inside a character, and appends what is new to `deltas`.
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status;
+
+    /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
+    fn finish(self: Box<Self>, reason: FinishReason) -> Reply;
+}

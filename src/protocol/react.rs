@@ -1,0 +1,3 @@
+//! The react protocol.
+
+pub mod read;

@@ -1,0 +1,3 @@
+//! The ticket protocol.
+
+pub mod read;

@@ -1,0 +1,1 @@
+//! The border to Python: the only place that names pyo3.

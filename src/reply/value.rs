@@ -1,0 +1,143 @@
+//! JSON values as they were written: key order, number spelling and size are kept.
+
+use indexmap::IndexMap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// An object, in the order of its keys.
+pub type Object = IndexMap<String, Value>;
+
+/// One JSON value.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number with its spelling.
+    Number(Number),
+    /// A string, unescaped.
+    String(String),
+    /// An array.
+    Array(Vec<Value>),
+    /// An object.
+    Object(Object),
+}
+
+/// A number as it was written: always valid JSON, of any size and precision.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Number(Box<str>);
+
+impl Number {
+    /// Takes `text` as it is; `None` where it is no JSON number.
+    pub fn new(text: &str) -> Option<Self> {
+        let raw: &RawValue = serde_json::from_str(text).ok()?;
+        let first = raw.get().bytes().next()?;
+        (raw.get().len() == text.len() && (first == b'-' || first.is_ascii_digit())).then(|| Self(text.into()))
+    }
+
+    /// Takes text that the JSON machine has already found to be a number.
+    pub(crate) fn from_valid(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The number as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is written without fraction and exponent.
+    pub fn is_integer(&self) -> bool {
+        !self.0.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+    }
+}
+
+impl Value {
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The object, if it is one.
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The name of its JSON type, as messages say it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "boolean",
+            Self::Number(number) if number.is_integer() => "integer",
+            Self::Number(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+        }
+    }
+
+    /// Compact JSON text, numbers spelled as they were.
+    pub fn to_json(&self) -> String {
+        // Serialising a tree of strings and checked numbers into memory has no failing case.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
+            Self::Number(number) => match serde_json::from_str::<&RawValue>(&number.0) {
+                Ok(raw) => raw.serialize(serializer),
+                Err(error) => Err(serde::ser::Error::custom(error)),
+            },
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Object(object) => serializer.collect_map(object),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_raw(&raw).map_err(D::Error::custom)
+    }
+}
+
+impl Value {
+    /// Reads text that is already known to be one valid JSON value.
+    fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        let text = raw.get();
+        Ok(match text.bytes().next() {
+            Some(b'{') => {
+                let entries: IndexMap<String, Box<RawValue>> = serde_json::from_str(text)?;
+                Self::Object(entries.into_iter().map(|(key, raw)| Ok((key, Self::from_raw(&raw)?))).collect::<Result<_, serde_json::Error>>()?)
+            }
+            Some(b'[') => {
+                let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
+                Self::Array(items.iter().map(|raw| Self::from_raw(raw)).collect::<Result<_, _>>()?)
+            }
+            Some(b'"') => Self::String(serde_json::from_str(text)?),
+            Some(b't') => Self::Bool(true),
+            Some(b'f') => Self::Bool(false),
+            Some(b'n') | None => Self::Null,
+            Some(_) => Self::Number(Number::from_valid(text)),
+        })
+    }
+}

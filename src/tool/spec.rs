@@ -1,0 +1,37 @@
+//! One tool as the model is shown it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+/// What a crash between a call's start and its end means for resuming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Not repeated: the model sees an in-doubt outcome.
+    #[default]
+    Once,
+    /// Repeated with the ticket id as its key.
+    Idempotent,
+    /// Repeated freely.
+    Pure,
+}
+
+/// One tool: its name, what it does and the schema of its arguments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Exact and case-sensitive. For an `OpenAPI` operation: `METHOD /path`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments: an object schema with `properties` and `required`.
+    pub parameters: Json,
+    /// What a crash in mid-call means.
+    #[serde(default)]
+    pub effect: Effect,
+    /// Safe to start before the rest of its block has arrived.
+    #[serde(default)]
+    pub readonly: bool,
+    /// Polling: exempt from the repetition guard.
+    #[serde(default)]
+    pub repeatable: bool,
+}
