@@ -1,0 +1,241 @@
+"""What a model is, and the reading of whatever a model returned.
+
+A model is any callable from messages to text. Its result may be a string, an object that holds the
+text, the raw response of a known client, or a sync or async iterator of pieces of any of these.
+`open_result` turns a result into one of three things, which is all that a driver has to know:
+`ModelReply`, `ReplyStream` or `AsyncReplyStream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, cast
+
+from callslip.errors import ModelError
+
+__all__ = [
+    "AsyncReplyStream",
+    "Message",
+    "Messages",
+    "Model",
+    "ModelChunk",
+    "ModelReply",
+    "ReplyStream",
+    "open_result",
+]
+
+Message: TypeAlias = dict[str, str]
+"""One message: `{"role": "system" | "user" | "assistant", "content": text}`."""
+
+Messages: TypeAlias = Sequence[Message]
+"""The transcript as a model gets it: a read-only sequence, oldest message first. It may be lazy and
+shared with the run, so take `list(messages)` for a client that wants a list, and change nothing."""
+
+
+class Model(Protocol):
+    """Anything that can be called with the messages and returns (or yields) the reply's text.
+
+    The call may return a string, an object with a `.text` string, the raw response of an OpenAI,
+    Anthropic, LiteLLM or Ollama client, an iterator or async iterator of these, or an awaitable of
+    any of them. The keywords `stop` (sequence of strings), `seed` (int), `max_tokens` (int) and
+    `grammar` (an object with `.gbnf` and `.lark`, or the text of one) are passed to a model whose
+    signature names them.
+    """
+
+    def __call__(self, messages: Messages, /) -> object:
+        """Answer the last message."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChunk:
+    """A piece of a streamed reply, or what is known once the reply has ended.
+
+    One that says nothing is a sign of life, while a model reads or thinks: a caller may stop there.
+
+    Attributes:
+        text: The text that came with this chunk; empty for a chunk that only closes the reply.
+        finish_reason: `"stop"` or `"length"` on the last chunk, `None` before it or if unknown.
+        usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
+            not read again), in tokens; `None` before the last chunk or if unknown. A client may
+            report in parts: over a stream a later value of a key replaces an earlier one.
+    """
+
+    text: str = ""
+    finish_reason: str | None = None
+    usage: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A whole reply.
+
+    Attributes:
+        text: All of the reply's text; may be empty.
+        finish_reason: `"stop"`, `"length"` (it was cut off), or `None` if unknown.
+        usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
+            not read again), in tokens; `None` if unknown.
+    """
+
+    text: str
+    finish_reason: str | None = None
+    usage: Mapping[str, int] | None = None
+
+
+class ReplyStream(Iterator[ModelChunk]):
+    """The chunks of a streamed reply, one for each item of the source.
+
+    Args:
+        source: A sync iterable of strings, `ModelChunk`s or a client's own chunks.
+
+    Raises:
+        ModelError: While iterating, at an item that is no piece of a reply.
+    """
+
+    __slots__ = ("_items", "_source")
+
+    def __init__(self, source: object) -> None:
+        self._source = source
+        # A client's stream is its own iterator; `iter()` would wrap it in one more generator.
+        self._items = cast(
+            "Iterator[object]",
+            source if hasattr(source, "__next__") else iter(cast("Sequence[object]", source)),
+        )
+
+    def __iter__(self) -> ReplyStream:
+        return self
+
+    def __next__(self) -> ModelChunk:
+        return _read_item(next(self._items))
+
+    def close(self) -> None:
+        """Stop the reply where it is: closes the generator, or the HTTP response behind a stream.
+
+        May be called more than once, and after the end.
+        """
+        for owner in _owners(self._items, self._source):
+            close = getattr(owner, "close", None)
+            if close is not None:
+                close()
+
+
+class AsyncReplyStream(AsyncIterator[ModelChunk]):
+    """The chunks of a reply streamed by an async client; else the same as `ReplyStream`.
+
+    Args:
+        source: An async iterable of strings, `ModelChunk`s or a client's own chunks.
+
+    Raises:
+        ModelError: While iterating, at an item that is no piece of a reply.
+    """
+
+    __slots__ = ("_items", "_source")
+
+    def __init__(self, source: object) -> None:
+        self._source = source
+        self._items = cast(
+            "AsyncIterator[object]",
+            source
+            if hasattr(source, "__anext__")
+            else cast("AsyncIterator[object]", source).__aiter__(),
+        )
+
+    def __aiter__(self) -> AsyncReplyStream:
+        return self
+
+    async def __anext__(self) -> ModelChunk:
+        return _read_item(await self._items.__anext__())
+
+    async def aclose(self) -> None:
+        """Stop the reply where it is: closes the generator, or the HTTP response behind a stream.
+
+        May be called more than once, and after the end.
+        """
+        for owner in _owners(self._items, self._source):
+            # Generators have `aclose`; the streams of client libraries an async `close`.
+            close = getattr(owner, "aclose", None) or getattr(owner, "close", None)
+            if close is not None:
+                closing = close()
+                if hasattr(closing, "__await__"):
+                    await closing
+
+
+def open_result(result: object) -> ModelReply | ReplyStream | AsyncReplyStream:
+    """Read what a model's call returned.
+
+    Args:
+        result: The returned object; if it was an awaitable, what awaiting it gave.
+
+    Returns:
+        The whole reply; or its chunks, which whoever takes them must also close (`close()`,
+        `await aclose()`), at the latest when the rest is not wanted.
+
+    Raises:
+        ModelError: The object is no reply, or a reply without text to read: withheld by the
+            provider's filter, a native tool call, an error report.
+    """
+    if type(result) is str:
+        return ModelReply(result)
+    if isinstance(result, (ModelReply, ReplyStream, AsyncReplyStream)):
+        return result
+    if isinstance(result, str):
+        return ModelReply(str(result))
+    # Iterators go first: reading attributes of a lazy stream may start it.
+    if hasattr(result, "__anext__"):
+        return AsyncReplyStream(result)
+    if hasattr(result, "__next__"):
+        return ReplyStream(result)
+    chunk = _read(result, whole=True)
+    if chunk is not None:
+        return ModelReply(chunk.text, chunk.finish_reason, chunk.usage)
+    if hasattr(result, "__aiter__"):
+        return AsyncReplyStream(result)
+    # Pydantic objects iterate over their fields: an unknown one is no stream.
+    if hasattr(result, "__iter__") and not (
+        isinstance(result, (bytes, bytearray, Mapping)) or hasattr(result, "model_dump")
+    ):
+        return ReplyStream(result)
+    raise ModelError(
+        "expected a string, an object with .text, a client's response or an iterator of these "
+        f"from the model, got {_kind(result)}{_hint(result)}"
+    )
+
+
+def _read_item(item: object) -> ModelChunk:
+    if type(item) is str:
+        return ModelChunk(item)
+    chunk = ModelChunk(str(item)) if isinstance(item, str) else _read(item, whole=False)
+    if chunk is None:
+        raise ModelError(
+            "expected strings, objects with .text or a client's chunks from the model's stream, "
+            f"got {_kind(item)}{_hint(item)}"
+        )
+    return chunk
+
+
+def _read(item: object, *, whole: bool) -> ModelChunk | None:
+    # Imported here: a run whose model returns strings never needs it, and it imports this module.
+    from callslip.models._shapes import read_shape
+
+    return read_shape(item, whole=whole)
+
+
+def _owners(items: object, source: object) -> tuple[object, ...]:
+    return (items,) if items is source else (items, source)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__qualname__
+
+
+def _hint(value: object) -> str:
+    if value is None:
+        return ": does the function return its reply?"
+    if isinstance(value, (bytes, bytearray)):
+        return ": decode it first"
+    if hasattr(value, "__await__"):
+        return ": await it first"
+    if hasattr(value, "__enter__") or hasattr(value, "__aenter__"):
+        return ": enter the context manager and return or yield what it gives"
+    return ""
