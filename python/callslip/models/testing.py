@@ -1,0 +1,274 @@
+"""Models for tests: one that follows a script, and one that is a function.
+
+Both work with sync and async drivers, record every request, and stream on demand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self, TypeAlias, cast
+
+from callslip.errors import UsageError
+from callslip.models._call import ModelCall
+from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
+
+__all__ = ["FunctionModel", "Piece", "Request", "ScriptedModel", "ScriptedReply", "UnexpectedCall"]
+
+Piece: TypeAlias = str | ModelChunk | BaseException
+"""A piece of a streamed reply; an exception is raised where it stands."""
+
+ScriptedReply: TypeAlias = (
+    str
+    | ModelReply
+    | Iterable[Piece]
+    | BaseException
+    | type[BaseException]
+    | Callable[[Messages], object]
+)
+"""What a script holds: a whole reply, the pieces of a streamed one, an exception to raise, or a
+function of the messages that gives any of these."""
+
+_SHOWN = 2_000  # characters of one message in an error
+
+
+class UnexpectedCall(AssertionError):
+    """A scripted model was called more often than its script has replies.
+
+    The message holds the messages that went unanswered.
+    """
+
+
+@dataclass(slots=True)
+class Request:
+    """One call of a model.
+
+    Attributes:
+        messages: The messages as they were, copied.
+        options: The keywords that came with the call.
+        sent: The text given out so far; shorter than the reply where it was stopped early.
+        closed: Whether a streamed reply has ended or was closed.
+    """
+
+    messages: list[Message]
+    options: dict[str, object]
+    sent: str = ""
+    closed: bool = False
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """Gives replies out, whole or streamed, and writes down what was asked and given."""
+
+    chunk_size: int | None = None
+    requests: list[Request] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        size = self.chunk_size
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise UsageError(f"expected a number of characters as chunk_size, got {size!r}")
+
+    def record(self, messages: Messages, options: dict[str, object]) -> Request:
+        request = Request([dict(message) for message in messages], options)
+        self.requests.append(request)
+        return request
+
+    def give(self, reply: object, request: Request) -> ModelReply | Generator[ModelChunk]:
+        """A reply of a script as the result of a sync model."""
+        pieces = self._pieces(reply)
+        if pieces is not None:
+            return _stream(pieces, request)
+        whole = reply if isinstance(reply, ModelReply) else ModelReply(cast("str", reply))
+        request.sent, request.closed = whole.text, True
+        return whole
+
+    def _pieces(self, reply: object) -> Iterable[Piece] | None:
+        """The pieces to stream; `None` for a reply that is given whole."""
+        if isinstance(reply, BaseException) or (
+            isinstance(reply, type) and issubclass(reply, BaseException)
+        ):
+            raise reply
+        if isinstance(reply, (str, ModelReply)):
+            return None if self.chunk_size is None else _cut(reply, self.chunk_size)
+        if isinstance(reply, ModelChunk):
+            return (reply,)
+        if isinstance(reply, (bytes, dict)) or not isinstance(reply, Iterable):
+            raise UsageError(
+                "expected a string, a ModelReply, pieces to stream, an exception or a function as "
+                f"a scripted reply, got {reply!r}"
+            )
+        return cast("Iterable[Piece]", reply)
+
+
+class ScriptedModel:
+    """A model that gives the replies of a script, one a call, in order.
+
+    Args:
+        replies: The script; see `ScriptedReply`.
+        chunk_size: Stream strings in pieces of this many characters; `None` (default) gives them
+            whole.
+        is_async: Answer as an async client does, with a coroutine. Default false.
+
+    Used in a `with` statement it calls `assert_done` at the end.
+
+    Raises:
+        UnexpectedCall: When called after its last reply.
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[ScriptedReply],
+        *,
+        chunk_size: int | None = None,
+        is_async: bool = False,
+    ) -> None:
+        if isinstance(replies, str):
+            raise UsageError("expected a list of replies, got a string: put it into a list")
+        self._recorder = _Recorder(chunk_size)
+        self._left = deque(replies)
+        self._size = len(self._left)
+        self.is_async = is_async
+
+    @property
+    def requests(self) -> list[Request]:
+        """The calls so far, oldest first."""
+        return self._recorder.requests
+
+    def __call__(self, messages: Messages, **options: object) -> object:
+        """Give the next reply of the script.
+
+        Raises:
+            UnexpectedCall: There is none left.
+        """
+        if self.is_async:
+            return self._answer_later(messages, options)
+        return self._recorder.give(*self._next(messages, options))
+
+    async def _answer_later(self, messages: Messages, options: dict[str, object]) -> object:
+        return _as_async(self._recorder.give(*self._next(messages, options)))
+
+    def _next(self, messages: Messages, options: dict[str, object]) -> tuple[object, Request]:
+        request = self._recorder.record(messages, options)
+        try:
+            reply = self._left.popleft()
+        except IndexError:
+            raise UnexpectedCall(self._unexpected(request.messages)) from None
+        if callable(reply) and not isinstance(reply, type):
+            return reply(messages), request
+        return reply, request
+
+    def _unexpected(self, messages: list[Message]) -> str:
+        number = len(self.requests)
+        replies = "1 reply" if self._size == 1 else f"{self._size} replies"
+        lines = [f"expected no call {number}: the script has {replies}; unanswered:"]
+        answered = [at for at, one in enumerate(messages) if one["role"] == "assistant"]
+        start = answered[-1] + 1 if answered else 0
+        for at, message in enumerate(messages[start:], start):
+            lines.append(f"[{at}] {message['role']}: {_shorten(message['content'])}")
+        return "\n".join(lines)
+
+    def assert_done(self) -> None:
+        """Raise `AssertionError` if replies of the script are left."""
+        if self._left:
+            shown = "\n".join(f"- {_shorten(str(reply))}" for reply in self._left)
+            raise AssertionError(
+                f"expected {self._size} calls, got {len(self.requests)}; replies left:\n{shown}"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # A failure of the test itself must not be hidden behind the replies it left.
+        if kind is None:
+            self.assert_done()
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({self._size - len(self._left)} of {self._size} replies given)"
+
+
+class FunctionModel:
+    """A model that is a function of the messages.
+
+    Args:
+        function: Takes the messages, and such keywords of a run as it names; returns the reply's
+            text, or awaits it if it is async. It may return anything a `ScriptedModel` gives.
+        chunk_size: Stream the text in pieces of this many characters; `None` (default) gives it
+            whole.
+
+    Attributes:
+        accepts: The keywords that the function takes from a run.
+        is_async: Whether the function is async.
+    """
+
+    def __init__(self, function: Callable[..., object], *, chunk_size: int | None = None) -> None:
+        self._recorder = _Recorder(chunk_size)
+        self._call = ModelCall(function)
+        self.accepts = self._call.accepts
+        self.grammar_form = self._call.grammar_form
+        self.is_async = self._call.is_async
+
+    @property
+    def requests(self) -> list[Request]:
+        """The calls so far, oldest first."""
+        return self._recorder.requests
+
+    def __call__(self, messages: Messages, **options: object) -> object:
+        """Give what the function says."""
+        request = self._recorder.record(messages, options)
+        reply = self._call(messages, **options)
+        if hasattr(reply, "__await__"):
+            return self._answer_later(cast("Awaitable[object]", reply), request)
+        return self._recorder.give(reply, request)
+
+    async def _answer_later(self, reply: Awaitable[object], request: Request) -> object:
+        return _as_async(self._recorder.give(await reply, request))
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({self._call.model!r})"
+
+
+def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
+    whole = ModelReply(reply, "stop") if isinstance(reply, str) else reply
+    for start in range(0, len(whole.text), size):
+        yield whole.text[start : start + size]
+    yield ModelChunk("", whole.finish_reason, whole.usage)
+
+
+def _stream(pieces: Iterable[Piece], request: Request) -> Generator[ModelChunk]:
+    try:
+        for piece in pieces:
+            if isinstance(piece, BaseException):
+                raise piece
+            chunk = ModelChunk(piece) if isinstance(piece, str) else piece
+            request.sent += chunk.text
+            yield chunk
+    finally:
+        request.closed = True
+
+
+def _as_async(
+    result: ModelReply | Generator[ModelChunk],
+) -> ModelReply | AsyncIterator[ModelChunk]:
+    return result if isinstance(result, ModelReply) else _stream_async(result)
+
+
+async def _stream_async(chunks: Generator[ModelChunk]) -> AsyncIterator[ModelChunk]:
+    with closing(chunks):
+        for chunk in chunks:
+            yield chunk
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _SHOWN:
+        return text
+    half = _SHOWN // 2
+    return f"{text[:half]} ... ({len(text) - _SHOWN} characters left out) ... {text[-half:]}"
