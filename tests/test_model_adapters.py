@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from callslip.errors import UsageError
-from callslip.models import AnthropicModel, ModelReply, OpenAIModel, as_model
+from callslip.models import ModelReply, as_model
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ReplyStream, open_result
+from callslip.models.anthropic import AnthropicModel
+from callslip.models.openai import OpenAIModel
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")

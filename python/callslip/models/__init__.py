@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from callslip.errors import UsageError
-from callslip.models._clients import find_client, wire_of
-from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
-from callslip.models.anthropic import AnthropicModel
-from callslip.models.openai import GrammarForm, OpenAIModel
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AnthropicModel",
-    "GrammarForm",
-    "Message",
-    "Messages",
-    "Model",
-    "ModelChunk",
-    "ModelReply",
-    "OpenAIModel",
-    "as_model",
-]
+from callslip.errors import UsageError
+from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
+
+if TYPE_CHECKING:
+    from callslip.models.anthropic import AnthropicModel
+    from callslip.models.openai import OpenAIModel
+
+__all__ = ["Message", "Messages", "Model", "ModelChunk", "ModelReply", "as_model"]
 
 
 def as_model(
@@ -47,6 +40,9 @@ def as_model(
     Raises:
         UsageError: Not a client that is known, or an option that cannot be.
     """
+    # Imported here: most runs of a program that imports callslip need one of them or none.
+    from callslip.models._clients import find_client, wire_of
+
     found = find_client(client)
     if found is None and callable(client):
         wire = wire_of(client)
@@ -55,7 +51,11 @@ def as_model(
         raise UsageError(_refusal(client))
     wire, create = found
     if wire == "anthropic":
+        from callslip.models.anthropic import AnthropicModel
+
         return AnthropicModel(create, model=model, stream=stream, **options)
+    from callslip.models.openai import OpenAIModel
+
     return OpenAIModel(create, model=model, stream=stream, **options)  # type: ignore[arg-type]
 
 
