@@ -1,5 +1,18 @@
 //! What can be called: tools, the schemas of their arguments, and the checks before a call.
 
+mod coerce;
+mod describe;
+mod json_text;
+mod nearest;
+pub mod openapi;
+mod problem;
+mod render;
+pub mod schema;
+pub mod set;
 pub mod spec;
+mod types;
 
+pub use problem::{Problem, ProblemCode};
+pub use schema::Checked;
+pub use set::{Resolved, ToolSet, ToolSetError};
 pub use spec::{Effect, ToolSpec};

@@ -1,0 +1,599 @@
+//! The arguments of an operation: its parameters by name, the properties of its body beside them, or the body under
+//! `body` where a name collides or it is no object.
+
+use super::Operation;
+use super::document::{Document, placeholders};
+use super::route::Matched;
+use crate::reply::{Object, Value};
+use crate::tool::coerce::join;
+use crate::tool::describe::{cut, named};
+use crate::tool::json_text;
+use crate::tool::problem::{Problem, ProblemCode, found};
+use crate::tool::spec::{Effect, ToolSpec};
+use crate::tool::types::{Schema, Types, list, reference};
+use serde_json::{Map, Value as Json, json};
+
+/// Characters of an operation's description.
+const DESCRIPTION: usize = 1_000;
+
+/// Keywords of a schema that say nothing about its values, or only to other programs.
+const DROPPED: [&str; 7] = [
+    "example",
+    "examples",
+    "xml",
+    "discriminator",
+    "externalDocs",
+    "title",
+    "$comment",
+];
+
+/// The tool for an operation.
+pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
+    let Some((_, object)) = document.objects(operation) else {
+        return empty_spec(&operation.name);
+    };
+    let mut builder = Builder {
+        document,
+        defs: Map::new(),
+        names: Vec::new(),
+        pending: Vec::new(),
+    };
+    let parameters = builder.parameters(operation, object);
+    let safe = matches!(
+        operation.method.as_str(),
+        "GET" | "HEAD" | "OPTIONS" | "TRACE"
+    );
+    let own = object.get("x-callslip");
+    let flag = |name: &str, default: bool| {
+        own.and_then(|own| own.get(name))
+            .and_then(Json::as_bool)
+            .unwrap_or(default)
+    };
+    let effect = match own.and_then(|own| own.get("effect")).and_then(Json::as_str) {
+        Some("pure") => Effect::Pure,
+        Some("idempotent") => Effect::Idempotent,
+        None if safe => Effect::Pure,
+        None if matches!(operation.method.as_str(), "PUT" | "DELETE") => Effect::Idempotent,
+        _ => Effect::Once,
+    };
+    ToolSpec {
+        name: operation.name.clone(),
+        description: description(object),
+        parameters,
+        effect,
+        readonly: flag("readonly", safe),
+        repeatable: flag("repeatable", false),
+    }
+}
+
+/// A tool without arguments, for a name that the document does not have.
+pub(crate) fn empty_spec(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object", "properties": {}}),
+        effect: Effect::Once,
+        readonly: false,
+        repeatable: false,
+    }
+}
+
+fn description(object: &Map<String, Json>) -> String {
+    let text = |key: &str| {
+        object
+            .get(key)
+            .and_then(Json::as_str)
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+    };
+    let joined = match (text("summary"), text("description")) {
+        (Some(summary), Some(description)) if summary != description => {
+            format!("{summary}\n{description}")
+        }
+        (Some(text), _) | (None, Some(text)) => text.to_owned(),
+        (None, None) => String::new(),
+    };
+    cut(&joined, DESCRIPTION)
+}
+
+/// A parameter with the name it has among the arguments: its own, or `in.name` where another place took that.
+pub(crate) fn argument_names<'a>(
+    document: &'a Document,
+    operation: &Operation,
+) -> Vec<(String, &'a Map<String, Json>)> {
+    let mut named: Vec<(String, &Map<String, Json>)> = Vec::new();
+    for parameter in document.parameters(operation) {
+        let text = |key: &str| {
+            parameter
+                .get(key)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        };
+        let (name, place) = (text("name"), text("in"));
+        // What the specification takes from elsewhere: content negotiation and security.
+        let reserved =
+            ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str());
+        if name.is_empty() || (place == "header" && reserved) {
+            continue;
+        }
+        let taken = named.iter().any(|(other, _)| other == name);
+        named.push((
+            if taken {
+                format!("{place}.{name}")
+            } else {
+                name.to_owned()
+            },
+            parameter,
+        ));
+    }
+    named
+}
+
+/// The media type and schema of a body, JSON before forms before anything else.
+fn body_schema<'a>(
+    document: &'a Document,
+    body: &'a Map<String, Json>,
+) -> Option<(&'a str, Option<&'a Json>)> {
+    let content = body.get("content")?.as_object()?;
+    let rank = |media: &str| {
+        let media = media.split(';').next().unwrap_or_default().trim();
+        match media {
+            "application/json" => 0,
+            _ if media.ends_with("+json") => 1,
+            "application/x-www-form-urlencoded" => 2,
+            "multipart/form-data" => 3,
+            "*/*" => 4,
+            _ => 5,
+        }
+    };
+    let (media, object) = content.iter().min_by_key(|(media, _)| rank(media))?;
+    Some((
+        media,
+        document
+            .follow(object)
+            .and_then(|object| object.get("schema")),
+    ))
+}
+
+struct Builder<'a> {
+    document: &'a Document,
+    defs: Map<String, Json>,
+    /// References met, with the name each has among the definitions.
+    names: Vec<(String, String)>,
+    pending: Vec<usize>,
+}
+
+impl<'a> Builder<'a> {
+    fn parameters(&mut self, operation: &Operation, object: &'a Map<String, Json>) -> Json {
+        let mut properties = Map::new();
+        let mut required: Vec<String> = Vec::new();
+        for (name, parameter) in argument_names(self.document, operation) {
+            let path = parameter.get("in").is_some_and(|place| place == "path");
+            if path || parameter.get("required").is_some_and(|flag| flag == true) {
+                required.push(name.clone());
+            }
+            properties.insert(name, self.parameter(parameter));
+        }
+        for name in placeholders(&operation.path) {
+            if !properties.contains_key(name) {
+                properties.insert(name.to_owned(), json!({"type": "string"}));
+                required.push(name.to_owned());
+            }
+        }
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), json!("object"));
+        let body = object
+            .get("requestBody")
+            .and_then(|body| self.document.follow(body))
+            .and_then(Json::as_object);
+        if let Some(body) = body {
+            self.body(body, &mut properties, &mut required, &mut schema);
+        }
+        schema.insert("properties".to_owned(), Json::Object(properties));
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        self.resolve_pending();
+        if !self.defs.is_empty() {
+            schema.insert(
+                "$defs".to_owned(),
+                Json::Object(std::mem::take(&mut self.defs)),
+            );
+        }
+        Json::Object(schema)
+    }
+
+    fn parameter(&mut self, parameter: &'a Map<String, Json>) -> Json {
+        let content = || {
+            let object = parameter.get("content")?.as_object()?.values().next()?;
+            self.document.follow(object)?.get("schema")
+        };
+        let schema = parameter.get("schema").or_else(content);
+        let mut schema = schema.map_or_else(|| json!({}), |schema| self.convert(schema));
+        if let (Some(text), Some(map)) = (
+            parameter.get("description").and_then(Json::as_str),
+            schema.as_object_mut(),
+        ) {
+            map.entry("description").or_insert_with(|| json!(text));
+        }
+        schema
+    }
+
+    fn body(
+        &mut self,
+        body: &'a Map<String, Json>,
+        properties: &mut Map<String, Json>,
+        required: &mut Vec<String>,
+        into: &mut Map<String, Json>,
+    ) {
+        let needed = body.get("required").is_some_and(|flag| flag == true);
+        let schema = body_schema(self.document, body).and_then(|(_, schema)| schema);
+        if let Some(beside) = schema.and_then(|schema| self.flattened(schema))
+            && !beside
+                .properties
+                .iter()
+                .any(|(name, _)| properties.contains_key(name.as_str()))
+        {
+            let names: Vec<String> = beside
+                .properties
+                .iter()
+                .map(|(name, _)| (*name).clone())
+                .collect();
+            for (name, schema) in beside.properties {
+                let schema = self.convert(schema);
+                properties.insert(name.clone(), schema);
+            }
+            if let Some(open) = beside.open {
+                let open = self.convert(open);
+                into.insert("additionalProperties".to_owned(), open);
+            }
+            if needed {
+                required.extend(beside.required);
+            } else if !beside.required.is_empty() {
+                // The body may be left out, but not given in part.
+                let rest = |name: &String| -> Vec<&String> {
+                    beside
+                        .required
+                        .iter()
+                        .filter(|other| *other != name)
+                        .collect()
+                };
+                let dependent: Map<String, Json> = names
+                    .iter()
+                    .map(|name| (name.clone(), json!(rest(name))))
+                    .filter(|(_, names)| names.as_array().is_some_and(|names| !names.is_empty()))
+                    .collect();
+                into.insert("dependentRequired".to_owned(), Json::Object(dependent));
+            }
+            return;
+        }
+        let name = if properties.contains_key("body") {
+            "request_body"
+        } else {
+            "body"
+        };
+        let schema = schema.map_or_else(|| json!({}), |schema| self.convert(schema));
+        properties.insert(name.to_owned(), schema);
+        if needed {
+            required.push(name.to_owned());
+        }
+    }
+
+    /// The properties of an object schema that is nothing but properties, through references and `allOf`.
+    fn flattened(&self, schema: &'a Json) -> Option<Flattened<'a>> {
+        let mut flattened = Flattened::default();
+        self.flatten(schema, &mut flattened, 16)?;
+        let types = Schema {
+            root: self.document.root(),
+            node: schema,
+        }
+        .types();
+        let object =
+            types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
+        object.then_some(flattened)
+    }
+
+    fn flatten(&self, schema: &'a Json, into: &mut Flattened<'a>, fuel: usize) -> Option<()> {
+        let fuel = fuel.checked_sub(1)?;
+        let map = self.document.follow(schema)?.as_object()?;
+        let nullable = map.get("nullable").is_some_and(|flag| flag == true);
+        let combined = [
+            "anyOf",
+            "oneOf",
+            "not",
+            "if",
+            "patternProperties",
+            "enum",
+            "const",
+            "minProperties",
+            "maxProperties",
+        ]
+        .iter()
+        .any(|key| map.contains_key(*key));
+        if combined || nullable {
+            return None;
+        }
+        for part in list(map, "allOf") {
+            self.flatten(part, into, fuel)?;
+        }
+        for (name, property) in map
+            .get("properties")
+            .and_then(Json::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let read_only = self
+                .document
+                .follow(property)
+                .and_then(|schema| schema.get("readOnly"));
+            if read_only.is_some_and(|flag| flag == true) {
+                into.read_only.push(name);
+                continue;
+            }
+            into.properties.retain(|(other, _)| *other != name);
+            into.properties.push((name, property));
+        }
+        for name in list(map, "required").iter().filter_map(Json::as_str) {
+            if !into.required.iter().any(|other| other == name)
+                && !into.read_only.iter().any(|other| *other == name)
+            {
+                into.required.push(name.to_owned());
+            }
+        }
+        if let Some(open @ (Json::Bool(true) | Json::Object(_))) = map.get("additionalProperties") {
+            into.open = Some(open);
+        }
+        Some(())
+    }
+
+    /// A copy of a schema as JSON Schema 2020-12, its references led to `$defs`.
+    fn convert(&mut self, schema: &Json) -> Json {
+        let Some(map) = schema.as_object() else {
+            return schema.clone();
+        };
+        let mut converted = Map::new();
+        if let Some(target) = map.get("$ref").and_then(Json::as_str) {
+            let Some(name) = self.definition(target) else {
+                return json!({});
+            };
+            converted.insert(
+                "$ref".to_owned(),
+                json!(format!(
+                    "#/$defs/{}",
+                    name.replace('~', "~0").replace('/', "~1")
+                )),
+            );
+            if self.document.dialect_30 {
+                // Whatever stands beside a reference is ignored there.
+                return Json::Object(converted);
+            }
+        }
+        for (key, value) in map {
+            if key == "$ref" || DROPPED.contains(&key.as_str()) || key.starts_with("x-") {
+                continue;
+            }
+            let value = match (key.as_str(), value) {
+                (
+                    "properties" | "patternProperties" | "dependentSchemas",
+                    Json::Object(schemas),
+                ) => Json::Object(
+                    schemas
+                        .iter()
+                        .map(|(name, schema)| (name.clone(), self.convert(schema)))
+                        .collect(),
+                ),
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
+                    Json::Array(schemas.iter().map(|schema| self.convert(schema)).collect())
+                }
+                (
+                    "items"
+                    | "additionalProperties"
+                    | "not"
+                    | "if"
+                    | "then"
+                    | "else"
+                    | "contains"
+                    | "propertyNames"
+                    | "unevaluatedProperties"
+                    | "unevaluatedItems",
+                    schema,
+                ) => self.convert(schema),
+                (_, value) => value.clone(),
+            };
+            converted.insert(key.clone(), value);
+        }
+        if self.document.dialect_30 {
+            modernise(&mut converted);
+        }
+        Json::Object(converted)
+    }
+
+    /// The name that a reference's target has among the definitions; the target is copied later.
+    fn definition(&mut self, target: &str) -> Option<String> {
+        if let Some((_, name)) = self.names.iter().find(|(known, _)| known == target) {
+            return Some(name.clone());
+        }
+        reference(self.document.root(), &json!({"$ref": target}))?;
+        let last = target
+            .rsplit('/')
+            .next()
+            .unwrap_or("schema")
+            .replace("~1", "/")
+            .replace("~0", "~");
+        let mut name = if last.is_empty() {
+            "schema".to_owned()
+        } else {
+            last
+        };
+        while self.names.iter().any(|(_, taken)| *taken == name) {
+            name.push('_');
+        }
+        self.pending.push(self.names.len());
+        self.names.push((target.to_owned(), name.clone()));
+        Some(name)
+    }
+
+    fn resolve_pending(&mut self) {
+        while let Some((target, name)) = self
+            .pending
+            .pop()
+            .and_then(|at| self.names.get(at).cloned())
+        {
+            let node = json!({"$ref": target});
+            if let Some(schema) = reference(self.document.root(), &node) {
+                let schema = self.convert(schema);
+                self.defs.insert(name, schema);
+            }
+        }
+        self.defs.sort_keys();
+    }
+}
+
+#[derive(Default)]
+struct Flattened<'a> {
+    properties: Vec<(&'a String, &'a Json)>,
+    required: Vec<String>,
+    read_only: Vec<&'a String>,
+    open: Option<&'a Json>,
+}
+
+/// The dialect of 3.0 in the words of 2020-12: `nullable`, and limits that are exclusive by a flag.
+fn modernise(map: &mut Map<String, Json>) {
+    if map.remove("nullable").is_some_and(|flag| flag == true) {
+        if let Some(Json::String(name)) = map.get("type").cloned() {
+            map.insert("type".to_owned(), json!([name, "null"]));
+        }
+        if let Some(Json::Array(options)) = map.get_mut("enum")
+            && !options.contains(&Json::Null)
+        {
+            options.push(Json::Null);
+        }
+    }
+    for (limit, flag) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        match map.get(flag) {
+            Some(Json::Bool(true)) => match map.remove(limit) {
+                Some(value) => {
+                    map.insert(flag.to_owned(), value);
+                }
+                None => {
+                    map.remove(flag);
+                }
+            },
+            Some(Json::Bool(false)) => {
+                map.remove(flag);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a route says of its operation's arguments. The values are strings; a parameter that repeats, or wants an array,
+/// becomes one.
+pub(crate) fn route_arguments(
+    document: &Document,
+    operation: &Operation,
+    matched: &Matched<'_>,
+) -> Object {
+    let mut arguments = Object::new();
+    for (name, value) in &matched.path {
+        arguments.insert(name.clone(), Value::String(value.clone()));
+    }
+    if matched.query.is_empty() {
+        return arguments;
+    }
+    let parameters = argument_names(document, operation);
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in &matched.query {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let values: Vec<&String> = matched
+            .query
+            .iter()
+            .filter(|(other, _)| other == name)
+            .map(|(_, value)| value)
+            .collect();
+        let known = parameters.iter().find(|(_, parameter)| {
+            parameter.get("in").is_some_and(|place| place == "query")
+                && parameter.get("name").is_some_and(|other| other == name)
+        });
+        let argument = known.map_or(name, |(argument, _)| argument);
+        let array = known
+            .and_then(|(_, parameter)| parameter.get("schema"))
+            .is_some_and(|schema| {
+                let types = Schema {
+                    root: document.root(),
+                    node: schema,
+                }
+                .types();
+                types.contains(Types::ARRAY) && !types.contains(Types::STRING)
+            });
+        let joined = known.is_some_and(|(_, parameter)| {
+            parameter.get("explode").is_some_and(|flag| flag == false)
+        });
+        let texts: Vec<&str> = if array && joined {
+            values.iter().flat_map(|value| value.split(',')).collect()
+        } else {
+            values.iter().map(|value| value.as_str()).collect()
+        };
+        let value = match texts.as_slice() {
+            [only] if !array => Value::from(*only),
+            several => Value::Array(several.iter().map(|text| Value::from(*text)).collect()),
+        };
+        arguments.insert(argument.clone(), value);
+    }
+    arguments
+}
+
+/// A payload with what its route says. Where both say the same, that is fine; where they differ, neither is taken.
+pub(crate) fn merge(route: &Object, payload: &Value) -> Result<Value, Vec<Problem>> {
+    let mut merged = match payload {
+        Value::Object(object) => object.clone(),
+        Value::Null => Object::new(),
+        Value::String(text) if text.trim().is_empty() => Object::new(),
+        Value::String(text) => match json_text::parse(text) {
+            Some(Value::Object(object)) => object,
+            Some(Value::Null) => Object::new(),
+            _ => return Ok(payload.clone()),
+        },
+        _ => return Ok(payload.clone()),
+    };
+    let mut problems = Vec::new();
+    for (name, value) in route {
+        match merged.get(name) {
+            None => {
+                merged.insert(name.clone(), value.clone());
+            }
+            Some(given) if written(given) == written(value) => {}
+            Some(given) => problems.push(Problem {
+                code: ProblemCode::InvalidArgument,
+                pointer: join("", name),
+                message: format!(
+                    "{} is {} in the route and {} in the payload",
+                    named(name),
+                    found(value),
+                    found(given)
+                ),
+                expected: "one value".to_owned(),
+                found: found(given),
+            }),
+        }
+    }
+    if problems.is_empty() {
+        Ok(Value::Object(merged))
+    } else {
+        Err(problems)
+    }
+}
+
+/// A value as it would stand in a route.
+fn written(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_json(), str::to_owned)
+}

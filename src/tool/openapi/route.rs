@@ -1,0 +1,404 @@
+//! Routes: what a model writes to name an operation.
+
+use super::Operation;
+use super::document::METHODS;
+use crate::protocol::{Code, Violation};
+use crate::tool::describe::{any_of, cut, named};
+use crate::tool::nearest::closest;
+use crate::tool::types::percent_decode;
+use indexmap::IndexMap;
+use std::collections::HashMap;
+
+/// Characters of a route; a longer one names nothing.
+const LONGEST: usize = 8_192;
+
+/// Where each operation is found.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    by_id: HashMap<String, Vec<usize>>,
+    paths: Vec<Template>,
+}
+
+#[derive(Debug)]
+struct Template {
+    path: String,
+    segments: Vec<Vec<Piece>>,
+    /// Positions of the operations on this path.
+    operations: Vec<usize>,
+}
+
+/// A stretch of a segment: text that must stand there, or a placeholder.
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    Name(String),
+}
+
+/// An operation with the values that its route holds, decoded.
+#[derive(Debug)]
+pub(crate) struct Matched<'a> {
+    pub(crate) operation: &'a Operation,
+    pub(crate) path: Vec<(String, String)>,
+    pub(crate) query: Vec<(String, String)>,
+}
+
+/// A route taken apart.
+struct Written<'a> {
+    method: Option<String>,
+    /// Path or id.
+    target: &'a str,
+    query: Vec<(String, String)>,
+}
+
+type Operations = IndexMap<String, Operation>;
+
+impl Routes {
+    pub(crate) fn new<'a>(operations: impl Iterator<Item = &'a Operation>) -> Self {
+        let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut paths: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for (position, operation) in operations.enumerate() {
+            if let Some(id) = &operation.id {
+                by_id.entry(id.clone()).or_default().push(position);
+            }
+            paths.entry(&operation.path).or_default().push(position);
+        }
+        let paths = paths
+            .into_iter()
+            .map(|(path, operations)| Template {
+                path: path.to_owned(),
+                segments: segments(path),
+                operations,
+            })
+            .collect();
+        Self { by_id, paths }
+    }
+
+    /// Finds the one operation that `route` names.
+    pub(crate) fn resolve<'a>(
+        &self,
+        route: &str,
+        operations: &'a Operations,
+    ) -> Result<Matched<'a>, Violation> {
+        if route.len() > LONGEST {
+            return Err(unknown(route, operations));
+        }
+        if let Some(ids) = self.by_id.get(route.trim()) {
+            let candidates: Vec<&Operation> = ids
+                .iter()
+                .filter_map(|at| at_position(operations, *at))
+                .collect();
+            return one(route, &candidates).map(|operation| plain(operation, Vec::new()));
+        }
+        let written = Written::read(route);
+        if !written.target.starts_with('/') {
+            let ids = self.by_id.get(written.target).into_iter().flatten();
+            let candidates: Vec<&Operation> = ids
+                .filter_map(|at| at_position(operations, *at))
+                .filter(|operation| written.allows(operation))
+                .collect();
+            if candidates.is_empty() {
+                return Err(unknown(route, operations));
+            }
+            return one(route, &candidates).map(|operation| plain(operation, written.query));
+        }
+        self.by_path(route, written, operations)
+    }
+
+    fn by_path<'a>(
+        &self,
+        route: &str,
+        written: Written<'_>,
+        operations: &'a Operations,
+    ) -> Result<Matched<'a>, Violation> {
+        let mut fitting = self.fitting(written.target);
+        if fitting.is_empty() {
+            // A slash too many or too few at the end leaves one reading.
+            let other = written
+                .target
+                .strip_suffix('/')
+                .map_or_else(|| format!("{}/", written.target), str::to_owned);
+            fitting = self.fitting(&other);
+        }
+        if fitting.is_empty() {
+            return Err(unknown(route, operations));
+        }
+        let on_path = |template: &Template| -> Vec<&'a Operation> {
+            template
+                .operations
+                .iter()
+                .filter_map(|at| at_position(operations, *at))
+                .collect()
+        };
+        let allowed = |template: &Template| {
+            on_path(template)
+                .iter()
+                .any(|operation| written.allows(operation))
+        };
+        if !fitting.iter().any(|(template, _)| allowed(template)) {
+            let methods: Vec<String> = fitting
+                .iter()
+                .flat_map(|(template, _)| on_path(template))
+                .map(|operation| named(&operation.name))
+                .collect();
+            let message = format!(
+                "unknown route {}: this path has no such method",
+                named(route)
+            );
+            return Err(Violation::new(Code::UnknownTool, message)
+                .expected(any_of(&methods))
+                .found(named(route))
+                .hint(format!("did you mean {}?", any_of(&methods))));
+        }
+        fitting.retain(|(template, _)| allowed(template));
+        let best = most_specific(fitting);
+        let candidates: Vec<&Operation> = best
+            .iter()
+            .flat_map(|(template, _)| on_path(template))
+            .filter(|operation| written.allows(operation))
+            .collect();
+        let operation = one(route, &candidates)?;
+        let path = best
+            .into_iter()
+            .next()
+            .map(|(_, values)| values)
+            .unwrap_or_default();
+        Ok(Matched {
+            operation,
+            path,
+            query: written.query,
+        })
+    }
+
+    /// The templates that a path fits, each with the values of its placeholders. A path that is a template word for word
+    /// fits that one alone.
+    fn fitting(&self, path: &str) -> Vec<(&Template, Vec<(String, String)>)> {
+        if let Some(template) = self.paths.iter().find(|template| template.path == path) {
+            return vec![(template, Vec::new())];
+        }
+        let written: Vec<&str> = path.split('/').skip(1).collect();
+        self.paths
+            .iter()
+            .filter_map(|template| Some((template, template.fit(&written)?)))
+            .collect()
+    }
+}
+
+impl Written<'_> {
+    fn read(route: &str) -> Written<'_> {
+        let route = route.trim();
+        let (method, target) = match route.split_once(char::is_whitespace) {
+            Some((word, rest)) if METHODS.contains(&word.to_lowercase().as_str()) => {
+                (Some(word.to_uppercase()), rest.trim_start())
+            }
+            _ => (None, route),
+        };
+        let target = target.split_once('#').map_or(target, |(before, _)| before);
+        let (target, query) = target.split_once('?').unwrap_or((target, ""));
+        let query = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                let decode = |text: &str| percent_decode(&text.replace('+', " "));
+                (decode(name), decode(value))
+            })
+            .collect();
+        Written {
+            method,
+            target,
+            query,
+        }
+    }
+
+    fn allows(&self, operation: &Operation) -> bool {
+        self.method
+            .as_ref()
+            .is_none_or(|method| *method == operation.method)
+    }
+}
+
+impl Template {
+    /// The values of the placeholders where `written` has this shape.
+    fn fit(&self, written: &[&str]) -> Option<Vec<(String, String)>> {
+        if written.len() != self.segments.len() {
+            return None;
+        }
+        let mut values = Vec::new();
+        for (pieces, text) in self.segments.iter().zip(written) {
+            fit_segment(pieces, text, &mut values)?;
+        }
+        Some(values)
+    }
+
+    /// Which segments are plain text.
+    fn literal(&self) -> Vec<bool> {
+        self.segments
+            .iter()
+            .map(|pieces| pieces.iter().all(|piece| matches!(piece, Piece::Text(_))))
+            .collect()
+    }
+}
+
+fn fit_segment(pieces: &[Piece], text: &str, values: &mut Vec<(String, String)>) -> Option<()> {
+    let mut rest = text;
+    let mut pieces = pieces.iter().peekable();
+    if pieces.peek().is_none() {
+        return text.is_empty().then_some(());
+    }
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::Text(expected) => {
+                let decoded = percent_decode(rest);
+                rest = match rest.strip_prefix(expected.as_str()) {
+                    Some(after) => after,
+                    None if decoded == *expected => "",
+                    None => return None,
+                };
+            }
+            Piece::Name(name) => {
+                let value = match pieces.peek() {
+                    Some(Piece::Text(next)) => {
+                        // An empty value is none, so the text that ends it is looked for from the second character on.
+                        let first = rest.chars().next()?.len_utf8();
+                        let end = rest.get(first..)?.find(next.as_str())? + first;
+                        rest.get(..end)?
+                    }
+                    _ => rest,
+                };
+                if value.is_empty() {
+                    return None;
+                }
+                rest = rest.get(value.len()..)?;
+                if !is_placeholder(value, name) {
+                    values.push((name.clone(), percent_decode(value)));
+                }
+            }
+        }
+    }
+    rest.is_empty().then_some(())
+}
+
+/// Whether a segment was left to be filled: `{petId}`, or `:id` and `<id>` with the placeholder's own name.
+fn is_placeholder(value: &str, name: &str) -> bool {
+    let braces = value
+        .strip_prefix('{')
+        .is_some_and(|rest| rest.ends_with('}'));
+    let angles = value
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_suffix('>'))
+        == Some(name);
+    braces || angles || value.strip_prefix(':') == Some(name)
+}
+
+fn segments(path: &str) -> Vec<Vec<Piece>> {
+    path.split('/').skip(1).map(pieces).collect()
+}
+
+fn pieces(segment: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = segment;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, following)) = after.split_once('}') else {
+            break;
+        };
+        if !before.is_empty() {
+            pieces.push(Piece::Text(before.to_owned()));
+        }
+        pieces.push(Piece::Name(name.to_owned()));
+        rest = following;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+    pieces
+}
+
+/// Drops every template that is less specific than another: `/pets/mine` goes before `/pets/{id}`.
+fn most_specific<T>(fitting: Vec<(&Template, T)>) -> Vec<(&Template, T)> {
+    let shapes: Vec<Vec<bool>> = fitting
+        .iter()
+        .map(|(template, _)| template.literal())
+        .collect();
+    let beaten = |shape: &[bool]| {
+        shapes.iter().any(|other| {
+            other.as_slice() != shape && other.iter().zip(shape).all(|(other, own)| *other || !*own)
+        })
+    };
+    let keep: Vec<bool> = shapes.iter().map(|shape| !beaten(shape)).collect();
+    fitting
+        .into_iter()
+        .zip(keep)
+        .filter_map(|(entry, keep)| keep.then_some(entry))
+        .collect()
+}
+
+fn at_position(operations: &Operations, position: usize) -> Option<&Operation> {
+    operations
+        .get_index(position)
+        .map(|(_, operation)| operation)
+}
+
+fn plain(operation: &Operation, query: Vec<(String, String)>) -> Matched<'_> {
+    Matched {
+        operation,
+        path: Vec::new(),
+        query,
+    }
+}
+
+fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, Violation> {
+    match candidates {
+        [only] => Ok(only),
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .take(12)
+                .map(|operation| named(&format!("{} {}", operation.method, operation.path)))
+                .collect();
+            let message = format!(
+                "the route {} names {} operations",
+                named(route),
+                several.len()
+            );
+            Err(Violation::new(Code::UnknownTool, message)
+                .expected(any_of(&names))
+                .found(named(route))
+                .hint(format!("use {}", any_of(&names))))
+        }
+    }
+}
+
+fn unknown(route: &str, operations: &Operations) -> Violation {
+    let written = Written::read(route);
+    let target = cut(written.target, 200);
+    let violation = Violation::new(Code::UnknownTool, format!("unknown route {}", named(route)))
+        .found(named(route));
+    if operations.is_empty() {
+        return violation.hint("there are no operations");
+    }
+    // The method is compared after the path: it is short and tells little.
+    let labels: Vec<(String, &Operation)> = operations
+        .values()
+        .map(|operation| (operation.id.clone().unwrap_or_default(), operation))
+        .collect();
+    let keys = labels
+        .iter()
+        .flat_map(|(id, operation)| [id.as_str(), operation.path.as_str()]);
+    let mut names: Vec<String> = Vec::new();
+    for key in closest(&target, keys, 6) {
+        for (id, operation) in &labels {
+            let name = format!("{} {}", operation.method, operation.path);
+            if (id == key || operation.path == key) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    if let Some(method) = &written.method {
+        names.sort_by_key(|name| !name.starts_with(method.as_str()));
+    }
+    names.truncate(3);
+    let names: Vec<String> = names.iter().map(|name| named(name)).collect();
+    violation
+        .expected(any_of(&names))
+        .hint(format!("the nearest are {}", names.join(", ")))
+}

@@ -1,0 +1,439 @@
+//! What is wrong with the arguments of a call, in words that a model can act on.
+
+use super::coerce::join;
+use super::describe::{
+    any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article,
+    with_article,
+};
+use super::nearest::nearest;
+use super::types::{Schema, Types};
+use crate::protocol::Code;
+use crate::reply::Value;
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value as Json;
+
+/// The kind of a [`Problem`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ProblemCode {
+    /// The tool has no such argument.
+    UnknownArgument,
+    /// A required argument is not there.
+    MissingArgument,
+    /// An argument has the wrong type or value.
+    InvalidArgument,
+}
+
+impl From<ProblemCode> for Code {
+    fn from(code: ProblemCode) -> Self {
+        match code {
+            ProblemCode::UnknownArgument => Self::UnknownArgument,
+            ProblemCode::MissingArgument => Self::MissingArgument,
+            ProblemCode::InvalidArgument => Self::InvalidArgument,
+        }
+    }
+}
+
+/// One thing that is wrong with the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of problem.
+    pub code: ProblemCode,
+    /// JSON pointer into the arguments; of a missing argument, where it belongs.
+    pub pointer: String,
+    /// What was expected and what came: lower case, no full stop.
+    pub message: String,
+    /// What was expected, in a few words.
+    pub expected: String,
+    /// What came, in a few words.
+    pub found: String,
+}
+
+impl Problem {
+    /// An argument with a wrong type or value.
+    pub(crate) fn invalid(pointer: &str, expected: impl Into<String>, value: &Value) -> Self {
+        let (expected, found) = (expected.into(), found(value));
+        let subject = subject(pointer);
+        Self {
+            code: ProblemCode::InvalidArgument,
+            pointer: pointer.to_owned(),
+            message: format!("{subject} must {expected}: got {found}"),
+            expected,
+            found,
+        }
+    }
+
+    fn missing(parent: &str, name: &str, schema: Schema<'_>) -> Self {
+        let expected = schema
+            .property(name)
+            .map_or_else(|| "any value".to_owned(), wanted);
+        let (code, message) = if parent.is_empty() {
+            (
+                ProblemCode::MissingArgument,
+                format!("missing required argument {} ({expected})", named(name)),
+            )
+        } else {
+            let message = format!(
+                "{} lacks the required property {} ({expected})",
+                subject(parent),
+                named(name)
+            );
+            (ProblemCode::InvalidArgument, message)
+        };
+        Self {
+            code,
+            pointer: join(parent, name),
+            message,
+            expected,
+            found: "nothing".to_owned(),
+        }
+    }
+
+    /// A name that the schema does not have, beside `names` that it has. `missing` are required names that are not given:
+    /// where exactly one is missing, it is what an unlike name stands for.
+    pub(crate) fn unknown(
+        parent: &str,
+        name: &str,
+        names: &[&str],
+        missing: &[&str],
+        value: &Value,
+    ) -> Self {
+        let near = nearest(name, names.iter().copied(), 3);
+        let near = match missing {
+            [only] if near.is_empty() => vec![*only],
+            _ => near,
+        };
+        let listed: Vec<String> = if near.is_empty() {
+            names.iter().take(12)
+        } else {
+            near.iter().take(3)
+        }
+        .map(|name| named(name))
+        .collect();
+        let advice = if near.is_empty() {
+            match names.len() {
+                0 => "there are none".to_owned(),
+                1..=12 => format!("there is {}", listed.join(", ")),
+                _ => format!("there is {}, …", listed.join(", ")),
+            }
+        } else {
+            format!("did you mean {}?", any_of(&listed))
+        };
+        let (code, message) = if parent.is_empty() {
+            (
+                ProblemCode::UnknownArgument,
+                format!("unknown argument {}: {advice}", named(name)),
+            )
+        } else {
+            let message = format!(
+                "{} has no property {}: {advice}",
+                subject(parent),
+                named(name)
+            );
+            (ProblemCode::InvalidArgument, message)
+        };
+        Self {
+            code,
+            pointer: join(parent, name),
+            message,
+            expected: any_of(&listed),
+            found: found(value),
+        }
+    }
+}
+
+/// What a schema wants, in a few words: `integer`, `"asc" or "desc"`, `{name: str}`.
+pub(crate) fn wanted(schema: Schema<'_>) -> String {
+    let resolved = schema.resolved();
+    let types = resolved.types();
+    if let Some(options) = resolved.node.get("enum").and_then(Json::as_array) {
+        let texts: Vec<String> = options
+            .iter()
+            .map(|option| shortened(&option.to_string()))
+            .collect();
+        return choice(&texts);
+    }
+    if types
+        .names()
+        .iter()
+        .any(|name| matches!(*name, "object" | "array"))
+        && types != Types::ANY
+    {
+        return cut(&short_type(resolved, 1), 200);
+    }
+    type_words(types)
+}
+
+fn choice(texts: &[String]) -> String {
+    match texts.get(..12) {
+        Some(first) if texts.len() > 12 => format!("{}, …", first.join(", ")),
+        _ => any_of(texts),
+    }
+}
+
+/// The problems that one error of the validator amounts to; `arguments` is what was checked.
+pub(crate) fn problems(
+    error: &ValidationError<'_>,
+    arguments: &Value,
+    schema: Schema<'_>,
+    into: &mut Vec<Problem>,
+) {
+    explain(error, "", arguments, schema, into);
+}
+
+fn explain(
+    error: &ValidationError<'_>,
+    base: &str,
+    arguments: &Value,
+    schema: Schema<'_>,
+    into: &mut Vec<Problem>,
+) {
+    let pointer = format!("{base}{}", error.instance_path().as_str());
+    let Some(value) = at(arguments, &pointer) else {
+        return;
+    };
+    let here = below(schema, &pointer);
+    match error.kind() {
+        Kind::Required { property } => {
+            into.push(Problem::missing(
+                &pointer,
+                property.as_str().unwrap_or_default(),
+                here,
+            ));
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let names = here.property_names();
+            let missing = absent(here, value);
+            for name in unexpected {
+                let given = value
+                    .as_object()
+                    .and_then(|object| object.get(name))
+                    .unwrap_or(&Value::Null);
+                into.push(Problem::unknown(&pointer, name, &names, &missing, given));
+            }
+        }
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+            if !explain_branch(context, base, value, arguments, schema, into) {
+                into.push(Problem::invalid(
+                    &pointer,
+                    format!("be {}", wanted_with_article(here)),
+                    value,
+                ));
+            }
+        }
+        kind => into.push(Problem::invalid(&pointer, expectation(kind, here), value)),
+    }
+}
+
+/// Where one branch alone takes values of this type, its errors say more than "none of these".
+fn explain_branch(
+    context: &[Vec<ValidationError<'static>>],
+    base: &str,
+    value: &Value,
+    arguments: &Value,
+    schema: Schema<'_>,
+    into: &mut Vec<Problem>,
+) -> bool {
+    let root = context
+        .iter()
+        .flatten()
+        .map(|error| error.instance_path().as_str().len())
+        .min()
+        .unwrap_or(0);
+    let mut fitting = context.iter().filter(|errors| {
+        !errors.iter().any(|error| {
+            error.instance_path().as_str().len() <= root
+                && matches!(
+                    error.kind(),
+                    Kind::Type { .. }
+                        | Kind::Constant { .. }
+                        | Kind::Enum { .. }
+                        | Kind::FalseSchema
+                )
+        })
+    });
+    let (Some(errors), None) = (fitting.next(), fitting.next()) else {
+        return false;
+    };
+    if !matches!(value, Value::Object(_) | Value::Array(_)) && context.len() > 1 {
+        return false;
+    }
+    let before = into.len();
+    for error in errors {
+        explain(error, base, arguments, schema, into);
+    }
+    into.len() > before
+}
+
+fn wanted_with_article(schema: Schema<'_>) -> String {
+    let types = schema.types();
+    let plain = types
+        .names()
+        .iter()
+        .all(|name| !matches!(*name, "object" | "array"));
+    if plain && schema.resolved().node.get("enum").is_none() {
+        type_words_with_article(types)
+    } else {
+        cut(&short_type(schema, 1), 200)
+    }
+}
+
+/// What a keyword asks for, to follow "must".
+fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
+    match kind {
+        Kind::Type { kind } => format!("be {}", type_names(kind)),
+        Kind::Enum { options } => {
+            let texts: Vec<String> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|option| shortened(&option.to_string()))
+                .collect();
+            if let [only] = texts.as_slice() {
+                format!("be {only}")
+            } else {
+                format!("be one of {}", choice(&texts))
+            }
+        }
+        Kind::Constant { expected_value } => {
+            format!("be {}", shortened(&expected_value.to_string()))
+        }
+        Kind::Minimum { limit } => format!("be at least {limit}"),
+        Kind::Maximum { limit } => format!("be at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("be more than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("be less than {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("be a multiple of {multiple_of}"),
+        Kind::MinLength { limit } => format!("have at least {}", counted(*limit, "character")),
+        Kind::MaxLength { limit } => format!("have at most {}", counted(*limit, "character")),
+        Kind::MinItems { limit } => format!("have at least {}", counted(*limit, "item")),
+        Kind::MaxItems { limit } => format!("have at most {}", counted(*limit, "item")),
+        Kind::MinProperties { limit } => format!("have at least {limit} properties"),
+        Kind::MaxProperties { limit } => format!("have at most {limit} properties"),
+        Kind::Pattern { pattern } => format!("match the pattern {}", cut(pattern, 120)),
+        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
+            "match its pattern, which took too long to try".to_owned()
+        }
+        Kind::Format { format } => format!("be a valid {format}"),
+        Kind::UniqueItems => "have no item twice".to_owned(),
+        Kind::AdditionalItems { limit } => format!("have at most {limit} items"),
+        Kind::UnevaluatedItems { .. } => "have no further items".to_owned(),
+        Kind::Contains => "contain an item of the right kind".to_owned(),
+        Kind::PropertyNames { .. } => "have property names of the right form".to_owned(),
+        Kind::OneOfMultipleValid { .. } => {
+            format!("fit only one of {}", cut(&short_type(schema, 1), 200))
+        }
+        Kind::Not { .. } | Kind::FalseSchema => "be something else or be left out".to_owned(),
+        Kind::ContentEncoding { content_encoding } => format!("be encoded as {content_encoding}"),
+        Kind::ContentMediaType { content_media_type } => format!("hold {content_media_type}"),
+        _ => format!("be {}", wanted_with_article(schema)),
+    }
+}
+
+fn type_names(kind: &jsonschema::error::TypeKind) -> String {
+    let names: Vec<&str> = match kind {
+        jsonschema::error::TypeKind::Single(single) => vec![with_article(single.as_str())],
+        jsonschema::error::TypeKind::Multiple(several) => several
+            .iter()
+            .map(|single| with_article(single.as_str()))
+            .collect(),
+    };
+    any_of(&names)
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// The required names of `schema` that `value` does not have.
+pub(crate) fn absent<'a>(schema: Schema<'a>, value: &Value) -> Vec<&'a str> {
+    let mut names = schema.required_names();
+    names.retain(|name| {
+        value
+            .as_object()
+            .is_none_or(|object| !object.contains_key(*name))
+    });
+    names
+}
+
+/// What came, in a few words: `the string "five"`, `an array of 3 items`.
+pub(crate) fn found(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => {
+            format!("the {} {}", value.type_name(), shortened(number.as_str()))
+        }
+        Value::String(text) => format!("the string {}", quoted(text)),
+        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
+        Value::Array(items) => format!("an array of {}", counted(items.len() as u64, "item")),
+        Value::Object(object) if object.is_empty() => "an empty object".to_owned(),
+        Value::Object(object) => {
+            let names: Vec<String> = object.keys().take(4).map(|name| named(name)).collect();
+            let more = if object.len() > names.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!("an object with {}{more}", names.join(", "))
+        }
+    }
+}
+
+/// `'filter.tags[0]'` for `/filter/tags/0`; "the arguments" for the whole.
+fn subject(pointer: &str) -> String {
+    let mut path = String::new();
+    for step in pointer.split('/').skip(1) {
+        let step = unescaped(step);
+        if path.is_empty() {
+            path.push_str(&step);
+        } else if step.bytes().all(|byte| byte.is_ascii_digit()) && !step.is_empty() {
+            path.push('[');
+            path.push_str(&step);
+            path.push(']');
+        } else {
+            path.push('.');
+            path.push_str(&step);
+        }
+    }
+    if pointer.is_empty() {
+        "the arguments".to_owned()
+    } else {
+        named(&path)
+    }
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// The value that `pointer` leads to.
+fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let mut value = value;
+    for step in pointer.split('/').skip(1) {
+        value = match value {
+            Value::Object(object) => object.get(&unescaped(step))?,
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// The schema of what `pointer` leads to, as far as it can be followed; beyond that, a schema of anything.
+fn below<'a>(schema: Schema<'a>, pointer: &str) -> Schema<'a> {
+    const ANYTHING: &Json = &Json::Bool(true);
+    let mut schema = schema;
+    for step in pointer.split('/').skip(1) {
+        let item = || step.parse().ok().and_then(|index| schema.item(index));
+        schema = schema
+            .property(&unescaped(step))
+            .or_else(item)
+            .unwrap_or(schema.at(ANYTHING));
+    }
+    schema
+}

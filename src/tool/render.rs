@@ -1,0 +1,194 @@
+//! Tools as a prompt or a violation shows them. The text depends on the tools alone: a prompt prefix stays cached.
+
+use super::describe::{cut, fields};
+use super::problem::wanted;
+use super::spec::ToolSpec;
+use super::types::Schema;
+use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
+
+/// Characters of a schema that a violation shows whole; a larger one is shown as a signature.
+const SCHEMA: usize = 1_200;
+
+/// Characters of a signature.
+const SIGNATURE: usize = 2_000;
+
+/// A JSON array of `{name, description, parameters}`, one tool a line.
+pub(crate) fn interface_json<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
+    let lines: Vec<String> = tools
+        .map(|tool| {
+            let parameters = tidy(&tool.parameters);
+            json!({"name": tool.name, "description": tool.description, "parameters": parameters})
+                .to_string()
+        })
+        .collect();
+    if lines.is_empty() {
+        "[]".to_owned()
+    } else {
+        format!("[\n{}\n]", lines.join(",\n"))
+    }
+}
+
+/// A list of the tools: name and description, and a line for each argument.
+pub(crate) fn interface_text<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
+    let mut text = String::new();
+    for tool in tools {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str("- ");
+        text.push_str(&tool.name);
+        if !tool.description.is_empty() {
+            text.push_str(": ");
+            text.push_str(&indented(&tool.description, "  "));
+        }
+        let schema = Schema::root(&tool.parameters);
+        let required = schema.required_names();
+        let names = schema.property_names();
+        if names.is_empty() && !schema.is_open() {
+            text.push_str("\n  args: none");
+            continue;
+        }
+        text.push_str("\n  args:");
+        for name in names {
+            let _ = write!(text, "\n    {name} ({})", argument(schema, name, &required));
+            let description = schema
+                .property(name)
+                .and_then(|property| property.node.get("description"));
+            if let Some(description) = description
+                .and_then(Json::as_str)
+                .filter(|text| !text.is_empty())
+            {
+                text.push_str(": ");
+                text.push_str(&indented(description, "      "));
+            }
+        }
+        if schema.is_open() {
+            text.push_str("\n    and any further name");
+        }
+    }
+    text
+}
+
+fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
+    let property = schema.property(name);
+    let mut text = property.map_or_else(|| "any value".to_owned(), wanted);
+    if required.contains(&name) {
+        text.push_str(", required");
+    } else if let Some(default) = property
+        .and_then(|property| property.node.get("default"))
+        .filter(|default| !default.is_null())
+    {
+        let _ = write!(text, ", default {}", cut(&default.to_string(), 60));
+    } else {
+        text.push_str(", optional");
+    }
+    text
+}
+
+fn indented(text: &str, indent: &str) -> String {
+    text.trim()
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(&format!("\n{indent}"))
+}
+
+/// What a tool wants, for a violation: its schema where that is short, else its signature.
+pub(crate) fn expected(tool: &ToolSpec) -> String {
+    let schema = tidy(&tool.parameters).to_string();
+    if schema.chars().nth(SCHEMA).is_none() {
+        return schema;
+    }
+    cut(&signature(tool), SIGNATURE)
+}
+
+/// `name(query: str, max_results?: int = 5)`.
+pub(crate) fn signature(tool: &ToolSpec) -> String {
+    format!(
+        "{}({})",
+        tool.name,
+        fields(Schema::root(&tool.parameters), 1)
+    )
+}
+
+/// The schema without what says nothing to a model: the titles that generators write, and comments.
+pub(crate) fn tidy(schema: &Json) -> Json {
+    match schema {
+        Json::Object(map) => Json::Object(
+            map.iter()
+                .filter_map(|(key, value)| tidy_entry(key, value))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn tidy_entry(key: &str, value: &Json) -> Option<(String, Json)> {
+    let tidied = match (key, value) {
+        ("title" | "$comment" | "$schema", _) => return None,
+        (
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+            Json::Object(map),
+        ) => {
+            let entries: Map<String, Json> = map
+                .iter()
+                .map(|(name, schema)| (name.clone(), tidy(schema)))
+                .collect();
+            Json::Object(entries)
+        }
+        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
+            Json::Array(schemas.iter().map(tidy).collect())
+        }
+        (
+            "items"
+            | "additionalProperties"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "contains"
+            | "propertyNames",
+            schema,
+        ) => tidy(schema),
+        (_, value) => value.clone(),
+    };
+    Some((key.to_owned(), tidied))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tool::set::tests::set;
+
+    #[test]
+    fn chatty_gets_one_tool_a_line() {
+        insta::assert_snapshot!(set().interface_json());
+    }
+
+    #[test]
+    fn react_gets_a_list() {
+        insta::assert_snapshot!(set().interface_text());
+    }
+
+    #[test]
+    fn a_large_schema_is_shown_as_a_signature() {
+        let mut tool = set().get("search").unwrap().clone();
+        let properties = tool.parameters["properties"].as_object_mut().unwrap();
+        for number in 0..40 {
+            let description = "x".repeat(100);
+            properties.insert(
+                format!("p{number}"),
+                serde_json::json!({"type": "string", "description": description}),
+            );
+        }
+        let shown = super::expected(&tool);
+        assert!(
+            shown.starts_with(
+                "search(query: str, max_results?: int = 5, order?: \"asc\"|\"desc\", "
+            ),
+            "{shown}"
+        );
+        assert!(shown.chars().count() <= 2_000);
+    }
+}
