@@ -240,7 +240,8 @@ def read(result: object) -> ModelReply:
 
 async def read_async(result: Any) -> ModelReply:
     """All of an async model's result, as a driver takes it."""
-    opened = open_result(await result if hasattr(result, "__await__") else result)
+    awaited = hasattr(result, "__await__")
+    opened = open_result(await result if awaited else result, awaited=awaited)
     if isinstance(opened, ModelReply):
         return opened
     assert isinstance(opened, AsyncReplyStream)

@@ -340,6 +340,47 @@ def test_closing_reaches_iterables_and_iterators_alike() -> None:
     assert closed == ["iterator", "stream"]
 
 
+class BothWays:
+    """A stream like LiteLLM's: sync and async at once, with the client's stream inside."""
+
+    def __init__(self, completion_stream: object) -> None:
+        self.completion_stream = completion_stream
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        return "sync"
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        return "async"
+
+
+def test_a_stream_that_goes_both_ways() -> None:
+    closed: list[str] = []
+
+    class AsyncStream:
+        async def close(self) -> None:
+            closed.append("async")
+
+    stream = open_result(BothWays(Obj(close=lambda: closed.append("sync"))))
+    assert isinstance(stream, ReplyStream)
+    assert next(stream).text == "sync"
+    stream.close()
+
+    async def read_one() -> None:
+        stream = open_result(BothWays(AsyncStream()), awaited=True)
+        assert isinstance(stream, AsyncReplyStream)
+        assert (await anext(stream)).text == "async"
+        await stream.aclose()
+
+    asyncio.run(read_one())
+    assert closed == ["sync", "async"]
+
+
 def test_errors_of_a_stream_pass_through() -> None:
     def model() -> Iterator[str]:
         yield "a"

@@ -161,11 +161,15 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
                     await closing
 
 
-def open_result(result: object) -> ModelReply | ReplyStream | AsyncReplyStream:
+def open_result(
+    result: object, *, awaited: bool = False
+) -> ModelReply | ReplyStream | AsyncReplyStream:
     """Read what a model's call returned.
 
     Args:
         result: The returned object; if it was an awaitable, what awaiting it gave.
+        awaited: Whether it was an awaitable. A stream that can be iterated both ways (LiteLLM's)
+            is then taken for an async one, else for a sync one. Default false.
 
     Returns:
         The whole reply; or its chunks, which whoever takes them must also close (`close()`,
@@ -182,17 +186,19 @@ def open_result(result: object) -> ModelReply | ReplyStream | AsyncReplyStream:
     if isinstance(result, str):
         return ModelReply(str(result))
     # Iterators go first: reading attributes of a lazy stream may start it.
-    if hasattr(result, "__anext__"):
+    is_sync = hasattr(result, "__next__")
+    if hasattr(result, "__anext__") and (awaited or not is_sync):
         return AsyncReplyStream(result)
-    if hasattr(result, "__next__"):
+    if is_sync:
         return ReplyStream(result)
     chunk = _read(result, whole=True)
     if chunk is not None:
         return ModelReply(chunk.text, chunk.finish_reason, chunk.usage)
-    if hasattr(result, "__aiter__"):
+    is_sync = hasattr(result, "__iter__")
+    if hasattr(result, "__aiter__") and (awaited or not is_sync):
         return AsyncReplyStream(result)
     # Pydantic objects iterate over their fields: an unknown one is no stream.
-    if hasattr(result, "__iter__") and not (
+    if is_sync and not (
         isinstance(result, (bytes, bytearray, Mapping)) or hasattr(result, "model_dump")
     ):
         return ReplyStream(result)
@@ -221,8 +227,12 @@ def _read(item: object, *, whole: bool) -> ModelChunk | None:
     return read_shape(item, whole=whole)
 
 
-def _owners(items: object, source: object) -> tuple[object, ...]:
-    return (items,) if items is source else (items, source)
+def _owners(items: object, source: object) -> list[object]:
+    """What to close, the iterator first."""
+    owners = [items] if items is source else [items, source]
+    # LiteLLM's wrapper may have no `close` and keeps the client's stream here.
+    inner = getattr(source, "completion_stream", None)
+    return owners if inner is None else [*owners, inner]
 
 
 def _kind(value: object) -> str:
