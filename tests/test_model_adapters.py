@@ -252,7 +252,7 @@ async def read_async(result: Any) -> ModelReply:
 
 
 def gather(chunks: list[Any]) -> ModelReply:
-    usage: dict[str, int] = {}
+    usage: dict[str, float] = {}
     finish = None
     for chunk in chunks:
         usage |= chunk.usage or {}

@@ -414,6 +414,11 @@ def test_usage_of_litellm_is_not_counted_twice() -> None:
     assert read_usage(Obj(prompt_tokens=None, flag=True)) is None
 
 
+def test_cost_is_read_where_it_is_told() -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "cost": 0.0005}
+    assert read_usage(usage) == {"input_tokens": 10, "output_tokens": 1, "cost": 0.0005}
+
+
 def test_a_string_costs_next_to_nothing() -> None:
     # A ratio, not seconds: a reply is one small object.
     plain = min(timeit.repeat(lambda: ModelReply("hi"), number=5000, repeat=9))

@@ -58,13 +58,14 @@ class ModelChunk:
         text: The text that came with this chunk; empty for a chunk that only closes the reply.
         finish_reason: `"stop"` or `"length"` on the last chunk, `None` before it or if unknown.
         usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
-            not read again), in tokens; `None` before the last chunk or if unknown. A client may
-            report in parts: over a stream a later value of a key replaces an earlier one.
+            not read again), in tokens, and `cost` where the server tells it, in its currency;
+            `None` before the last chunk or if unknown. A client may report in parts: over a
+            stream a later value of a key replaces an earlier one.
     """
 
     text: str = ""
     finish_reason: str | None = None
-    usage: Mapping[str, int] | None = None
+    usage: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,13 @@ class ModelReply:
         text: All of the reply's text; may be empty.
         finish_reason: `"stop"`, `"length"` (it was cut off), or `None` if unknown.
         usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
-            not read again), in tokens; `None` if unknown.
+            not read again), in tokens, and `cost` where the server tells it, in its currency;
+            `None` if unknown.
     """
 
     text: str
     finish_reason: str | None = None
-    usage: Mapping[str, int] | None = None
+    usage: Mapping[str, float] | None = None
 
 
 class ReplyStream(Iterator[ModelChunk]):

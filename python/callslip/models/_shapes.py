@@ -87,11 +87,11 @@ def read_finish(reason: object, why: object = None) -> str | None:
     return "stop"
 
 
-def read_usage(usage: object) -> dict[str, int] | None:
-    """A client's token counts as `input_tokens`, `output_tokens`, `cached_tokens`.
+def read_usage(usage: object) -> dict[str, float] | None:
+    """A client's counts as `input_tokens`, `output_tokens`, `cached_tokens` and `cost`.
 
     `input_tokens` counts the whole input, the cached part included, whatever the client means by
-    the word. Counts that are missing are left out; `None` if there are none.
+    the word; `cost` is what OpenRouter tells. What is missing is left out; `None` if all is.
     """
     if usage is None:
         return None
@@ -113,7 +113,13 @@ def read_usage(usage: object) -> dict[str, int] | None:
             cached = value if cached is None else cached
     made = _count(usage, "completion_tokens")
     made = _count(usage, "output_tokens") if made is None else made
-    counts = {"input_tokens": total, "output_tokens": made, "cached_tokens": cached}
+    cost = _field(usage, "cost")
+    counts: dict[str, float | None] = {
+        "input_tokens": total,
+        "output_tokens": made,
+        "cached_tokens": cached,
+        "cost": cost if isinstance(cost, (int, float)) else None,
+    }
     known = {name: count for name, count in counts.items() if count is not None}
     return known or None
 
