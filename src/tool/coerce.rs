@@ -62,6 +62,13 @@ pub(crate) fn join(pointer: &str, step: &str) -> String {
     format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
 }
 
+/// Whether the JSON pointer `inner` is `outer` or leads into it.
+pub(crate) fn within(outer: &str, inner: &str) -> bool {
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The one reading of `value` that has one of `types`, where its own type is not among them.
 fn read_as(value: &Value, types: Types) -> Option<Value> {
     if types.contains(Types::of(value)) {

@@ -1,6 +1,6 @@
 //! The check of a call's arguments against its tool's schema: every problem at once, lossless coercions recorded.
 
-use super::coerce::coerce;
+use super::coerce::{coerce, within};
 use super::json_text;
 use super::problem::{Problem, absent, problems};
 use super::types::Schema;
@@ -108,11 +108,6 @@ impl Checker {
 
 /// Whether a problem is about a value at one of `pointers`, inside it, or about a whole that holds it.
 fn concerns(problem: &Problem, pointers: &[String]) -> bool {
-    let within = |outer: &str, inner: &str| {
-        inner
-            .strip_prefix(outer)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     problem.code == super::ProblemCode::InvalidArgument
         && pointers
             .iter()

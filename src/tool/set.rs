@@ -221,11 +221,15 @@ impl ToolSet {
             .map_err(|problems| violation(resolved.tool, &problems))?;
         let mut checked = self.check(resolved.tool, &merged)?;
         // A value in a route has no type of its own: reading it as its parameter's is no repair.
+        let places: Vec<String> = resolved
+            .path_arguments
+            .keys()
+            .map(|name| super::coerce::join("", name))
+            .collect();
         checked.coerced.retain(|pointer| {
-            !resolved
-                .path_arguments
-                .keys()
-                .any(|name| *pointer == super::coerce::join("", name))
+            !places
+                .iter()
+                .any(|place| super::coerce::within(place, pointer))
         });
         Ok(checked)
     }

@@ -1,5 +1,6 @@
 //! `OpenAPI` documents as base tools (ticket protocol): reading, routes, arguments and what the model is shown.
 
+mod convert;
 mod document;
 mod request;
 mod route;
@@ -129,3 +130,6 @@ fn path_item(tool: &ToolSpec) -> Json {
     operation.insert("requestBody".to_owned(), body);
     json!({"post": operation})
 }
+
+#[cfg(test)]
+mod tests;

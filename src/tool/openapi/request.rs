@@ -2,6 +2,7 @@
 //! `body` where a name collides or it is no object.
 
 use super::Operation;
+use super::convert::Converter;
 use super::document::{Document, placeholders};
 use super::route::Matched;
 use crate::reply::{Object, Value};
@@ -10,22 +11,11 @@ use crate::tool::describe::{cut, named};
 use crate::tool::json_text;
 use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolSpec};
-use crate::tool::types::{Schema, Types, list, reference};
+use crate::tool::types::{Schema, Types, list};
 use serde_json::{Map, Value as Json, json};
 
 /// Characters of an operation's description.
 const DESCRIPTION: usize = 1_000;
-
-/// Keywords of a schema that say nothing about its values, or only to other programs.
-const DROPPED: [&str; 7] = [
-    "example",
-    "examples",
-    "xml",
-    "discriminator",
-    "externalDocs",
-    "title",
-    "$comment",
-];
 
 /// The tool for an operation.
 pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
@@ -34,9 +24,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
     };
     let mut builder = Builder {
         document,
-        defs: Map::new(),
-        names: Vec::new(),
-        pending: Vec::new(),
+        schemas: Converter::new(document),
     };
     let parameters = builder.parameters(operation, object);
     let safe = matches!(
@@ -157,10 +145,7 @@ fn body_schema<'a>(
 
 struct Builder<'a> {
     document: &'a Document,
-    defs: Map<String, Json>,
-    /// References met, with the name each has among the definitions.
-    names: Vec<(String, String)>,
-    pending: Vec<usize>,
+    schemas: Converter<'a>,
 }
 
 impl<'a> Builder<'a> {
@@ -193,12 +178,10 @@ impl<'a> Builder<'a> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
         }
-        self.resolve_pending();
-        if !self.defs.is_empty() {
-            schema.insert(
-                "$defs".to_owned(),
-                Json::Object(std::mem::take(&mut self.defs)),
-            );
+        let definitions =
+            std::mem::replace(&mut self.schemas, Converter::new(self.document)).definitions();
+        if !definitions.is_empty() {
+            schema.insert("$defs".to_owned(), Json::Object(definitions));
         }
         Json::Object(schema)
     }
@@ -209,7 +192,7 @@ impl<'a> Builder<'a> {
             self.document.follow(object)?.get("schema")
         };
         let schema = parameter.get("schema").or_else(content);
-        let mut schema = schema.map_or_else(|| json!({}), |schema| self.convert(schema));
+        let mut schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
         if let (Some(text), Some(map)) = (
             parameter.get("description").and_then(Json::as_str),
             schema.as_object_mut(),
@@ -240,11 +223,11 @@ impl<'a> Builder<'a> {
                 .map(|(name, _)| (*name).clone())
                 .collect();
             for (name, schema) in beside.properties {
-                let schema = self.convert(schema);
+                let schema = self.schemas.convert(schema);
                 properties.insert(name.clone(), schema);
             }
             if let Some(open) = beside.open {
-                let open = self.convert(open);
+                let open = self.schemas.convert(open);
                 into.insert("additionalProperties".to_owned(), open);
             }
             if needed {
@@ -272,7 +255,7 @@ impl<'a> Builder<'a> {
         } else {
             "body"
         };
-        let schema = schema.map_or_else(|| json!({}), |schema| self.convert(schema));
+        let schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
         properties.insert(name.to_owned(), schema);
         if needed {
             required.push(name.to_owned());
@@ -345,108 +328,6 @@ impl<'a> Builder<'a> {
         }
         Some(())
     }
-
-    /// A copy of a schema as JSON Schema 2020-12, its references led to `$defs`.
-    fn convert(&mut self, schema: &Json) -> Json {
-        let Some(map) = schema.as_object() else {
-            return schema.clone();
-        };
-        let mut converted = Map::new();
-        if let Some(target) = map.get("$ref").and_then(Json::as_str) {
-            let Some(name) = self.definition(target) else {
-                return json!({});
-            };
-            converted.insert(
-                "$ref".to_owned(),
-                json!(format!(
-                    "#/$defs/{}",
-                    name.replace('~', "~0").replace('/', "~1")
-                )),
-            );
-            if self.document.dialect_30 {
-                // Whatever stands beside a reference is ignored there.
-                return Json::Object(converted);
-            }
-        }
-        for (key, value) in map {
-            if key == "$ref" || DROPPED.contains(&key.as_str()) || key.starts_with("x-") {
-                continue;
-            }
-            let value = match (key.as_str(), value) {
-                (
-                    "properties" | "patternProperties" | "dependentSchemas",
-                    Json::Object(schemas),
-                ) => Json::Object(
-                    schemas
-                        .iter()
-                        .map(|(name, schema)| (name.clone(), self.convert(schema)))
-                        .collect(),
-                ),
-                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
-                    Json::Array(schemas.iter().map(|schema| self.convert(schema)).collect())
-                }
-                (
-                    "items"
-                    | "additionalProperties"
-                    | "not"
-                    | "if"
-                    | "then"
-                    | "else"
-                    | "contains"
-                    | "propertyNames"
-                    | "unevaluatedProperties"
-                    | "unevaluatedItems",
-                    schema,
-                ) => self.convert(schema),
-                (_, value) => value.clone(),
-            };
-            converted.insert(key.clone(), value);
-        }
-        if self.document.dialect_30 {
-            modernise(&mut converted);
-        }
-        Json::Object(converted)
-    }
-
-    /// The name that a reference's target has among the definitions; the target is copied later.
-    fn definition(&mut self, target: &str) -> Option<String> {
-        if let Some((_, name)) = self.names.iter().find(|(known, _)| known == target) {
-            return Some(name.clone());
-        }
-        reference(self.document.root(), &json!({"$ref": target}))?;
-        let last = target
-            .rsplit('/')
-            .next()
-            .unwrap_or("schema")
-            .replace("~1", "/")
-            .replace("~0", "~");
-        let mut name = if last.is_empty() {
-            "schema".to_owned()
-        } else {
-            last
-        };
-        while self.names.iter().any(|(_, taken)| *taken == name) {
-            name.push('_');
-        }
-        self.pending.push(self.names.len());
-        self.names.push((target.to_owned(), name.clone()));
-        Some(name)
-    }
-
-    fn resolve_pending(&mut self) {
-        while let Some((target, name)) = self
-            .pending
-            .pop()
-            .and_then(|at| self.names.get(at).cloned())
-        {
-            let node = json!({"$ref": target});
-            if let Some(schema) = reference(self.document.root(), &node) {
-                let schema = self.convert(schema);
-                self.defs.insert(name, schema);
-            }
-        }
-        self.defs.sort_keys();
-    }
 }
 
 #[derive(Default)]
@@ -455,39 +336,6 @@ struct Flattened<'a> {
     required: Vec<String>,
     read_only: Vec<&'a String>,
     open: Option<&'a Json>,
-}
-
-/// The dialect of 3.0 in the words of 2020-12: `nullable`, and limits that are exclusive by a flag.
-fn modernise(map: &mut Map<String, Json>) {
-    if map.remove("nullable").is_some_and(|flag| flag == true) {
-        if let Some(Json::String(name)) = map.get("type").cloned() {
-            map.insert("type".to_owned(), json!([name, "null"]));
-        }
-        if let Some(Json::Array(options)) = map.get_mut("enum")
-            && !options.contains(&Json::Null)
-        {
-            options.push(Json::Null);
-        }
-    }
-    for (limit, flag) in [
-        ("minimum", "exclusiveMinimum"),
-        ("maximum", "exclusiveMaximum"),
-    ] {
-        match map.get(flag) {
-            Some(Json::Bool(true)) => match map.remove(limit) {
-                Some(value) => {
-                    map.insert(flag.to_owned(), value);
-                }
-                None => {
-                    map.remove(flag);
-                }
-            },
-            Some(Json::Bool(false)) => {
-                map.remove(flag);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// What a route says of its operation's arguments. The values are strings; a parameter that repeats, or wants an array,

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(crate) const TOKENS: usize = 8_000;
 
 /// Tokens up to which a document is shown as it is.
-const WHOLE: usize = 1_000;
+const WHOLE: usize = 500;
 
 const CHARACTERS: usize = 4;
 

@@ -1,0 +1,173 @@
+//! Schemas of a document as JSON Schema 2020-12 that stands alone.
+
+use super::document::Document;
+use crate::tool::types::reference;
+use serde_json::{Map, Value as Json, json};
+
+/// Keywords of a schema that say nothing about its values, or only to other programs.
+const DROPPED: [&str; 7] = [
+    "example",
+    "examples",
+    "xml",
+    "discriminator",
+    "externalDocs",
+    "title",
+    "$comment",
+];
+
+/// Copies schemas and gathers what they refer to.
+pub(crate) struct Converter<'a> {
+    document: &'a Document,
+    defs: Map<String, Json>,
+    /// References met, with the name each has among the definitions.
+    names: Vec<(String, String)>,
+    pending: Vec<usize>,
+}
+
+impl<'a> Converter<'a> {
+    pub(crate) fn new(document: &'a Document) -> Self {
+        Self {
+            document,
+            defs: Map::new(),
+            names: Vec::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// A copy of a schema as JSON Schema 2020-12, its references led to `$defs`.
+    pub(crate) fn convert(&mut self, schema: &Json) -> Json {
+        let Some(map) = schema.as_object() else {
+            return schema.clone();
+        };
+        let mut converted = Map::new();
+        if let Some(target) = map.get("$ref").and_then(Json::as_str) {
+            let Some(name) = self.definition(target) else {
+                return json!({});
+            };
+            converted.insert(
+                "$ref".to_owned(),
+                json!(format!(
+                    "#/$defs/{}",
+                    name.replace('~', "~0").replace('/', "~1")
+                )),
+            );
+            if self.document.dialect_30 {
+                // Whatever stands beside a reference is ignored there.
+                return Json::Object(converted);
+            }
+        }
+        for (key, value) in map {
+            if key == "$ref" || DROPPED.contains(&key.as_str()) || key.starts_with("x-") {
+                continue;
+            }
+            let value = match (key.as_str(), value) {
+                (
+                    "properties" | "patternProperties" | "dependentSchemas",
+                    Json::Object(schemas),
+                ) => Json::Object(
+                    schemas
+                        .iter()
+                        .map(|(name, schema)| (name.clone(), self.convert(schema)))
+                        .collect(),
+                ),
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
+                    Json::Array(schemas.iter().map(|schema| self.convert(schema)).collect())
+                }
+                (
+                    "items"
+                    | "additionalProperties"
+                    | "not"
+                    | "if"
+                    | "then"
+                    | "else"
+                    | "contains"
+                    | "propertyNames"
+                    | "unevaluatedProperties"
+                    | "unevaluatedItems",
+                    schema,
+                ) => self.convert(schema),
+                (_, value) => value.clone(),
+            };
+            converted.insert(key.clone(), value);
+        }
+        if self.document.dialect_30 {
+            modernise(&mut converted);
+        }
+        Json::Object(converted)
+    }
+
+    /// The name that a reference's target has among the definitions; the target is copied later.
+    fn definition(&mut self, target: &str) -> Option<String> {
+        if let Some((_, name)) = self.names.iter().find(|(known, _)| known == target) {
+            return Some(name.clone());
+        }
+        reference(self.document.root(), &json!({"$ref": target}))?;
+        let last = target
+            .rsplit('/')
+            .next()
+            .unwrap_or("schema")
+            .replace("~1", "/")
+            .replace("~0", "~");
+        let mut name = if last.is_empty() {
+            "schema".to_owned()
+        } else {
+            last
+        };
+        while self.names.iter().any(|(_, taken)| *taken == name) {
+            name.push('_');
+        }
+        self.pending.push(self.names.len());
+        self.names.push((target.to_owned(), name.clone()));
+        Some(name)
+    }
+
+    /// The definitions that the converted schemas refer to, by name.
+    pub(crate) fn definitions(mut self) -> Map<String, Json> {
+        while let Some((target, name)) = self
+            .pending
+            .pop()
+            .and_then(|at| self.names.get(at).cloned())
+        {
+            let node = json!({"$ref": target});
+            if let Some(schema) = reference(self.document.root(), &node) {
+                let schema = self.convert(schema);
+                self.defs.insert(name, schema);
+            }
+        }
+        self.defs.sort_keys();
+        self.defs
+    }
+}
+
+/// The dialect of 3.0 in the words of 2020-12: `nullable`, and limits that are exclusive by a flag.
+fn modernise(map: &mut Map<String, Json>) {
+    if map.remove("nullable").is_some_and(|flag| flag == true) {
+        if let Some(Json::String(name)) = map.get("type").cloned() {
+            map.insert("type".to_owned(), json!([name, "null"]));
+        }
+        if let Some(Json::Array(options)) = map.get_mut("enum")
+            && !options.contains(&Json::Null)
+        {
+            options.push(Json::Null);
+        }
+    }
+    for (limit, flag) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        match map.get(flag) {
+            Some(Json::Bool(true)) => match map.remove(limit) {
+                Some(value) => {
+                    map.insert(flag.to_owned(), value);
+                }
+                None => {
+                    map.remove(flag);
+                }
+            },
+            Some(Json::Bool(false)) => {
+                map.remove(flag);
+            }
+            _ => {}
+        }
+    }
+}
