@@ -165,7 +165,7 @@ def test_no_client_library_is_imported() -> None:
     code = (
         "import sys, callslip.models.testing as t\n"
         "t.ScriptedModel(['a'])([]), t.ModelCall(t.FunctionModel(lambda m: 'a'))([])\n"
-        "found = {'openai', 'anthropic', 'litellm', 'httpx', 'asyncio', 'pydantic'}\n"
+        "found = {'openai', 'anthropic', 'litellm', 'httpx', 'pydantic'}\n"
         "sys.exit(repr(found & sys.modules.keys()) if found & sys.modules.keys() else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
