@@ -1,3 +1,111 @@
-//! The chatty protocol.
+//! The chatty protocol: a direct answer, or one tool block with calls that run side by side.
 
 pub mod read;
+
+use super::prompt::{Placeholder, Style, render};
+use super::telling::{Outcomes, Telling, quote, repetition};
+use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar};
+use crate::ticket::{Outcome, TicketId};
+use crate::tool::ToolSet;
+use read::ToolTags;
+use std::fmt::Write as _;
+
+const TEMPLATE: &str = include_str!("prompts/chatty.txt");
+
+/// The chatty protocol with its options.
+#[derive(Debug, Clone)]
+pub struct Chatty {
+    /// The tags around a tool block.
+    pub tags: ToolTags,
+    /// The user's own prompt template, in place of the built-in one.
+    pub template: Option<String>,
+    /// How replies are read.
+    pub read: ReadOptions,
+}
+
+impl Default for Chatty {
+    fn default() -> Self {
+        let tags = ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() };
+        Self { tags, template: None, read: ReadOptions::default() }
+    }
+}
+
+impl Protocol for Chatty {
+    fn name(&self) -> &'static str {
+        "chatty"
+    }
+
+    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError> {
+        let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        let placeholders = [
+            Placeholder {
+                name: "TOOL_TAG_START",
+                value: &self.tags.start,
+                required: !template.contains(&self.tags.start),
+            },
+            Placeholder { name: "TOOL_TAG_END", value: &self.tags.end, required: !template.contains(&self.tags.end) },
+            Placeholder { name: "AVAILABLE_TOOLS_INTERFACE", value: &tools.interface_json(), required: true },
+        ];
+        render(template, Style::Capitals, &placeholders)
+    }
+
+    fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
+        read::decoder(options, &self.tags)
+    }
+
+    fn read_options(&self) -> ReadOptions {
+        self.read
+    }
+
+    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
+        let mut parts = Vec::new();
+        let mut results = Vec::new();
+        for telling in tellings {
+            match telling {
+                Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => parts.push(text.clone()),
+                Telling::Result { ticket, times } => results.extend(result(*ticket, *times, outcomes)),
+                // Chatty has no such moves: results come with the block that asked for them.
+                Telling::Loaded(_) | Telling::Awaited(_) => {}
+            }
+        }
+        if !results.is_empty() {
+            parts.insert(0, format!("TOOL_EXECUTION_RESULT\n[{}]", results.join(",\n ")));
+        }
+        parts.join("\n\n")
+    }
+
+    fn answer_form(&self) -> &'static str {
+        "the answer itself as plain text, without tags"
+    }
+
+    fn call_form(&self) -> String {
+        format!(
+            r#"{}[{{"call_id": "call_1", "tool_name": "tool_name", "arguments": {{"name": "value"}}}}]{}"#,
+            self.tags.start, self.tags.end
+        )
+    }
+
+    fn references(&self) -> bool {
+        true
+    }
+
+    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
+        grammar::chatty(scope, &self.tags)
+    }
+}
+
+fn result(id: TicketId, times: u32, outcomes: Outcomes<'_>) -> Option<String> {
+    let (ticket, outcome) = outcomes.get(id)?;
+    let call_id = ticket.call_id.as_deref().unwrap_or_default();
+    let mut row = format!(r#"{{"call_id": {}, "tool_name": {}, "#, quote(call_id), quote(&ticket.tool));
+    // Writing into a string has no failing case.
+    let _ = match outcome {
+        Outcome::Ok(json) => write!(row, r#""status": "ok", "result": {}"#, outcomes.json(ticket, json.get())),
+        other => write!(row, r#""status": "error", "error": {}"#, quote(&outcomes.text(ticket, other))),
+    };
+    if let Some(note) = repetition(times) {
+        let _ = write!(row, r#", "note": {}"#, quote(&note));
+    }
+    row.push('}');
+    Some(row)
+}

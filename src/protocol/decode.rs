@@ -1,6 +1,6 @@
 //! The push decoder: chunks of a reply in, one move or one violation out.
 
-use super::{Move, Violation};
+use super::{Move, ToolCall, Violation};
 use crate::reply::{ReadLimits, Repair, RepairPolicy, Span};
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,11 @@ pub enum Delta {
         /// More of the text.
         text: String,
     },
+    /// A call of the block is complete: `Decoder::calls` has it (chatty).
+    CallReady {
+        /// Position of the call in the reply, from 0.
+        call: usize,
+    },
     /// The id of the ticket to await or load is complete.
     TicketId {
         /// The id.
@@ -96,6 +101,11 @@ pub struct Reply {
 pub trait Decoder: Send {
     /// Takes the next bytes, which may end inside a character, and appends what is new to `deltas`.
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status;
+
+    /// The calls that are complete so far (chatty).
+    fn calls(&self) -> &[ToolCall] {
+        &[]
+    }
 
     /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply;

@@ -1,13 +1,79 @@
 //! Values to moves, and outcomes to words: one file a protocol, over the shared vocabulary defined here.
 
 pub mod decode;
+pub mod feedback;
+pub mod grammar;
 pub mod moves;
-pub mod violation;
+pub mod prompt;
+pub mod telling;
+
 
 pub mod chatty;
 pub mod react;
 pub mod ticket;
 
+pub use chatty::Chatty;
 pub use decode::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use moves::{Move, ToolCall};
-pub use violation::{Code, Violation};
+pub use prompt::TemplateError;
+pub use react::React;
+pub use telling::{Outcomes, Telling};
+pub use ticket::Ticket;
+pub use crate::reply::violation::{self, Code, Violation};
+
+use crate::tool::ToolSet;
+
+/// One way of writing moves and of telling outcomes.
+pub trait Protocol: Send + Sync + std::fmt::Debug {
+    /// `ticket`, `chatty` or `react`.
+    fn name(&self) -> &'static str;
+
+    /// The system prompt with the tools rendered in.
+    ///
+    /// # Errors
+    /// The user's template lacks a placeholder or has an unknown one.
+    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError>;
+
+    /// A decoder of one reply.
+    fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder>;
+
+    /// How replies are read, but for the bounds that a run sets.
+    fn read_options(&self) -> ReadOptions;
+
+    /// The next message to the model.
+    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String;
+
+    /// What feedback begins with, in the voice of the protocol.
+    fn feedback_opening(&self) -> &'static str {
+        ""
+    }
+
+    /// The smallest correct form of an answer, for feedback and for the last turn.
+    fn answer_form(&self) -> &'static str;
+
+    /// The smallest correct form of a call.
+    fn call_form(&self) -> String;
+
+    /// Whether a call runs in the background while the model goes on (ticket).
+    fn background(&self) -> bool {
+        false
+    }
+
+    /// Whether calls are named by routes of an `OpenAPI` document (ticket).
+    fn routes(&self) -> bool {
+        false
+    }
+
+    /// Whether arguments may refer to the results of other calls by `$call_id` (chatty).
+    fn references(&self) -> bool {
+        false
+    }
+
+    /// Whether an awaited ticket's result comes without a `LOAD_TICKET` (ticket).
+    fn await_loads(&self) -> bool {
+        false
+    }
+
+    /// What may be said in `scope`, as grammars that constrain a model's decoding.
+    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;
+}

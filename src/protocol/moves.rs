@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one reply asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "move", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Move {
     /// The run is over.

@@ -1,3 +1,85 @@
-//! The react protocol.
+//! The react protocol: one JSON object `{thought, action, args}` a reply, until `FINISH`.
 
 pub mod read;
+
+use super::prompt::{Placeholder, Style, render};
+use super::telling::{Outcomes, Telling, repetition};
+use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar};
+use crate::tool::ToolSet;
+
+/// The built-in prompt. It is short, because a small local model reads every token of it on one core.
+const TEMPLATE: &str = include_str!("prompts/react.txt");
+
+/// The react protocol with its options.
+#[derive(Debug, Clone, Default)]
+pub struct React {
+    /// Who the model is, for the prompt; may be empty.
+    pub persona: String,
+    /// The user's own prompt template, in place of the built-in one.
+    pub template: Option<String>,
+    /// How replies are read.
+    pub read: ReadOptions,
+}
+
+impl Protocol for React {
+    fn name(&self) -> &'static str {
+        "react"
+    }
+
+    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError> {
+        let placeholders = [
+            Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
+            Placeholder { name: "tools", value: &tools.interface_text(), required: true },
+        ];
+        render(self.template.as_deref().unwrap_or(TEMPLATE), Style::Format, &placeholders)
+    }
+
+    fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
+        read::decoder(options)
+    }
+
+    fn read_options(&self) -> ReadOptions {
+        self.read
+    }
+
+    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
+        let parts: Vec<String> = tellings.iter().map(|telling| part(telling, outcomes)).collect();
+        parts.join("\n\n")
+    }
+
+    fn feedback_opening(&self) -> &'static str {
+        "Observation: "
+    }
+
+    fn answer_form(&self) -> &'static str {
+        r#"{"thought": "...", "action": "FINISH", "final_answer": "...", "task_successful": true}"#
+    }
+
+    fn call_form(&self) -> String {
+        r#"{"thought": "...", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#.to_owned()
+    }
+
+    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
+        grammar::react(scope)
+    }
+}
+
+fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
+    match telling {
+        Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => text.clone(),
+        Telling::Result { ticket, times } => {
+            let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };
+            let mut text = format!("Observation: {}", outcomes.text(ticket, outcome));
+            if matches!(outcome, crate::ticket::Outcome::Error { .. }) {
+                text.push_str(" Check the arguments before you go on; the same call is not run a second time.");
+            }
+            if let Some(note) = repetition(*times) {
+                text.push_str("\nNote: ");
+                text.push_str(&note);
+            }
+            text
+        }
+        // React has one call at a time, whose result always follows it.
+        Telling::Loaded(_) | Telling::Awaited(_) => String::new(),
+    }
+}

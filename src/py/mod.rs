@@ -1,1 +1,33 @@
-//! The border to Python: the only place that names pyo3.
+//! The border to Python: the only place that names pyo3. Classes are frozen over a lock, no Python code runs while a
+//! lock is held, and Rust keeps no Python object.
+
+mod command;
+mod error;
+mod protocol;
+mod reply;
+mod run;
+mod toolset;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The private native module of the package `callslip`.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::command::{PyCommand, PyDelta};
+    #[pymodule_export]
+    use super::protocol::{PyGrammar, PyProtocol, PyReader};
+    #[pymodule_export]
+    use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
+    #[pymodule_export]
+    use super::run::PyRun;
+    #[pymodule_export]
+    use super::toolset::PyToolSet;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

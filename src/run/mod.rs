@@ -1,1 +1,17 @@
-//! The run module.
+//! The loop, as a state machine without I/O: events in the log, state as their fold, commands for a driver.
+
+pub mod command;
+pub mod event;
+pub mod limits;
+pub mod machine;
+mod plan;
+mod reference;
+mod repetition;
+pub mod state;
+mod stream;
+
+pub use command::{Command, Setup};
+pub use event::{Event, Note, Record, StopReason, Usage};
+pub use limits::{Limit, Limits};
+pub use machine::Machine;
+pub use state::{Message, Phase, Role, RunState};

@@ -1,1 +1,5 @@
-//! The store module.
+//! The log of a run, kept.
+
+mod memory;
+
+pub use memory::{Log, LogError};

@@ -1,1 +1,113 @@
-//! The ticket module.
+//! Tickets: the record of every tool call and every delegated task, in every protocol.
+
+mod list;
+
+pub use list::TicketList;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::sync::Arc;
+
+/// A ticket's id: short and local to its run, shown as `T1`, `T2`, … in the order of opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TicketId(pub u32);
+
+impl TicketId {
+    /// Reads `T12`, as the model writes it; blanks around it are let pass.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.trim().strip_prefix('T')?;
+        let canonical = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+        canonical.then(|| digits.parse().ok().map(Self)).flatten()
+    }
+}
+
+impl fmt::Display for TicketId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "T{}", self.0)
+    }
+}
+
+/// How a ticket ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool returned this JSON.
+    Ok(Arc<RawValue>),
+    /// The tool failed.
+    Error {
+        /// What the model is told, for example `Error calling tool 'f': ValueError: no such city.`
+        message: String,
+    },
+    /// The tool asks the model to try again, in its own words.
+    Retry {
+        /// What the model is told.
+        message: String,
+    },
+    /// The run ended first.
+    Cancelled,
+}
+
+impl Outcome {
+    /// Whether the call did what it was asked for.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok(_))
+    }
+
+    /// The word that is shown for it: `ok`, `error` or `cancelled`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ok(_) => "ok",
+            Self::Error { .. } | Self::Retry { .. } => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The JSON of a result, or the message of a failure.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Ok(json) => json.get(),
+            Self::Error { message } | Self::Retry { message } => message,
+            Self::Cancelled => "cancelled before it was completed",
+        }
+    }
+}
+
+/// Whether a ticket is done. The protocols show these two words and no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Status {
+    /// Opened, without an outcome.
+    InProgress,
+    /// It has an outcome.
+    Completed,
+}
+
+/// One tool call.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    /// Its id in the run.
+    pub id: TicketId,
+    /// What it is for: the model's words, or the call itself.
+    pub description: String,
+    /// The tool called.
+    pub tool: Arc<str>,
+    /// The turn whose reply opened it.
+    pub turn: u32,
+    /// The model's own name for the call (chatty).
+    pub call_id: Option<String>,
+    /// Unix seconds of opening.
+    pub opened_at: f64,
+    /// Unix seconds of completion.
+    pub completed_at: Option<f64>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+impl Ticket {
+    /// `IN_PROGRESS` until there is an outcome.
+    pub fn status(&self) -> Status {
+        if self.outcome.is_some() { Status::Completed } else { Status::InProgress }
+    }
+}

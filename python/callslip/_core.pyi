@@ -1,0 +1,369 @@
+"""The private native module: parsers, ticket store and the run machine."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, final
+
+__version__: str
+
+FinishReason: TypeAlias = Literal["stop", "length"]
+Usage: TypeAlias = tuple[int, int, int, float]
+TicketRow: TypeAlias = tuple[
+    str,
+    str,
+    Literal["IN_PROGRESS", "COMPLETED"],
+    str,
+    str | None,
+    tuple[Literal["ok", "error", "cancelled"], str] | None,
+    float,
+    float | None,
+]
+Ending: TypeAlias = tuple[
+    Literal["finished", "limit", "violations", "model_error", "cancelled"],
+    Any,
+    bool | None,
+    str | None,
+    str | None,
+]
+
+class Command:
+    """One thing for a driver to do."""
+
+    @final
+    class AskModel(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ("turn",)
+        def __new__(cls, turn: int) -> Command.AskModel: ...
+        @property
+        def turn(self) -> int: ...
+
+    @final
+    class CallTool(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket", "tool", "arguments")
+        def __new__(cls, ticket: int, tool: str, arguments: Any) -> Command.CallTool: ...
+        @property
+        def ticket(self) -> int: ...
+        @property
+        def tool(self) -> str: ...
+        @property
+        def arguments(self) -> dict[str, Any]: ...
+
+    @final
+    class Settle(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ()
+        def __new__(cls) -> Command.Settle: ...
+
+    @final
+    class Cancel(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket",)
+        def __new__(cls, ticket: int) -> Command.Cancel: ...
+        @property
+        def ticket(self) -> int: ...
+
+    @final
+    class Finish(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ()
+        def __new__(cls) -> Command.Finish: ...
+
+class Delta:
+    """A piece of news from a reply that is still arriving. Texts only ever grow."""
+
+    @final
+    class Thoughts(Delta):
+        """More of the thoughts."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("text",)
+        def __new__(cls, text: str) -> Delta.Thoughts: ...
+        @property
+        def text(self) -> str: ...
+
+    @final
+    class Text(Delta):
+        """More of the text before a tool block, which may yet be a direct answer (chatty)."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("text",)
+        def __new__(cls, text: str) -> Delta.Text: ...
+        @property
+        def text(self) -> str: ...
+
+    @final
+    class Answer(Delta):
+        """More of the final answer."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("text",)
+        def __new__(cls, text: str) -> Delta.Answer: ...
+        @property
+        def text(self) -> str: ...
+
+    @final
+    class Tool(Delta):
+        """A call's tool name or route is complete."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("call", "name")
+        def __new__(cls, call: int, name: str) -> Delta.Tool: ...
+        @property
+        def call(self) -> int: ...
+        @property
+        def name(self) -> str: ...
+
+    @final
+    class Arguments(Delta):
+        """More of a call's arguments, as the raw text of their JSON."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("call", "text")
+        def __new__(cls, call: int, text: str) -> Delta.Arguments: ...
+        @property
+        def call(self) -> int: ...
+        @property
+        def text(self) -> str: ...
+
+    @final
+    class CallReady(Delta):
+        """A call is complete while the rest of its block is still arriving (chatty)."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("call",)
+        def __new__(cls, call: int) -> Delta.CallReady: ...
+        @property
+        def call(self) -> int: ...
+
+    @final
+    class TicketId(Delta):
+        """The id of the ticket to await or load is complete."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("id",)
+        def __new__(cls, id: str) -> Delta.TicketId: ...
+        @property
+        def id(self) -> str: ...
+
+@final
+class ToolCall:
+    """One tool call as the model wrote it."""
+
+    @property
+    def call_id(self) -> str | None: ...
+    @property
+    def tool(self) -> str: ...
+    @property
+    def arguments(self) -> Any: ...
+    @property
+    def description(self) -> str | None: ...
+
+class Move:
+    """What one reply asks for."""
+
+    @final
+    class Finish(Move):
+        """The run is over."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("value", "success")
+        def __new__(cls, value: Any, success: bool | None = None) -> Move.Finish: ...
+        @property
+        def value(self) -> Any: ...
+        @property
+        def success(self) -> bool | None: ...
+
+    @final
+    class Call(Move):
+        """Tool calls, side by side."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("calls",)
+        def __new__(cls, calls: Sequence[ToolCall]) -> Move.Call: ...
+        @property
+        def calls(self) -> list[ToolCall]: ...
+
+    @final
+    class Delegate(Move):
+        """A task for a child run."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("task",)
+        def __new__(cls, task: str) -> Move.Delegate: ...
+        @property
+        def task(self) -> str: ...
+
+    @final
+    class Await(Move):
+        """Sleep until a ticket is completed."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket_id",)
+        def __new__(cls, ticket_id: str) -> Move.Await: ...
+        @property
+        def ticket_id(self) -> str: ...
+
+    @final
+    class Load(Move):
+        """Put a completed ticket's result before the model."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket_id",)
+        def __new__(cls, ticket_id: str) -> Move.Load: ...
+        @property
+        def ticket_id(self) -> str: ...
+
+@final
+class Repair:
+    """A departure from the syntax that was repaired."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def span(self) -> tuple[int, int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Violation:
+    """One breach of the protocol, with its place in the reply."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def span(self) -> tuple[int, int] | None: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def column(self) -> int | None: ...
+    @property
+    def pointer(self) -> str | None: ...
+    @property
+    def expected(self) -> str | None: ...
+    @property
+    def found(self) -> str | None: ...
+    @property
+    def hint(self) -> str | None: ...
+
+@final
+class Reply:
+    """One reply, read. Either `move` or `violation` is there."""
+
+    @property
+    def raw(self) -> str: ...
+    @property
+    def thoughts(self) -> str | None: ...
+    @property
+    def narration(self) -> str | None: ...
+    @property
+    def move(self) -> Move | None: ...
+    @property
+    def violation(self) -> Violation | None: ...
+    @property
+    def repairs(self) -> list[Repair]: ...
+    @property
+    def discarded(self) -> list[tuple[int, int]]: ...
+
+@final
+class Reader:
+    """Reads one reply that arrives in chunks."""
+
+    def push(
+        self, chunk: str | bytes
+    ) -> tuple[list[Delta], Literal["open", "complete", "doomed"]]:
+        """Take the next bytes. Returns what is new, and what is known of the reply."""
+
+    def finish(self, finish_reason: FinishReason | None = None) -> Reply:
+        """Close the reply and read what is left."""
+
+@final
+class Grammar:
+    """One language in the forms that inference engines take."""
+
+    @property
+    def gbnf(self) -> str: ...
+    @property
+    def lark(self) -> str: ...
+    @property
+    def json_schema(self) -> str | None: ...
+    @property
+    def max_tokens(self) -> int: ...
+
+@final
+class ToolSet:
+    """Tools by name, with the checks of their arguments."""
+
+    def __new__(cls, specs: Sequence[str]) -> ToolSet: ...
+    @staticmethod
+    def from_openapi(document: str) -> ToolSet: ...
+    def names(self) -> list[str]: ...
+    def resolve_route(self, route: str) -> str: ...
+    def check(self, name: str, arguments: str) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
+
+@final
+class Protocol:
+    """One protocol with its options."""
+
+    @staticmethod
+    def react(
+        *, persona: str, template: str | None, strict: bool, think_prefilled: bool
+    ) -> Protocol: ...
+    @staticmethod
+    def chatty(
+        *, tool_tag: tuple[str, str], template: str | None, strict: bool, think_prefilled: bool
+    ) -> Protocol: ...
+    @staticmethod
+    def ticket(
+        *, await_loads: bool, template: str | None, strict: bool, think_prefilled: bool
+    ) -> Protocol: ...
+    @property
+    def name(self) -> Literal["ticket", "chatty", "react"]: ...
+    def system_prompt(self, tools: ToolSet) -> str: ...
+    def parse(self, text: str, finish_reason: FinishReason | None = None) -> Reply: ...
+    def reader(self) -> Reader: ...
+    def grammar(
+        self,
+        tools: ToolSet,
+        *,
+        calls: bool,
+        finish: bool,
+        in_progress: Sequence[str],
+        completed: Sequence[str],
+    ) -> Grammar: ...
+
+@final
+class Run:
+    """The machine of one run, with its log. Times are Unix seconds."""
+
+    def __new__(
+        cls,
+        protocol: Protocol,
+        tools: ToolSet,
+        *,
+        run_id: str,
+        prompt: str,
+        limits: str,
+        raise_on_limit: bool,
+        cancel_open: bool,
+        call_first: bool,
+        early_stop: bool,
+        early_start: bool,
+    ) -> Run: ...
+    def start(self, task: str, now: float) -> list[Command]: ...
+    def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...
+    def replied(
+        self, finish_reason: str | None, usage: Usage | None, now: float
+    ) -> list[Command]: ...
+    def reply(
+        self, text: str, finish_reason: str | None, usage: Usage | None, now: float
+    ) -> list[Command]: ...
+    def completed(self, ticket: int, kind: str, text: str, now: float) -> list[Command]: ...
+    def settled(self, now: float) -> list[Command]: ...
+    def timed_out(self, now: float) -> list[Command]: ...
+    def failed(self, message: str, now: float) -> list[Command]: ...
+    def cancel(self, now: float) -> list[Command]: ...
+    @property
+    def deadline(self) -> float | None: ...
+    @property
+    def message_count(self) -> int: ...
+    def message(self, position: int) -> tuple[str, str]: ...
+    def tickets(self) -> list[TicketRow]: ...
+    @property
+    def ending(self) -> Ending | None: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def counts(self) -> tuple[int, int]: ...
+    def records(self, seq: int = 0) -> list[str]: ...
+    def grammar(self) -> Grammar: ...
+    @property
+    def last_reply(self) -> Reply | None: ...
+    @property
+    def finished(self) -> bool: ...

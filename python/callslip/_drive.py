@@ -1,0 +1,179 @@
+"""The async driver: performs a run's commands on the caller's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from callslip import _threads
+from callslip._core import Command
+from callslip._session import Receipt, Session
+from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
+
+__all__ = ["drive", "receive"]
+
+T = TypeVar("T")
+
+
+async def drive(session: Session, task: str) -> None:
+    """Perform the run to its end.
+
+    Raises:
+        asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            await _Driver(session, group).follow(session.start(task))
+    except BaseExceptionGroup as errors:
+        session.cancelled()
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise
+    except BaseException as error:
+        session.cancelled()
+        if isinstance(error, asyncio.CancelledError):
+            error.run = session.run  # type: ignore[attr-defined]
+        raise
+
+
+class _Driver:
+    __slots__ = ("_calls", "_ended", "_given_up", "_group", "_model_is_async", "_session")
+
+    def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
+        self._session = session
+        self._group = group
+        self._calls: dict[int, asyncio.Task[Any]] = {}
+        self._given_up: set[int] = set()
+        self._ended = asyncio.Event()
+        self._model_is_async = session.model.is_async
+
+    async def follow(self, commands: Sequence[Command]) -> None:
+        """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
+        while commands:
+            first, *siblings = commands
+            for sibling in siblings:
+                self._begin(sibling)
+            commands = await self._perform(first)
+
+    def _begin(self, command: Command) -> None:
+        self._group.create_task(self.follow([command]))
+
+    async def _perform(self, command: Command) -> Sequence[Command]:
+        match command:
+            case Command.AskModel():
+                return await self._bounded(self._ask)
+            case Command.CallTool():
+                return await self._bounded(lambda: self._call(command))
+            case Command.Settle():
+                return await self._settle()
+            case Command.Cancel(ticket=ticket):
+                self._give_up(ticket)
+            case Command.Finish():
+                self._ended.set()
+        return ()
+
+    async def _bounded(self, perform: Callable[[], Any]) -> Sequence[Command]:
+        remaining = self._session.remaining()
+        if remaining is None:
+            return await perform()
+        try:
+            async with asyncio.timeout(remaining) as scope:
+                return await perform()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return self._session.timed_out()
+
+    async def _ask(self) -> Sequence[Command]:
+        session = self._session
+        try:
+            if self._model_is_async:
+                result = session.ask()
+            else:
+                result = await _in_thread(session.ask)
+            if hasattr(result, "__await__"):
+                self._model_is_async = True
+                result = await result
+            reply = open_result(result)
+            if isinstance(reply, ModelReply):
+                return session.reply(reply)
+            return await receive(session, reply, self._begin)
+        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
+            return session.failed(error)
+
+    async def _call(self, command: Command.CallTool) -> Sequence[Command]:
+        session, ticket = self._session, command.ticket
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls[ticket] = task
+        try:
+            tool = session.toolbox.get(command.tool)
+            context = session.run.context(ticket, command.tool)
+            if tool.is_async:
+                outcome = await tool.acall(command.arguments, context)
+            else:
+                outcome = await _in_thread(tool.call, command.arguments, context)
+                if hasattr(outcome, "__await__"):
+                    outcome = await outcome
+        except asyncio.CancelledError:
+            # The run has given this call up, and nobody has cancelled the task as a whole.
+            if ticket in self._given_up and task.uncancel() == 0:
+                return ()
+            raise
+        finally:
+            del self._calls[ticket]
+        return session.completed(ticket, outcome)
+
+    def _give_up(self, ticket: int) -> None:
+        task = self._calls.get(ticket)
+        if task is not None:
+            self._given_up.add(ticket)
+            task.cancel()
+
+    async def _settle(self) -> Sequence[Command]:
+        try:
+            async with asyncio.timeout(self._session.grace):
+                await self._ended.wait()
+        except TimeoutError:
+            return self._session.settled()
+        return ()
+
+
+async def receive(
+    session: Session,
+    stream: ReplyStream | AsyncReplyStream,
+    begin: Callable[[Command], object],
+) -> Sequence[Command]:
+    """Read a streamed reply into the run; `begin` starts calls that may start early."""
+    receipt = Receipt(session)
+    if isinstance(stream, AsyncReplyStream):
+        try:
+            async for chunk in stream:
+                stop, commands = receipt.take(chunk)
+                for command in commands:
+                    begin(command)
+                if stop:
+                    break
+        finally:
+            await stream.aclose()
+        return receipt.close()
+    try:
+        while (chunk := await _in_thread(next, stream, None)) is not None:
+            stop, commands = receipt.take(chunk)
+            for command in commands:
+                begin(command)
+            if stop:
+                break
+        await _in_thread(stream.close)
+    except BaseException:
+        # The thread may still be in the generator: it is closed when that has come back.
+        _threads.submit(stream.close)
+        raise
+    return receipt.close()
+
+
+async def _in_thread(function: Callable[..., T], /, *args: Any) -> T:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads.pool(), copy_context().run, function, *args)

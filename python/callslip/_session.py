@@ -1,0 +1,162 @@
+"""One run under way: what the async and the sync driver share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from callslip._core import Command, Delta
+from callslip.events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from callslip.agent import Run
+    from callslip.models._call import ModelCall
+    from callslip.models._reply import ModelChunk, ModelReply
+    from callslip.tools import Toolbox
+
+__all__ = ["Listener", "Session", "calling"]
+
+Listener: TypeAlias = Callable[[Event | Delta], None]
+
+calling: ContextVar[bool] = ContextVar("callslip_calling", default=False)
+"""Whether this code runs inside a tool of a run."""
+
+
+class Session:
+    """What performs the commands of one run needs, and how its outcomes go back in."""
+
+    __slots__ = (
+        "_clock",
+        "_seq",
+        "core",
+        "error",
+        "grace",
+        "listener",
+        "model",
+        "options",
+        "run",
+        "toolbox",
+    )
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        model: ModelCall,
+        toolbox: Toolbox,
+        options: Mapping[str, Any],
+        grace: float,
+    ) -> None:
+        self.run = run
+        self.core = run._core  # noqa: SLF001
+        self.model = model
+        self.toolbox = toolbox
+        self.options = dict(options)
+        self.grace = grace
+        self.listener: Listener | None = None
+        self.error: Exception | None = None
+        self._seq = 0
+        # The wall clock may jump in mid-run; a time limit must not.
+        self._clock = time.time() - time.perf_counter()
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return self._clock + time.perf_counter()
+
+    def remaining(self) -> float | None:
+        """Seconds to the deadline; `None` without one."""
+        deadline = self.core.deadline
+        return None if deadline is None else max(0.0, deadline - self.now())
+
+    def told(self, commands: list[Command]) -> list[Command]:
+        """Tell the listener what is new in the log, and hand the commands on."""
+        if self.listener is not None:
+            for text in self.core.records(self._seq):
+                self._seq += 1
+                self.listener(Event.from_json(text))
+        return commands
+
+    def start(self, task: str) -> list[Command]:
+        """Begin the run."""
+        return self.told(self.core.start(task, self.now()))
+
+    def ask(self) -> object:
+        """Call the model. Returns its result as it is."""
+        options = self.options
+        if "grammar" in options:
+            return self.model(self.run.messages, **{**options, "grammar": self.core.grammar()})
+        return self.model(self.run.messages, **options)
+
+    def reply(self, reply: ModelReply) -> list[Command]:
+        """Give a whole reply in."""
+        usage = None if reply.usage is None else _usage(reply.usage)
+        return self.told(self.core.reply(reply.text, reply.finish_reason, usage, self.now()))
+
+    def failed(self, error: Exception) -> list[Command]:
+        """Give a failure of the model client in."""
+        self.error = error
+        text = str(error)
+        message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return self.told(self.core.failed(message, self.now()))
+
+    def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
+        """Give the outcome of a call in."""
+        kind, text = outcome
+        return self.told(self.core.completed(ticket, kind, text, self.now()))
+
+    def settled(self) -> list[Command]:
+        """Say that the grace is over."""
+        return self.told(self.core.settled(self.now()))
+
+    def timed_out(self) -> list[Command]:
+        """Say that the deadline is reached."""
+        return self.told(self.core.timed_out(self.now()))
+
+    def cancelled(self) -> list[Command]:
+        """Say that the run is to end now."""
+        return self.told(self.core.cancel(self.now()))
+
+
+class Receipt:
+    """A streamed reply, chunk by chunk on its way into the run."""
+
+    __slots__ = ("_finish_reason", "_session", "_usage")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._finish_reason: str | None = None
+        self._usage: dict[str, float] | None = None
+
+    def take(self, chunk: ModelChunk) -> tuple[bool, Sequence[Command]]:
+        """Take a chunk. Returns whether the stream may be stopped, and calls that may start."""
+        if chunk.finish_reason is not None:
+            self._finish_reason = chunk.finish_reason
+        if chunk.usage is not None:
+            self._usage = {**(self._usage or {}), **chunk.usage}
+        if not chunk.text:
+            return False, ()
+        session = self._session
+        deltas, stop, commands = session.core.push(chunk.text, session.now())
+        if session.listener is not None:
+            for delta in deltas:
+                session.listener(delta)
+        return stop, session.told(commands)
+
+    def close(self) -> list[Command]:
+        """Say that the reply has ended, or was stopped."""
+        session = self._session
+        usage = None if self._usage is None else _usage(self._usage)
+        return session.told(session.core.replied(self._finish_reason, usage, session.now()))
+
+
+def _usage(usage: Mapping[str, float]) -> tuple[int, int, int, float]:
+    return (
+        int(usage.get("input_tokens") or 0),
+        int(usage.get("output_tokens") or 0),
+        int(usage.get("cached_tokens") or 0),
+        float(usage.get("cost") or 0.0),
+    )

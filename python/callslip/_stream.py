@@ -1,0 +1,83 @@
+"""A run that is watched."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from callslip._drive import drive
+from callslip.agent import _result
+from callslip.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from callslip._session import Session
+    from callslip.agent import Run, RunResult
+    from callslip.events import Delta, Event
+
+__all__ = ["RunStream"]
+
+
+class RunStream:
+    """Events of a run as they happen. Made by `Agent.stream`.
+
+    Attributes:
+        run: The run that is watched.
+    """
+
+    run: Run
+
+    def __init__(self, session: Session, task: str) -> None:
+        self.run = session.run
+        self._session = session
+        self._text = task
+        self._queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session.listener = self._queue.put_nowait
+        self._task = asyncio.create_task(drive(self._session, self._text))
+        self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task = self._task
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        if task is not None and not task.cancelled():
+            task.exception()  # raised to whoever iterates, or asks for the result
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event | Delta:
+        if self._task is None:
+            raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
+        if self._task.done() and self._queue.empty():
+            raise StopAsyncIteration
+        event = await self._queue.get()
+        if event is None:
+            self._task.result()
+            raise StopAsyncIteration
+        return event
+
+    @property
+    def result(self) -> RunResult:
+        """What came of the run.
+
+        Raises:
+            UsageError: The run is not over yet.
+            ProtocolError: The model broke the protocol too often in a row.
+            LimitExceeded: A limit was reached and gave no answer.
+            ModelError: The model client failed.
+        """
+        if not self.run.finished:
+            raise UsageError("the run is not over yet: iterate the stream to its end first")
+        return _result(self._session)

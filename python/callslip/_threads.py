@@ -1,0 +1,90 @@
+"""The threads that sync tools and sync models run in, and the one private event loop of `run_sync`.
+
+Both are made on first use and made anew in a forked child, where threads do not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine
+
+__all__ = ["WORKERS", "on_loop", "pool", "submit"]
+
+T = TypeVar("T")
+
+WORKERS = 32
+"""The most threads there are at once."""
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def pool() -> ThreadPoolExecutor:
+    """Return the pool of this process."""
+    global _pool  # noqa: PLW0603
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="callslip")
+        return _pool
+
+
+def submit(function: Callable[..., T], /, *args: Any) -> Future[T]:
+    """Call a function in the pool, with the caller's context variables."""
+    return pool().submit(copy_context().run, function, *args)
+
+
+def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine on the private loop, with the caller's context variables."""
+    import asyncio
+
+    loop = _private_loop()
+    future: Future[T] = Future()
+
+    async def relay() -> None:
+        try:
+            result = await coroutine
+        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+            if not future.cancelled():
+                future.set_exception(error)
+        else:
+            if not future.cancelled():
+                future.set_result(result)
+
+    def begin() -> None:
+        task = asyncio.ensure_future(relay())
+        future.add_done_callback(
+            lambda done: loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
+        )
+
+    loop.call_soon_threadsafe(begin, context=copy_context())
+    return future
+
+
+def _private_loop() -> asyncio.AbstractEventLoop:
+    import asyncio
+
+    global _loop  # noqa: PLW0603
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="callslip-loop", daemon=True).start()
+        return _loop
+
+
+def _forget() -> None:
+    global _lock, _pool, _loop  # noqa: PLW0603
+    _lock = threading.Lock()
+    _pool = None
+    _loop = None
+
+
+os.register_at_fork(after_in_child=_forget)

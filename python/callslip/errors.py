@@ -1,0 +1,80 @@
+"""The exceptions callslip raises.
+
+`CallslipError` is the root. Everything that ends a run carries it as `.run`, so that the transcript and
+the tickets are never lost with the exception.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from callslip.agent import Run
+
+__all__ = [
+    "CallslipError",
+    "LimitExceeded",
+    "ModelError",
+    "ProtocolError",
+    "RunCancelled",
+    "RunFailed",
+    "StoreError",
+    "TemplateError",
+    "ToolError",
+    "UsageError",
+]
+
+
+class CallslipError(Exception):
+    """The root of all exceptions of this package."""
+
+
+class UsageError(CallslipError):
+    """The package was called in a way that cannot work; the message says what to do instead."""
+
+
+class TemplateError(CallslipError):
+    """A prompt template lacks a placeholder, or holds one that the protocol does not know."""
+
+
+class ToolError(CallslipError):
+    """A tool cannot be offered: its signature, its name or its document is at fault."""
+
+
+class StoreError(CallslipError):
+    """The log could not be written or read."""
+
+
+class RunFailed(CallslipError):
+    """The root of the exceptions that end a run. `run` holds its log, transcript and tickets."""
+
+    run: Run | None
+
+    def __init__(self, message: str, run: Run | None = None) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+class ProtocolError(RunFailed):
+    """The model broke the protocol more often in a row than `Limits.max_violations` allows."""
+
+
+class LimitExceeded(RunFailed):
+    """A limit of the run was reached and `on_limit` is `"raise"`, or the last turn failed too.
+
+    `limit` is the name of the field of `Limits`.
+    """
+
+    limit: str
+
+    def __init__(self, message: str, run: Run | None = None, limit: str = "") -> None:
+        super().__init__(message, run)
+        self.limit = limit
+
+
+class ModelError(RunFailed):
+    """The model client raised, or returned what is no reply. The client's own exception is `__cause__`."""
+
+
+class RunCancelled(RunFailed):
+    """The run was cancelled by `Run.cancel()`. A task's own `CancelledError` is never replaced by this."""

@@ -1,0 +1,48 @@
+"""What happens in a run: the events of its log, and the deltas of a reply that is still arriving."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from callslip._core import Delta
+
+__all__ = ["Delta", "Event", "EventKind"]
+
+EventKind: TypeAlias = Literal[
+    "run_started",
+    "model_asked",
+    "model_replied",
+    "violated",
+    "moved",
+    "ticket_opened",
+    "ticket_completed",
+    "noted",
+    "run_finished",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of a run's log.
+
+    Attributes:
+        seq: Position in the log, from 0.
+        at: Unix seconds.
+        kind: What happened.
+        data: The fields of that kind of event, JSON values throughout.
+    """
+
+    seq: int
+    at: float
+    kind: EventKind
+    data: Mapping[str, Any]
+
+    @classmethod
+    def from_json(cls, text: str) -> Event:
+        """Read one line of a log."""
+        record = json.loads(text)
+        ((kind, data),) = record["event"].items()
+        return cls(record["seq"], record["at"], kind, data)

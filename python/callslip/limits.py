@@ -1,0 +1,53 @@
+"""The bounds of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far a run may go. `None` is no limit; a count of 0 allows none.
+
+    At a limit the model gets one last turn without tools, to answer from what there is; with
+    `Agent(on_limit="raise")` the run ends with `LimitExceeded`.
+
+    Attributes:
+        steps: Turns of the model.
+        tickets: Tool calls in all.
+        open_tickets: Tool calls in progress at once.
+        seconds: Wall time. The last turn after it is bounded by the same time once more.
+        tokens: Input and output tokens together, as the model client reports them.
+        cost: As the model client reports it, in its own currency.
+        reply_bytes: Bytes of one reply.
+        json_depth: Nesting of the JSON in a reply.
+        result_bytes: Bytes of one result that the model is shown. Longer ones are cut with a
+            visible mark; the ticket keeps the whole.
+        max_violations: Replies in a row that may break the protocol; one more ends the run.
+        max_repeats: Times that the same call with the same result is made. Further ones are
+            refused, and the third refusal in a row ends the run.
+    """
+
+    steps: int | None = 50
+    tickets: int | None = 500
+    open_tickets: int | None = 32
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    reply_bytes: int = 4 * 1024 * 1024
+    json_depth: int = 128
+    result_bytes: int = 32 * 1024
+    max_violations: int = 3
+    max_repeats: int = 3
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and value < 0:
+                raise ValueError(f"expected Limits({name}=…) to be 0 or more: got {value}")
+
+    def to_json(self) -> str:
+        """Return the limits as the native module takes them."""
+        return json.dumps(asdict(self))

@@ -1,0 +1,203 @@
+"""The three protocols: how a model writes what it wants."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from callslip import _core
+
+if TYPE_CHECKING:
+    from callslip.openapi import OpenAPI
+    from callslip.tools import ToolLike
+
+__all__ = ["ChattyProtocol", "Protocol", "ProtocolName", "ReactProtocol", "TicketProtocol"]
+
+ProtocolName: TypeAlias = Literal["ticket", "chatty", "react"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(ABC):
+    """What the three protocols share.
+
+    Attributes:
+        template: The system prompt: its text, or a `Path` to a file of it. `None` is the built-in
+            one. The placeholders are those of the protocol.
+        strict: Whether every departure from the syntax is a violation, even one that has exactly
+            one sensible reading.
+        think_prefilled: Whether the model's chat template has already opened `<think>`.
+        early_stop: Whether a stream is stopped where its first whole move ends, like a stop
+            sequence.
+        first_move: `"call"` requires a tool call before an answer.
+    """
+
+    template: str | PathLike[str] | None = None
+    strict: bool = False
+    think_prefilled: bool = False
+    early_stop: bool = True
+    first_move: Literal["any", "call"] = "any"
+
+    def __post_init__(self) -> None:
+        if self.first_move not in ("any", "call"):
+            raise ValueError(f"expected first_move='any' or 'call': got {self.first_move!r}")
+
+    @abstractmethod
+    def _native(self) -> _core.Protocol: ...
+
+    @cached_property
+    def _core(self) -> _core.Protocol:
+        return self._native()
+
+    @property
+    def name(self) -> ProtocolName:
+        """`"ticket"`, `"chatty"` or `"react"`."""
+        return self._core.name
+
+    def _template(self) -> str | None:
+        if self.template is None or isinstance(self.template, str):
+            return self.template
+        return Path(fspath(self.template)).read_text(encoding="utf-8")
+
+    def system_prompt(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> str:
+        """Return the system prompt with the tools rendered in.
+
+        Raises:
+            TemplateError: The template lacks a placeholder or has an unknown one.
+        """
+        return self._core.system_prompt(_tool_set(tools))
+
+    def parse(
+        self, text: str, *, finish_reason: Literal["stop", "length"] | None = None
+    ) -> _core.Reply:
+        """Read one whole reply, on its own: names of tools and tickets are not looked up.
+
+        Args:
+            text: The reply.
+            finish_reason: How the client says it ended; `"length"` is a cut by the token limit.
+        """
+        return self._core.parse(text, finish_reason)
+
+    def reader(self) -> _core.Reader:
+        """Return a reader of one reply that arrives in chunks."""
+        return self._core.reader()
+
+    def grammar(
+        self,
+        tools: Sequence[ToolLike] | OpenAPI = (),
+        *,
+        calls: bool = True,
+        finish: bool = True,
+        in_progress: Sequence[str] = (),
+        completed: Sequence[str] = (),
+    ) -> _core.Grammar:
+        """Return what may be said now, as grammars that constrain a model's decoding.
+
+        Args:
+            tools: The tools on offer.
+            calls: Whether a call may be made.
+            finish: Whether the run may be finished.
+            in_progress: Ids of tickets that may be awaited (ticket protocol).
+            completed: Ids of tickets that may be loaded (ticket protocol).
+        """
+        return self._core.grammar(
+            _tool_set(tools),
+            calls=calls,
+            finish=finish,
+            in_progress=list(in_progress),
+            completed=list(completed),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReactProtocol(Protocol):
+    """One JSON object `{thought, action, args}` a reply, until `FINISH`.
+
+    Placeholders of a template: `{tools}` (required), `{persona}` (required where one is given);
+    braces in the text are doubled.
+
+    Attributes:
+        persona: Who the model is, for the prompt.
+    """
+
+    persona: str = ""
+
+    def _native(self) -> _core.Protocol:
+        return _core.Protocol.react(
+            persona=self.persona,
+            template=self._template(),
+            strict=self.strict,
+            think_prefilled=self.think_prefilled,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChattyProtocol(Protocol):
+    """A direct answer, or one tool block with calls that run side by side.
+
+    Placeholders of a template: `{AVAILABLE_TOOLS_INTERFACE}` (required), `{TOOL_TAG_START}` and
+    `{TOOL_TAG_END}` (required where the template does not write the tags out).
+
+    Attributes:
+        tool_tag: A name, which gives `<name>` and `</name>`, or the opening and closing tag.
+        early_start: Whether a call of a `readonly` tool starts while the rest of its block is
+            still arriving.
+    """
+
+    tool_tag: str | tuple[str, str] = "tool"
+    early_start: bool = True
+
+    def _native(self) -> _core.Protocol:
+        tag = self.tool_tag
+        return _core.Protocol.chatty(
+            tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
+            template=self._template(),
+            strict=self.strict,
+            think_prefilled=self.think_prefilled,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketProtocol(Protocol):
+    """`<thoughts>`, then `<output>` with one JSON object: RETURN, CALL, AWAIT or LOAD_TICKET.
+
+    Placeholder of a template: `{{tool_spec}}` (required).
+
+    Attributes:
+        await_loads: Whether an AWAIT also loads the ticket's result.
+        grace: Seconds that a call may take before the model goes on without it.
+    """
+
+    await_loads: bool = False
+    grace: float = 0.05
+
+    def _native(self) -> _core.Protocol:
+        return _core.Protocol.ticket(
+            await_loads=self.await_loads,
+            template=self._template(),
+            strict=self.strict,
+            think_prefilled=self.think_prefilled,
+        )
+
+
+def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
+    """Return the protocol, or the one of that name with its defaults."""
+    if isinstance(protocol, Protocol):
+        return protocol
+    kinds = {"ticket": TicketProtocol, "chatty": ChattyProtocol, "react": ReactProtocol}
+    kind = kinds.get(protocol)
+    if kind is None:
+        raise ValueError(
+            f"expected protocol='ticket', 'chatty' or 'react', or a protocol object: got {protocol!r}"
+        )
+    return kind()
+
+
+def _tool_set(tools: Sequence[ToolLike] | OpenAPI) -> _core.ToolSet:
+    from callslip.tools import Toolbox
+
+    return Toolbox(tools).tool_set

@@ -1,0 +1,28 @@
+//! The one renderer of violations for the model: what, where, the smallest correct form, nothing executed.
+
+use super::Protocol;
+use crate::reply::span;
+use crate::reply::violation::Violation;
+
+/// The message that a model gets after a reply that broke the protocol. `raw` is the reply.
+pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> String {
+    let mut text = format!("{}Your reply was not executed: {}.", protocol.feedback_opening(), violation.message);
+    if let Some(span) = violation.span {
+        text.push('\n');
+        text.push_str(&span::excerpt(raw, span));
+    }
+    if let Some(related) = &violation.related {
+        text.push_str(&format!("\n({})\n{}", related.label, span::excerpt(raw, related.span)));
+    }
+    if let Some(expected) = &violation.expected {
+        text.push_str("\nExpected: ");
+        text.push_str(expected);
+    }
+    if let Some(hint) = &violation.hint {
+        text.push_str("\nHint: ");
+        text.push_str(hint);
+        text.push('.');
+    }
+    text.push_str("\nNothing of it was executed. Reply again with one move.");
+    text
+}

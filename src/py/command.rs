@@ -1,0 +1,70 @@
+//! Commands and deltas as Python sees them.
+
+use super::value::to_python;
+use crate::protocol::Delta;
+use crate::run::Command;
+use pyo3::prelude::*;
+
+/// One thing for a driver to do.
+#[pyclass(name = "Command", module = "callslip._core", frozen)]
+pub(super) enum PyCommand {
+    /// Ask the model.
+    AskModel { turn: u32 },
+    /// Call a tool with keyword arguments.
+    CallTool { ticket: u32, tool: String, arguments: Py<PyAny> },
+    /// Give the calls just started a moment to end.
+    Settle {},
+    /// Stop working on a ticket.
+    Cancel { ticket: u32 },
+    /// The run is over.
+    Finish {},
+}
+
+impl PyCommand {
+    pub(super) fn new(py: Python<'_>, command: &Command) -> PyResult<Self> {
+        Ok(match command {
+            Command::AskModel { turn } => Self::AskModel { turn: *turn },
+            Command::CallTool { ticket, tool, arguments } => Self::CallTool {
+                ticket: ticket.0,
+                tool: tool.to_string(),
+                arguments: to_python(py, arguments)?.unbind(),
+            },
+            Command::Settle => Self::Settle {},
+            Command::Cancel { ticket } => Self::Cancel { ticket: ticket.0 },
+            Command::Finish => Self::Finish {},
+        })
+    }
+}
+
+/// A piece of news from a reply that is still arriving. Texts only ever grow.
+#[pyclass(name = "Delta", module = "callslip._core", frozen)]
+pub(super) enum PyDelta {
+    /// More of the thoughts.
+    Thoughts { text: String },
+    /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
+    Text { text: String },
+    /// More of the final answer.
+    Answer { text: String },
+    /// A call's tool name or route is complete.
+    Tool { call: usize, name: String },
+    /// More of a call's arguments, as the raw text of their JSON.
+    Arguments { call: usize, text: String },
+    /// A call is complete while the rest of its block is still arriving (chatty).
+    CallReady { call: usize },
+    /// The id of the ticket to await or load is complete.
+    TicketId { id: String },
+}
+
+impl From<Delta> for PyDelta {
+    fn from(delta: Delta) -> Self {
+        match delta {
+            Delta::Thoughts(text) => Self::Thoughts { text },
+            Delta::Text(text) => Self::Text { text },
+            Delta::Answer(text) => Self::Answer { text },
+            Delta::Tool { call, name, .. } => Self::Tool { call, name },
+            Delta::Arguments { call, text } => Self::Arguments { call, text },
+            Delta::CallReady { call } => Self::CallReady { call },
+            Delta::TicketId { id, .. } => Self::TicketId { id },
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! From core errors to Python exceptions: one place, one match an error.
+
+use crate::protocol::TemplateError;
+use crate::tool::ToolSetError;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+
+/// The exceptions of the package, which are Python's own.
+mod exceptions {
+    pyo3::import_exception!(callslip.errors, TemplateError);
+    pyo3::import_exception!(callslip.errors, ToolError);
+}
+
+/// A core error as it is raised in Python.
+pub(super) fn template(error: &TemplateError) -> PyErr {
+    exceptions::TemplateError::new_err(error.to_string())
+}
+
+/// A tool that can't be offered.
+pub(super) fn tool_set(error: &ToolSetError) -> PyErr {
+    exceptions::ToolError::new_err(error.to_string())
+}
+
+/// A wrong value from the Python side of this package.
+pub(super) fn value(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
+
+/// Another thread panicked while it held the lock, which is a bug in this package.
+pub(super) fn poisoned() -> PyErr {
+    PyRuntimeError::new_err("internal error: the state of the run was left locked; please report this")
+}

@@ -1,0 +1,187 @@
+//! Protocols, and the reading of replies on its own.
+
+use super::command::PyDelta;
+use super::error;
+use super::reply::PyReply;
+use super::toolset::PyToolSet;
+use crate::protocol::chatty::read::ToolTags;
+use crate::protocol::grammar::{Grammar, Scope};
+use crate::protocol::{Chatty, Decoder, FinishReason, Protocol, React, ReadOptions, Status, Ticket};
+use crate::reply::RepairPolicy;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// Input from here on is read without holding the interpreter: detaching costs more for less.
+const DETACH_BYTES: usize = 16 << 10;
+
+/// One protocol with its options.
+#[pyclass(name = "Protocol", module = "callslip._core", frozen)]
+pub(super) struct PyProtocol {
+    pub(super) protocol: Arc<dyn Protocol>,
+}
+
+fn read_options(strict: bool, think_prefilled: bool) -> ReadOptions {
+    let repairs = if strict { RepairPolicy::Strict } else { RepairPolicy::Default };
+    ReadOptions { repairs, think_prefilled, ..ReadOptions::default() }
+}
+
+/// How a client says that a reply ended: `stop` or `length`.
+pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
+    match text {
+        None | Some("stop") => Ok(FinishReason::Stop),
+        Some("length") => Ok(FinishReason::Length),
+        Some(other) => Err(error::value(format!("expected the finish reason 'stop' or 'length': got '{other}'"))),
+    }
+}
+
+#[pymethods]
+impl PyProtocol {
+    /// The react protocol.
+    #[staticmethod]
+    #[pyo3(signature = (*, persona, template, strict, think_prefilled))]
+    fn react(persona: String, template: Option<String>, strict: bool, think_prefilled: bool) -> Self {
+        let read = read_options(strict, think_prefilled);
+        Self { protocol: Arc::new(React { persona, template, read }) }
+    }
+
+    /// The chatty protocol.
+    #[staticmethod]
+    #[pyo3(signature = (*, tool_tag, template, strict, think_prefilled))]
+    fn chatty(
+        tool_tag: (String, String),
+        template: Option<String>,
+        strict: bool,
+        think_prefilled: bool,
+    ) -> PyResult<Self> {
+        let (start, end) = tool_tag;
+        if start.trim().is_empty() || end.trim().is_empty() || start == end {
+            return Err(error::value("expected two different tags that are not empty, for example '<tool>' and '</tool>'"));
+        }
+        let read = read_options(strict, think_prefilled);
+        Ok(Self { protocol: Arc::new(Chatty { tags: ToolTags { start, end }, template, read }) })
+    }
+
+    /// The ticket protocol.
+    #[staticmethod]
+    #[pyo3(signature = (*, await_loads, template, strict, think_prefilled))]
+    fn ticket(await_loads: bool, template: Option<String>, strict: bool, think_prefilled: bool) -> Self {
+        let read = read_options(strict, think_prefilled);
+        Self { protocol: Arc::new(Ticket { await_loads, template, read }) }
+    }
+
+    /// `ticket`, `chatty` or `react`.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.protocol.name()
+    }
+
+    /// The system prompt with the tools rendered in. Raises `TemplateError`.
+    fn system_prompt(&self, tools: &PyToolSet) -> PyResult<String> {
+        self.protocol.system_prompt(&tools.tools).map_err(|cause| error::template(&cause))
+    }
+
+    /// Reads one whole reply.
+    #[pyo3(signature = (text, finish_reason = None))]
+    fn parse(&self, py: Python<'_>, text: &str, finish_reason: Option<&str>) -> PyResult<PyReply> {
+        let reason = self::finish_reason(finish_reason)?;
+        let read = || {
+            let mut decoder = self.protocol.decoder(self.protocol.read_options());
+            decoder.push(text.as_bytes(), &mut Vec::new());
+            decoder.finish(reason)
+        };
+        let reply = if text.len() > DETACH_BYTES { py.detach(read) } else { read() };
+        PyReply::new(py, reply)
+    }
+
+    /// A reader of one reply that arrives in chunks.
+    fn reader(&self) -> PyReader {
+        PyReader { decoder: Mutex::new(Some(self.protocol.decoder(self.protocol.read_options()))) }
+    }
+
+    /// What may be said now, as grammars.
+    #[pyo3(signature = (tools, *, calls, finish, in_progress, completed))]
+    fn grammar(
+        &self,
+        tools: &PyToolSet,
+        calls: bool,
+        finish: bool,
+        in_progress: Vec<String>,
+        completed: Vec<String>,
+    ) -> PyGrammar {
+        let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed };
+        PyGrammar::from(self.protocol.grammar(&scope))
+    }
+}
+
+/// One language in the forms that inference engines take.
+#[pyclass(name = "Grammar", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyGrammar {
+    /// llama.cpp's form.
+    gbnf: String,
+    /// llguidance's form.
+    lark: String,
+    /// JSON Schema as JSON text, where the reply is one JSON value (react).
+    json_schema: Option<String>,
+    /// Tokens that the longest reply of the language may take, at most.
+    max_tokens: u32,
+}
+
+impl From<Grammar> for PyGrammar {
+    fn from(grammar: Grammar) -> Self {
+        let Grammar { gbnf, lark, json_schema, max_tokens } = grammar;
+        Self { gbnf, lark, json_schema, max_tokens }
+    }
+}
+
+/// Reads one reply that arrives in chunks.
+#[pyclass(name = "Reader", module = "callslip._core", frozen)]
+pub(super) struct PyReader {
+    decoder: Mutex<Option<Box<dyn Decoder>>>,
+}
+
+#[pymethods]
+impl PyReader {
+    /// Takes the next bytes. Returns what is new, and `open`, `complete` or `doomed`.
+    fn push(&self, py: Python<'_>, chunk: Chunk) -> PyResult<(Vec<PyDelta>, &'static str)> {
+        let bytes = chunk.as_bytes();
+        let push = || {
+            let mut deltas = Vec::new();
+            let mut guard = self.decoder.lock().map_err(|_| error::poisoned())?;
+            let decoder = guard.as_mut().ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
+            let status = decoder.push(bytes, &mut deltas);
+            Ok::<_, PyErr>((deltas, status))
+        };
+        let (deltas, status) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
+        let status = match status {
+            Status::Open => "open",
+            Status::Complete(_) => "complete",
+            Status::Doomed => "doomed",
+        };
+        Ok((deltas.into_iter().map(PyDelta::from).collect(), status))
+    }
+
+    /// Closes the reply and reads what is left.
+    #[pyo3(signature = (finish_reason = None))]
+    fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> PyResult<PyReply> {
+        let reason = self::finish_reason(finish_reason)?;
+        let decoder = self.decoder.lock().map_err(|_| error::poisoned())?.take();
+        let decoder = decoder.ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
+        PyReply::new(py, decoder.finish(reason))
+    }
+}
+
+/// Text or bytes of a reply; bytes may end inside a character.
+#[derive(FromPyObject)]
+pub(super) enum Chunk {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Chunk {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! One run: inputs from a driver in, commands out.
+
+use super::command::{PyCommand, PyDelta};
+use super::error;
+use super::protocol::{Chunk, PyGrammar, PyProtocol, finish_reason};
+use super::reply::PyReply;
+use super::toolset::PyToolSet;
+use super::value::to_python;
+use crate::protocol::grammar::Scope;
+use crate::run::command::{OnLimit, OnOpenTickets};
+use crate::run::{Limits, Machine, Phase, Setup, StopReason, Usage};
+use crate::store::Log;
+use crate::ticket::{Outcome, Status, TicketId};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use serde_json::value::RawValue;
+use std::sync::{Mutex, MutexGuard};
+
+/// Input from here on is read without holding the interpreter.
+const DETACH_BYTES: usize = 16 << 10;
+
+/// The machine of one run, with its log.
+#[pyclass(name = "Run", module = "callslip._core", frozen)]
+pub(super) struct PyRun {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    machine: Machine,
+    log: Log,
+}
+
+type TicketRow = (String, String, &'static str, String, Option<String>, Option<(String, String)>, f64, Option<f64>);
+
+impl PyRun {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
+        self.inner.lock().map_err(|_| error::poisoned())
+    }
+
+    /// Gives an input to the machine, puts its events into the log, and returns what is to be done next.
+    fn input(&self, py: Python<'_>, now: f64, give: impl FnOnce(&mut Machine)) -> PyResult<Vec<PyCommand>> {
+        let commands = {
+            let mut inner = self.lock()?;
+            give(&mut inner.machine);
+            inner.commit(now)?
+        };
+        commands.iter().map(|command| PyCommand::new(py, command)).collect()
+    }
+}
+
+impl Inner {
+    /// What has happened is in the log before anything is done about it.
+    fn commit(&mut self, now: f64) -> PyResult<Vec<crate::run::Command>> {
+        let commands = self.machine.commands(now);
+        let records = self.machine.take_records();
+        self.log.append(records).map_err(|cause| error::value(cause.to_string()))?;
+        Ok(commands)
+    }
+}
+
+#[pymethods]
+impl PyRun {
+    /// `limits` is JSON text with the fields of `Limits`.
+    #[new]
+    #[pyo3(signature = (protocol, tools, *, run_id, prompt, limits, raise_on_limit, cancel_open, call_first, early_stop, early_start))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
+    fn new(
+        protocol: &PyProtocol,
+        tools: &PyToolSet,
+        run_id: String,
+        prompt: &str,
+        limits: &str,
+        raise_on_limit: bool,
+        cancel_open: bool,
+        call_first: bool,
+        early_stop: bool,
+        early_start: bool,
+    ) -> PyResult<Self> {
+        let limits: Limits =
+            serde_json::from_str(limits).map_err(|cause| error::value(format!("expected limits: {cause}")))?;
+        let machine = Machine::new(Setup {
+            run_id,
+            protocol: protocol.protocol.clone(),
+            prompt: prompt.into(),
+            tools: tools.tools.clone(),
+            limits,
+            on_limit: if raise_on_limit { OnLimit::Raise } else { OnLimit::Answer },
+            on_open_tickets: if cancel_open { OnOpenTickets::Cancel } else { OnOpenTickets::Wait },
+            call_first,
+            early_stop,
+            early_start,
+        });
+        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::default() }) })
+    }
+
+    /// Begins the run. Times here and below are Unix seconds.
+    fn start(&self, py: Python<'_>, task: &str, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.start(task, now))
+    }
+
+    /// Takes the next part of a streamed reply. Returns what is new, whether the stream may be stopped, and commands.
+    fn push(&self, py: Python<'_>, chunk: Chunk, now: f64) -> PyResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
+        let bytes = chunk.as_bytes();
+        let push = || {
+            let mut inner = self.lock()?;
+            let pushed = inner.machine.push(bytes, now);
+            Ok::<_, PyErr>((pushed, inner.commit(now)?))
+        };
+        let (pushed, commands) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
+        let commands: PyResult<_> = commands.iter().map(|command| PyCommand::new(py, command)).collect();
+        Ok((pushed.deltas.into_iter().map(PyDelta::from).collect(), pushed.stop, commands?))
+    }
+
+    /// The streamed reply has ended, or was stopped.
+    #[pyo3(signature = (finish_reason, usage, now))]
+    fn replied(
+        &self,
+        py: Python<'_>,
+        finish_reason: Option<&str>,
+        usage: Option<(u64, u64, u64, f64)>,
+        now: f64,
+    ) -> PyResult<Vec<PyCommand>> {
+        let reason = self::finish_reason(finish_reason)?;
+        self.input(py, now, |machine| machine.replied(reason, usage.map(read_usage), now))
+    }
+
+    /// A whole reply.
+    #[pyo3(signature = (text, finish_reason, usage, now))]
+    fn reply(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        finish_reason: Option<&str>,
+        usage: Option<(u64, u64, u64, f64)>,
+        now: f64,
+    ) -> PyResult<Vec<PyCommand>> {
+        let reason = self::finish_reason(finish_reason)?;
+        let give = |machine: &mut Machine| machine.reply(text, reason, usage.map(read_usage), now);
+        if text.len() > DETACH_BYTES {
+            let commands = py.detach(|| {
+                let mut inner = self.lock()?;
+                give(&mut inner.machine);
+                inner.commit(now)
+            })?;
+            return commands.iter().map(|command| PyCommand::new(py, command)).collect();
+        }
+        self.input(py, now, give)
+    }
+
+    /// A call has ended: `kind` is `ok` (with the JSON text of the result), `error` or `retry` (with the message).
+    fn completed(&self, py: Python<'_>, ticket: u32, kind: &str, text: String, now: f64) -> PyResult<Vec<PyCommand>> {
+        let outcome = match kind {
+            "ok" => {
+                let json = RawValue::from_string(text)
+                    .map_err(|cause| error::value(format!("expected the JSON text of a result: {cause}")))?;
+                Outcome::Ok(json.into())
+            }
+            "error" => Outcome::Error { message: text },
+            "retry" => Outcome::Retry { message: text },
+            other => return Err(error::value(format!("expected 'ok', 'error' or 'retry': got '{other}'"))),
+        };
+        self.input(py, now, |machine| machine.completed(TicketId(ticket), outcome, now))
+    }
+
+    /// The grace for calls just started is over.
+    fn settled(&self, py: Python<'_>, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.settled(now))
+    }
+
+    /// The deadline is reached.
+    fn timed_out(&self, py: Python<'_>, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.timed_out(now))
+    }
+
+    /// The model client failed.
+    fn failed(&self, py: Python<'_>, message: &str, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.failed(message, now))
+    }
+
+    /// The run is to end now.
+    fn cancel(&self, py: Python<'_>, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.cancel(now))
+    }
+
+    /// Unix seconds at which `timed_out` is due; `None` without a limit.
+    #[getter]
+    fn deadline(&self) -> PyResult<Option<f64>> {
+        Ok(self.lock()?.machine.deadline())
+    }
+
+    /// How many messages the transcript has.
+    #[getter]
+    fn message_count(&self) -> PyResult<usize> {
+        Ok(self.lock()?.machine.state().messages.len())
+    }
+
+    /// Role and content of one message.
+    fn message<'py>(&self, py: Python<'py>, position: usize) -> PyResult<(&'static str, Bound<'py, PyString>)> {
+        let message = self.lock()?.machine.state().messages.get(position).cloned();
+        let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
+        Ok((message.role.as_str(), PyString::new(py, &message.content)))
+    }
+
+    /// All tickets: id, description, status, tool, call_id, (outcome, text), opened_at, completed_at.
+    fn tickets(&self) -> PyResult<Vec<TicketRow>> {
+        let inner = self.lock()?;
+        Ok(inner.machine.state().tickets.iter().map(|ticket| {
+            let status = match ticket.status() {
+                Status::InProgress => "IN_PROGRESS",
+                Status::Completed => "COMPLETED",
+            };
+            let outcome =
+                ticket.outcome.as_ref().map(|outcome| (outcome.word().to_owned(), outcome.text().to_owned()));
+            (
+                ticket.id.to_string(),
+                ticket.description.clone(),
+                status,
+                ticket.tool.to_string(),
+                ticket.call_id.clone(),
+                outcome,
+                ticket.opened_at,
+                ticket.completed_at,
+            )
+        }).collect())
+    }
+
+    /// How the run ended: reason, value, success, error, limit; `None` while it goes on.
+    #[getter]
+    #[expect(clippy::type_complexity, reason = "one tuple, taken apart at once by the Python face")]
+    fn ending<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(&'static str, Bound<'py, PyAny>, Option<bool>, Option<String>, Option<&'static str>)>> {
+        let (ending, limit) = {
+            let inner = self.lock()?;
+            let state = inner.machine.state();
+            (state.ending.clone(), state.limit)
+        };
+        let Some(ending) = ending else { return Ok(None) };
+        let reason = match ending.reason {
+            StopReason::Finished => "finished",
+            StopReason::Limit => "limit",
+            StopReason::Violations => "violations",
+            StopReason::ModelError => "model_error",
+            StopReason::Cancelled => "cancelled",
+        };
+        let value = to_python(py, &ending.value)?;
+        Ok(Some((reason, value, ending.success, ending.error, limit.map(crate::run::Limit::name))))
+    }
+
+    /// Input, output and cached tokens, and the cost.
+    #[getter]
+    fn usage(&self) -> PyResult<(u64, u64, u64, f64)> {
+        let usage = self.lock()?.machine.state().usage;
+        Ok((usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost))
+    }
+
+    /// Turns of the model, violations in all.
+    #[getter]
+    fn counts(&self) -> PyResult<(u32, u32)> {
+        let inner = self.lock()?;
+        let state = inner.machine.state();
+        Ok((state.turn, state.violations_total))
+    }
+
+    /// The log from `seq` on, one JSON text an event.
+    #[pyo3(signature = (seq = 0))]
+    fn records<'py>(&self, py: Python<'py>, seq: usize) -> PyResult<Bound<'py, PyList>> {
+        let texts: Vec<String> = {
+            let inner = self.lock()?;
+            let records = inner.log.since(seq);
+            records.iter().map(serde_json::to_string).collect::<Result<_, _>>().map_err(|cause| error::value(cause.to_string()))?
+        };
+        PyList::new(py, texts)
+    }
+
+    /// What may be said in the coming reply.
+    fn grammar(&self) -> PyResult<PyGrammar> {
+        let inner = self.lock()?;
+        let (state, setup) = (inner.machine.state(), inner.machine.setup());
+        let ids = |status: Status| {
+            state.tickets.iter().filter(move |ticket| ticket.status() == status).map(|ticket| ticket.id.to_string()).collect()
+        };
+        let scope = Scope {
+            tools: &setup.tools,
+            calls: state.last_turn.is_none(),
+            finish: !setup.call_first || state.called || state.last_turn.is_some(),
+            in_progress: if state.last_turn.is_none() { ids(Status::InProgress) } else { Vec::new() },
+            completed: if state.last_turn.is_none() { ids(Status::Completed) } else { Vec::new() },
+        };
+        Ok(PyGrammar::from(setup.protocol.grammar(&scope)))
+    }
+
+    /// The last reply, read again; `None` before the first.
+    #[getter]
+    fn last_reply(&self, py: Python<'_>) -> PyResult<Option<PyReply>> {
+        let reply = self.lock()?.machine.last_reply();
+        reply.map(|reply| PyReply::new(py, reply)).transpose()
+    }
+
+    /// Whether the run is over.
+    #[getter]
+    fn finished(&self) -> PyResult<bool> {
+        Ok(self.lock()?.machine.state().phase == Phase::Finished)
+    }
+}
+
+fn read_usage((input_tokens, output_tokens, cached_tokens, cost): (u64, u64, u64, f64)) -> Usage {
+    Usage { input_tokens, output_tokens, cached_tokens, cost }
+}

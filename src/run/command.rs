@@ -1,0 +1,82 @@
+//! What a driver is asked to do, and what a run is set up with.
+
+use super::limits::Limits;
+use crate::protocol::Protocol;
+use crate::reply::Value;
+use crate::ticket::TicketId;
+use crate::tool::ToolSet;
+use std::sync::Arc;
+
+/// One thing for the driver to do. What it leads to comes back as an input of the machine.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Ask the model for the reply of this turn, with all messages there are now.
+    AskModel {
+        /// From 1.
+        turn: u32,
+    },
+    /// Call a tool.
+    CallTool {
+        /// The ticket its outcome completes.
+        ticket: TicketId,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// Checked arguments, an object.
+        arguments: Value,
+    },
+    /// Give the calls just started a moment to end before the model goes on (ticket).
+    Settle,
+    /// Stop working on this ticket, which is completed as cancelled.
+    Cancel {
+        /// The ticket.
+        ticket: TicketId,
+    },
+    /// The run is over.
+    Finish,
+}
+
+/// What happens at a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLimit {
+    /// The model gets one last turn without tools, to answer from what there is.
+    #[default]
+    Answer,
+    /// The run ends at once.
+    Raise,
+}
+
+/// What happens to tickets in progress when the model finishes the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnOpenTickets {
+    /// They are waited for: a side effect that was asked for is not lost.
+    #[default]
+    Wait,
+    /// They are cancelled.
+    Cancel,
+}
+
+/// What a run is set up with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Unique among runs.
+    pub run_id: String,
+    /// How moves are written.
+    pub protocol: Arc<dyn Protocol>,
+    /// The system prompt, rendered.
+    pub prompt: Arc<str>,
+    /// What can be called.
+    pub tools: Arc<ToolSet>,
+    /// How far it may go.
+    pub limits: Limits,
+    /// What happens at a limit.
+    pub on_limit: OnLimit,
+    /// What happens to open tickets at the end.
+    pub on_open_tickets: OnOpenTickets,
+    /// Whether a call is required before an answer.
+    pub call_first: bool,
+    /// Whether a stream is stopped where its first whole move ends.
+    pub early_stop: bool,
+    /// Whether a readonly call starts while the rest of its block is still arriving.
+    pub early_start: bool,
+}

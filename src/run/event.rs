@@ -1,0 +1,171 @@
+//! Events: the only thing that is ever stored of a run. Its state is their fold.
+
+use super::limits::{Limit, Limits};
+use crate::protocol::{FinishReason, Move, Violation};
+use crate::reply::{Repair, Value};
+use crate::ticket::{Outcome, TicketId};
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+/// The version of the records that this build writes.
+pub const VERSION: u32 = 1;
+
+/// One event with its place in the run's log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// Position in the log, from 0.
+    pub seq: u64,
+    /// Unix seconds, as the driver said.
+    pub at: f64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What the model client says a reply cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens of the messages.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+    /// Those of the input that came from the client's cache.
+    pub cached_tokens: u64,
+    /// In the client's own currency; 0 where it does not say.
+    pub cost: f64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.cost += other.cost;
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The model finished it.
+    Finished,
+    /// A limit was reached.
+    Limit,
+    /// Too many violations in a row.
+    Violations,
+    /// The model client failed.
+    ModelError,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The run began.
+    RunStarted {
+        /// `VERSION` of the writer.
+        version: u32,
+        /// Unique among runs.
+        run_id: String,
+        /// `ticket`, `chatty` or `react`.
+        protocol: String,
+        /// The system prompt, tools rendered in.
+        prompt: Arc<str>,
+        /// What the user asks for.
+        task: Arc<str>,
+        /// The tools offered, by name.
+        tools: Vec<String>,
+        /// How far it may go.
+        limits: Limits,
+    },
+    /// The model is asked for its next reply.
+    ModelAsked {
+        /// From 1.
+        turn: u32,
+    },
+    /// The model replied.
+    ModelReplied {
+        /// The turn it answers.
+        turn: u32,
+        /// The reply as far as it was read.
+        text: Arc<str>,
+        /// How the client says it ended.
+        finish_reason: FinishReason,
+        /// What it cost, where the client says so.
+        usage: Option<Usage>,
+        /// What was repaired in it.
+        repairs: Vec<Repair>,
+    },
+    /// The reply broke the protocol; nothing of it is executed.
+    Violated {
+        /// The turn of the reply.
+        turn: u32,
+        /// What is wrong.
+        violation: Violation,
+    },
+    /// The reply asks for this.
+    Moved {
+        /// The turn of the reply.
+        turn: u32,
+        /// What it asks for.
+        #[serde(rename = "move")]
+        moved: Move,
+    },
+    /// A call is to be made.
+    TicketOpened {
+        /// Its ticket.
+        ticket: TicketId,
+        /// The turn of the reply that asks for it.
+        turn: u32,
+        /// Its position among the calls of that reply, from 0.
+        call: usize,
+        /// The model's own name for it (chatty).
+        call_id: Option<String>,
+        /// What it is for.
+        description: String,
+        /// The tool to call.
+        tool: Arc<str>,
+        /// Its checked arguments; `$call_id` references stand as they were written.
+        arguments: Value,
+        /// The tickets whose results it waits for, because its arguments refer to them.
+        needs: Vec<TicketId>,
+    },
+    /// A call ended.
+    TicketCompleted {
+        /// Its ticket.
+        ticket: TicketId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The runtime's own decision that the model is told of.
+    Noted {
+        /// What was decided.
+        note: Note,
+    },
+    /// The run ended.
+    RunFinished {
+        /// Why.
+        reason: StopReason,
+        /// Its value; null where there is none.
+        value: Value,
+        /// What a react reply says of its own success.
+        success: Option<bool>,
+        /// What went wrong, where something did.
+        error: Option<String>,
+        /// The limit that ended it, where one did.
+        limit: Option<Limit>,
+    },
+}
+
+/// A decision of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// A limit was reached: the next turn is the last and offers no tools.
+    LastTurn(Limit),
+}

@@ -1,0 +1,102 @@
+//! The bounds of a run. `None` is no limit; a count of 0 allows none.
+
+use crate::reply::ReadLimits;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How far a run may go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Model turns; default 50.
+    pub steps: Option<u32>,
+    /// Tickets in all; default 500.
+    pub tickets: Option<u32>,
+    /// Tickets in progress at once; default 32.
+    pub open_tickets: Option<u32>,
+    /// Wall time in seconds; default none.
+    pub seconds: Option<f64>,
+    /// Tokens in and out as the client reports them; default none.
+    pub tokens: Option<u64>,
+    /// Cost as the client reports it, in the client's own currency; default none.
+    pub cost: Option<f64>,
+    /// Bytes of one reply; default 4 MiB.
+    pub reply_bytes: usize,
+    /// Nesting of a reply's JSON; default 128.
+    pub json_depth: usize,
+    /// Bytes of a result that the model is shown; default 32 KiB. The whole stays in the ticket.
+    pub result_bytes: usize,
+    /// Violations in a row before the run ends; default 3.
+    pub max_violations: u32,
+    /// Times the same call with the same result is run; default 3.
+    pub max_repeats: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let read = ReadLimits::default();
+        Self {
+            steps: Some(50),
+            tickets: Some(500),
+            open_tickets: Some(32),
+            seconds: None,
+            tokens: None,
+            cost: None,
+            reply_bytes: read.bytes,
+            json_depth: read.depth,
+            result_bytes: 32 << 10,
+            max_violations: 3,
+            max_repeats: 3,
+        }
+    }
+}
+
+/// The limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Limit {
+    /// `Limits::steps`
+    Steps,
+    /// `Limits::tickets`
+    Tickets,
+    /// `Limits::open_tickets`
+    OpenTickets,
+    /// `Limits::seconds`
+    Seconds,
+    /// `Limits::tokens`
+    Tokens,
+    /// `Limits::cost`
+    Cost,
+    /// `Limits::max_repeats`
+    MaxRepeats,
+}
+
+impl Limit {
+    /// The name of its field in `Limits`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Tickets => "tickets",
+            Self::OpenTickets => "open_tickets",
+            Self::Seconds => "seconds",
+            Self::Tokens => "tokens",
+            Self::Cost => "cost",
+            Self::MaxRepeats => "max_repeats",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Steps => "steps",
+            Self::Tickets => "tickets",
+            Self::OpenTickets => "open tickets at once",
+            Self::Seconds => "wall time",
+            Self::Tokens => "tokens",
+            Self::Cost => "cost",
+            Self::MaxRepeats => "repetitions of one call",
+        })
+    }
+}

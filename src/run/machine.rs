@@ -1,0 +1,529 @@
+//! The machine: inputs become events, events become state, state says what the driver is to do next.
+//!
+//! It has no clock and does no I/O: every input brings the time with it.
+
+use super::command::{Command, OnLimit, OnOpenTickets, Setup};
+use super::event::{Event, Note, Record, StopReason, Usage, VERSION};
+use super::limits::Limit;
+use super::plan::{self, Planned, Refusal};
+use super::state::{Phase, RunState};
+use super::stream::{Pushed, Stream};
+use crate::protocol::{Delta, FinishReason, Move, ReadOptions, Reply, ToolCall};
+use crate::reply::violation::{Code, Violation};
+use crate::reply::{Span, Value};
+use crate::ticket::{Outcome, TicketId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One run under way.
+#[derive(Debug)]
+pub struct Machine {
+    setup: Setup,
+    state: RunState,
+    /// Events not yet taken for the log.
+    fresh: Vec<Record>,
+    seq: u64,
+    stream: Option<Stream>,
+    /// The turn that the driver was last told to ask, to settle.
+    asked: u32,
+    settled: u32,
+    /// Tickets whose calls the driver was told to make.
+    started: BTreeSet<TicketId>,
+    cancelled: Vec<TicketId>,
+    ended: bool,
+}
+
+impl Machine {
+    /// A run that has not begun.
+    pub fn new(setup: Setup) -> Self {
+        let state = RunState::new(Arc::clone(&setup.protocol));
+        Self {
+            setup,
+            state,
+            fresh: Vec::new(),
+            seq: 0,
+            stream: None,
+            asked: 0,
+            settled: 0,
+            started: BTreeSet::new(),
+            cancelled: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The fold of its events.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// What it was set up with.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The events since the last call of this, which belong in the log before their commands are carried out.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Unix seconds at which the driver is to say `timed_out`.
+    pub fn deadline(&self) -> Option<f64> {
+        let seconds = self.setup.limits.seconds?;
+        // The last turn after a time limit is bounded too: by the same time once more.
+        let times = if self.state.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
+        Some(self.state.started_at + times * seconds)
+    }
+
+    /// Begins the run.
+    pub fn start(&mut self, task: &str, now: f64) {
+        if self.state.turn > 0 || self.state.phase != Phase::Idle {
+            return;
+        }
+        let setup = &self.setup;
+        let event = Event::RunStarted {
+            version: VERSION,
+            run_id: setup.run_id.clone(),
+            protocol: setup.protocol.name().to_owned(),
+            prompt: Arc::clone(&setup.prompt),
+            task: task.into(),
+            tools: setup.tools.names().map(str::to_owned).collect(),
+            limits: setup.limits.clone(),
+        };
+        self.emit(event, now);
+        self.ask(now);
+    }
+
+    /// Takes the next bytes of the reply.
+    pub fn push(&mut self, chunk: &[u8], now: f64) -> Pushed {
+        if self.state.phase != Phase::Asking {
+            return Pushed { deltas: Vec::new(), stop: true };
+        }
+        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let deltas = stream.push(chunk, self.setup.early_stop);
+        for delta in &deltas {
+            if stream.refused.is_none() {
+                stream.refused = self.refuse(delta);
+            }
+        }
+        stream.stop |= stream.refused.is_some();
+        if self.setup.early_start && !stream.stop {
+            self.start_early(&deltas, stream.decoder.calls(), now);
+        }
+        let stop = stream.stop;
+        self.stream = Some(stream);
+        Pushed { deltas, stop }
+    }
+
+    /// The reply has ended, or was stopped. Everything pushed for this turn is it.
+    pub fn replied(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
+        if self.state.phase != Phase::Asking {
+            return;
+        }
+        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let stopped = stream.stop;
+        let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
+        if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
+            // The last chunk reached past the end of the move: what a stream that stopped there would have given.
+            reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw));
+        }
+        if let Some(violation) = stream.refused {
+            reply.outcome = Err(violation);
+        }
+        self.take(reply, reason, usage, now);
+    }
+
+    /// Takes a whole reply.
+    pub fn reply(&mut self, text: &str, reason: FinishReason, usage: Option<Usage>, now: f64) {
+        if self.state.phase != Phase::Asking {
+            return;
+        }
+        let mut decoder = self.decoder();
+        decoder.push(text.as_bytes(), &mut Vec::new());
+        let reply = decoder.finish(reason);
+        self.take(reply, reason, usage, now);
+    }
+
+    /// The last reply, read once more.
+    pub fn last_reply(&self) -> Option<Reply> {
+        let mut messages = self.state.messages.iter().rev();
+        let last = messages.find(|message| message.role == super::state::Role::Assistant)?;
+        Some(self.read(&last.content))
+    }
+
+    fn take(&mut self, reply: Reply, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+        let turn = self.state.turn;
+        let Reply { raw, repairs, outcome, .. } = reply;
+        self.emit(Event::ModelReplied { turn, text: raw.into(), finish_reason, usage, repairs }, now);
+        match outcome {
+            Ok(moved) => self.enact(moved, now),
+            Err(violation) => self.violated(violation, now),
+        }
+    }
+
+    fn read(&self, text: &str) -> Reply {
+        let mut decoder = self.decoder();
+        decoder.push(text.as_bytes(), &mut Vec::new());
+        decoder.finish(FinishReason::Stop)
+    }
+
+    fn decoder(&self) -> Box<dyn crate::protocol::Decoder> {
+        let mut options: ReadOptions = self.setup.protocol.read_options();
+        options.limits.bytes = self.setup.limits.reply_bytes;
+        options.limits.depth = self.setup.limits.json_depth;
+        self.setup.protocol.decoder(options)
+    }
+
+    /// Why a reply that says this can no longer become valid in this run.
+    fn refuse(&self, delta: &Delta) -> Option<Violation> {
+        let tools = &self.setup.tools;
+        match delta {
+            Delta::Tool { name, span, .. } => {
+                let found = if self.setup.protocol.routes() {
+                    tools.resolve_route(name).map(|_| ())
+                } else {
+                    tools.resolve(name).map(|_| ())
+                };
+                found.err().map(|violation| violation.at(*span))
+            }
+            Delta::TicketId { id, span } => self.ticket(id).err().map(|violation| violation.at(*span)),
+            _ => None,
+        }
+    }
+
+    fn start_early(&mut self, deltas: &[Delta], calls: &[ToolCall], now: f64) {
+        for delta in deltas {
+            let Delta::CallReady { call: position } = delta else { continue };
+            let Some(call) = calls.get(*position) else { continue };
+            let readonly = self.setup.tools.get(&call.tool).is_some_and(|tool| tool.readonly);
+            if !readonly || self.state.last_turn.is_some() {
+                continue;
+            }
+            // The calls before it are needed to know what its references mean; they are planned with it.
+            let before = calls.get(..=*position).unwrap_or_default();
+            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup) else { return };
+            // A call that waits for one which has not started can't start early either.
+            if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
+                call.ticket = self.state.tickets.next_id();
+                if call.needs.is_empty() {
+                    self.open(call, now);
+                }
+            }
+        }
+    }
+
+    fn enact(&mut self, moved: Move, now: f64) {
+        if let Some(limit) = self.state.last_turn
+            && !matches!(moved, Move::Finish { .. })
+        {
+            let error = format!("the limit is reached ({limit}), and the last turn gave no answer but another move");
+            return self.finish(StopReason::Limit, Some(error), now);
+        }
+        let refused = match &moved {
+            Move::Finish { .. } => self.answer_allowed(),
+            Move::Call { calls } => match plan::calls(calls, &self.state.batch, &self.state, &self.setup) {
+                Ok(planned) => {
+                    let turn = self.state.turn;
+                    self.emit(Event::Moved { turn, moved }, now);
+                    for call in planned {
+                        self.open(call, now);
+                    }
+                    return self.go_on(now);
+                }
+                Err(Refusal::Violation(violation)) => Err(violation),
+                Err(Refusal::Limit(limit)) => return self.limit(limit, now),
+            },
+            Move::Await { ticket_id } => self.ticket(ticket_id).map(|_| ()),
+            Move::Load { ticket_id } => self.loadable(ticket_id),
+            Move::Delegate { .. } => Err(Violation::new(
+                Code::NotOffered,
+                "expected CALL, AWAIT, LOAD_TICKET or RETURN: this run does not offer DELEGATE",
+            )
+            .hint("do the task yourself with the base tools")),
+        };
+        match refused {
+            Ok(()) => {
+                let turn = self.state.turn;
+                self.emit(Event::Moved { turn, moved }, now);
+                self.go_on(now);
+            }
+            Err(violation) => self.violated(violation, now),
+        }
+    }
+
+    fn answer_allowed(&self) -> Result<(), Violation> {
+        if self.setup.call_first && !self.state.called && self.state.last_turn.is_none() {
+            return Err(Violation::new(Code::CallRequired, "expected a tool call before the answer: none was made yet")
+                .expected(self.setup.protocol.call_form()));
+        }
+        Ok(())
+    }
+
+    fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
+        let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
+        known.ok_or_else(|| {
+            let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
+            let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", ids.join(", ")) };
+            Violation::new(Code::UnknownTicket, format!("expected the id of a ticket of this run: got '{id}', {there}"))
+        })
+    }
+
+    fn loadable(&self, id: &str) -> Result<(), Violation> {
+        let ticket = self.ticket(id)?;
+        match self.state.tickets.get(ticket) {
+            Some(ticket) if ticket.outcome.is_none() => Err(Violation::new(
+                Code::TicketInProgress,
+                format!("expected a COMPLETED ticket: {} is still IN_PROGRESS", ticket.id),
+            )
+            .expected(format!(r#"{{"type": "AWAIT", "ticket_id": "{}"}}"#, ticket.id))
+            .hint("AWAIT it first, then LOAD_TICKET")),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, call: Planned, now: f64) {
+        let event = Event::TicketOpened {
+            ticket: call.ticket,
+            turn: self.state.turn,
+            call: call.call,
+            call_id: call.call_id,
+            description: call.description,
+            tool: call.tool,
+            arguments: call.arguments,
+            needs: call.needs,
+        };
+        self.emit(event, now);
+    }
+
+    /// A call has ended. The outcome of a ticket that has one already is let drop.
+    pub fn completed(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
+        if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
+            return;
+        }
+        self.emit(Event::TicketCompleted { ticket, outcome }, now);
+        self.go_on(now);
+    }
+
+    /// The grace for calls just started is over.
+    pub fn settled(&mut self, now: f64) {
+        if self.state.phase == Phase::Settling {
+            self.ask(now);
+        }
+    }
+
+    /// The deadline is reached: what is under way is given up.
+    pub fn timed_out(&mut self, now: f64) {
+        if matches!(self.state.phase, Phase::Finished | Phase::Idle) {
+            return;
+        }
+        self.stream = None;
+        self.cancel_open(now);
+        if self.state.phase == Phase::Closing {
+            return self.close(now);
+        }
+        self.limit(Limit::Seconds, now);
+    }
+
+    /// The model client failed.
+    pub fn failed(&mut self, error: &str, now: f64) {
+        if self.state.phase != Phase::Finished {
+            self.cancel_open(now);
+            self.finish(StopReason::ModelError, Some(error.to_owned()), now);
+        }
+    }
+
+    /// The run is to end now.
+    pub fn cancel(&mut self, now: f64) {
+        if self.state.phase != Phase::Finished {
+            self.cancel_open(now);
+            self.finish(StopReason::Cancelled, Some("the run was cancelled".to_owned()), now);
+        }
+    }
+
+    fn cancel_open(&mut self, now: f64) {
+        let open: Vec<TicketId> = self.state.open_calls.keys().copied().collect();
+        for ticket in open {
+            self.cancelled.push(ticket);
+            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled }, now);
+        }
+    }
+
+    fn violated(&mut self, violation: Violation, now: f64) {
+        let message = violation.message.clone();
+        self.emit(Event::Violated { turn: self.state.turn, violation }, now);
+        if let Some(limit) = self.state.last_turn {
+            let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
+            return self.finish(StopReason::Limit, Some(error), now);
+        }
+        if self.state.refused_too_often() {
+            self.cancel_open(now);
+            let error = "the model kept making a call that it was told would give the same result".to_owned();
+            return self.end(StopReason::Limit, Some(error), Some(Limit::MaxRepeats), now);
+        }
+        if self.state.violations > self.setup.limits.max_violations {
+            let error = format!(
+                "the model broke the protocol {} times in a row, the limit is {} (max_violations); the last time: {message}",
+                self.state.violations, self.setup.limits.max_violations
+            );
+            self.cancel_open(now);
+            return self.finish(StopReason::Violations, Some(error), now);
+        }
+        self.ask(now);
+    }
+
+    /// Grants one last turn, or ends the run.
+    fn limit(&mut self, limit: Limit, now: f64) {
+        if self.setup.on_limit == OnLimit::Raise || self.state.last_turn.is_some() {
+            self.cancel_open(now);
+            let error = format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
+            return self.end(StopReason::Limit, Some(error), Some(limit), now);
+        }
+        self.emit(Event::Noted { note: Note::LastTurn(limit) }, now);
+        self.ask_now(now);
+    }
+
+    /// Goes on after a move or an outcome, if nothing is left to wait for.
+    fn go_on(&mut self, now: f64) {
+        self.settle_dependants(now);
+        match self.state.phase {
+            Phase::Idle => self.ask(now),
+            Phase::Calling | Phase::Settling if self.state.batch_open == 0 => self.ask(now),
+            Phase::Awaiting(ticket) if !self.state.open_calls.contains_key(&ticket) => self.ask(now),
+            Phase::Closing => {
+                if self.setup.on_open_tickets == OnOpenTickets::Cancel {
+                    self.cancel_open(now);
+                }
+                self.close(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, now: f64) {
+        if self.state.tickets.open_count() == 0 {
+            let reason = if self.state.last_turn.is_some() { StopReason::Limit } else { StopReason::Finished };
+            self.finish(reason, None, now);
+        }
+    }
+
+    fn finish(&mut self, reason: StopReason, error: Option<String>, now: f64) {
+        self.end(reason, error, None, now);
+    }
+
+    fn end(&mut self, reason: StopReason, error: Option<String>, limit: Option<Limit>, now: f64) {
+        let (value, success) = match &error {
+            None => self.state.answer.clone().unwrap_or((Value::Null, None)),
+            Some(_) => (Value::Null, None),
+        };
+        self.emit(Event::RunFinished { reason, value, success, error, limit }, now);
+    }
+
+    /// Asks the model, unless a limit is reached.
+    fn ask(&mut self, now: f64) {
+        if self.state.last_turn.is_none()
+            && let Some(limit) = self.reached(now)
+        {
+            return self.limit(limit, now);
+        }
+        self.ask_now(now);
+    }
+
+    fn ask_now(&mut self, now: f64) {
+        self.emit(Event::ModelAsked { turn: self.state.turn + 1 }, now);
+    }
+
+    fn reached(&self, now: f64) -> Option<Limit> {
+        let (limits, usage) = (&self.setup.limits, &self.state.usage);
+        if limits.steps.is_some_and(|steps| self.state.turn >= steps) {
+            return Some(Limit::Steps);
+        }
+        if self.deadline().is_some_and(|deadline| now >= deadline) {
+            return Some(Limit::Seconds);
+        }
+        if limits.tokens.is_some_and(|tokens| usage.input_tokens.saturating_add(usage.output_tokens) >= tokens) {
+            return Some(Limit::Tokens);
+        }
+        limits.cost.is_some_and(|cost| usage.cost >= cost).then_some(Limit::Cost)
+    }
+
+    fn emit(&mut self, event: Event, now: f64) {
+        self.state.apply(&event, now);
+        self.fresh.push(Record { seq: self.seq, at: now, event });
+        self.seq += 1;
+    }
+
+    /// Completes calls whose references can't be filled, because what they refer to failed.
+    fn settle_dependants(&mut self, now: f64) {
+        loop {
+            let failed = self.state.open_calls.iter().find_map(|(ticket, call)| {
+                let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
+                let bad = need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
+                Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
+            });
+            let Some((ticket, tool, call_id)) = failed else { return };
+            let message =
+                format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
+            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message } }, now);
+        }
+    }
+
+    /// What the driver is to do now. Each command is given once.
+    pub fn commands(&mut self, now: f64) -> Vec<Command> {
+        let mut commands: Vec<Command> =
+            self.cancelled.drain(..).filter(|ticket| self.started.remove(ticket)).map(|ticket| Command::Cancel { ticket }).collect();
+        while let Some(ticket) = self.ready() {
+            self.started.insert(ticket);
+            commands.extend(self.call(ticket, now));
+        }
+        match self.state.phase {
+            Phase::Asking if self.asked < self.state.turn => {
+                self.asked = self.state.turn;
+                commands.push(Command::AskModel { turn: self.state.turn });
+            }
+            Phase::Settling if self.settled < self.state.turn => {
+                self.settled = self.state.turn;
+                commands.push(Command::Settle);
+            }
+            Phase::Finished if !self.ended => {
+                self.ended = true;
+                commands.push(Command::Finish);
+            }
+            _ => {}
+        }
+        commands
+    }
+
+    /// An open call that was not started and has all the results it needs.
+    fn ready(&self) -> Option<TicketId> {
+        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
+        let mut open = self.state.open_calls.iter();
+        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole)).map(|(ticket, _)| *ticket)
+    }
+
+    /// The command to make a call; none where its references turn out to give wrong arguments.
+    fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
+        let call = self.state.open_calls.get(&ticket)?;
+        let tool = Arc::clone(&call.tool);
+        if call.needs.is_empty() {
+            return Some(Command::CallTool { ticket, tool, arguments: call.arguments.clone() });
+        }
+        match self.filled(ticket) {
+            Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments }),
+            Err(violation) => {
+                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
+                self.completed(ticket, Outcome::Error { message }, now);
+                None
+            }
+        }
+    }
+
+    fn filled(&self, ticket: TicketId) -> Result<Value, Violation> {
+        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Value::Null) };
+        let arguments = self.state.filled(call);
+        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
+        let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
+        if !spec.repeatable {
+            plan::guard(&call.tool, &checked, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
+        }
+        Ok(checked)
+    }
+}

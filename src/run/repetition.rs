@@ -1,0 +1,171 @@
+//! The guard against repetition: what was called with which arguments, and what came of it.
+
+use crate::reply::Value;
+use crate::ticket::Outcome;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Calls seen in a run, by tool and canonical arguments.
+#[derive(Debug, Default)]
+pub(super) struct Repetition {
+    seen: HashMap<String, Seen>,
+    refused: u32,
+}
+
+#[derive(Debug)]
+struct Seen {
+    failed: bool,
+    result: u64,
+    times: u32,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may.
+    Fresh,
+    /// The same call failed before.
+    Failed,
+    /// The same call gave the same result this many times.
+    Exhausted(u32),
+}
+
+/// Refusals of exhausted calls, one after the other, that end a run.
+const LAST_REFUSAL: u32 = 3;
+
+impl Repetition {
+    /// Whether a call may be made once more.
+    pub(super) fn check(&self, key: &str, max_repeats: u32) -> Verdict {
+        match self.seen.get(key) {
+            Some(seen) if seen.failed => Verdict::Failed,
+            Some(seen) if seen.times >= max_repeats => Verdict::Exhausted(seen.times),
+            _ => Verdict::Fresh,
+        }
+    }
+
+    /// Records how a call ended. Returns how often it has now given this result in a row.
+    pub(super) fn record(&mut self, key: String, outcome: &Outcome) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        outcome.text().hash(&mut hasher);
+        let result = hasher.finish();
+        let seen = self.seen.entry(key).or_insert(Seen { failed: false, result, times: 0 });
+        seen.failed = matches!(outcome, Outcome::Error { .. });
+        seen.times = if seen.result == result { seen.times.saturating_add(1) } else { 1 };
+        seen.result = result;
+        seen.times
+    }
+
+    /// Counts a refusal of an exhausted call.
+    pub(super) fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    /// Whether the run is to end: the model was told twice and goes on.
+    pub(super) fn refused_too_often(&self) -> bool {
+        self.refused >= LAST_REFUSAL
+    }
+
+    /// A call was let through: the model has left its loop.
+    pub(super) fn left(&mut self) {
+        self.refused = 0;
+    }
+}
+
+/// The key of a call: equal for arguments that are equal as JSON, whatever their order and spelling.
+pub(super) fn key(tool: &str, arguments: &Value) -> String {
+    let mut key = String::with_capacity(tool.len() + 32);
+    key.push_str(tool);
+    key.push(' ');
+    write_canonical(arguments, &mut key);
+    key
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_unstable_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, value) in entries {
+                out.push_str(&serde_json::Value::from(name.as_str()).to_string());
+                out.push(':');
+                write_canonical(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Number(number) => out.push_str(&canonical_number(number.as_str())),
+        other => out.push_str(&other.to_json()),
+    }
+}
+
+/// `1.0` and `1` are one number; an integer beyond 64 bits keeps its digits.
+fn canonical_number(text: &str) -> String {
+    let integer = !text.contains(['.', 'e', 'E']);
+    match text.parse::<f64>() {
+        Ok(float) if !integer && float.is_finite() => {
+            if float.fract() == 0.0 && float.abs() < 1e15 { format!("{:.0}", float + 0.0) } else { format!("{float:?}") }
+        }
+        _ if text == "-0" => "0".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(json: &str) -> Value {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn ok(json: &str) -> Outcome {
+        Outcome::Ok(serde_json::value::RawValue::from_string(json.to_owned()).unwrap().into())
+    }
+
+    #[test]
+    fn keys_do_not_depend_on_order_or_spelling() {
+        assert_eq!(key("f", &value(r#"{"a": 1.0, "b": [1e2]}"#)), key("f", &value(r#"{"b": [100], "a": 1}"#)));
+        assert_ne!(key("f", &value(r#"{"a": 1}"#)), key("f", &value(r#"{"a": "1"}"#)));
+        assert_ne!(
+            key("f", &value(r#"{"a": 10000000000000000000001}"#)),
+            key("f", &value(r#"{"a": 10000000000000000000002}"#))
+        );
+    }
+
+    #[test]
+    fn a_failed_call_is_not_run_again() {
+        let mut guard = Repetition::default();
+        guard.record("f {}".into(), &Outcome::Error { message: "no".into() });
+        assert_eq!(guard.check("f {}", 3), Verdict::Failed);
+        assert_eq!(guard.check("g {}", 3), Verdict::Fresh);
+    }
+
+    #[test]
+    fn the_same_result_exhausts_a_call_and_another_result_renews_it() {
+        let mut guard = Repetition::default();
+        assert_eq!(guard.record("f {}".into(), &ok("1")), 1);
+        assert_eq!(guard.record("f {}".into(), &ok("1")), 2);
+        assert_eq!(guard.check("f {}", 2), Verdict::Exhausted(2));
+        assert_eq!(guard.record("f {}".into(), &ok("2")), 1);
+        assert_eq!(guard.check("f {}", 2), Verdict::Fresh);
+    }
+
+    #[test]
+    fn the_third_refusal_ends_the_run() {
+        let mut guard = Repetition::default();
+        guard.refuse();
+        guard.refuse();
+        assert!(!guard.refused_too_often());
+        guard.refuse();
+        assert!(guard.refused_too_often());
+    }
+}

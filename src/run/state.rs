@@ -1,0 +1,325 @@
+//! The state of a run: the fold of its events, and nothing else.
+
+use super::event::{Event, Note, StopReason, Usage};
+use super::limits::Limit;
+use super::reference;
+use super::repetition::{self, Repetition};
+use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
+use crate::reply::Value;
+use crate::reply::violation::Code;
+use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The prompt.
+    System,
+    /// The user, and the runtime in the user's place.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// The word that model clients know.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One message of the transcript. Messages are only ever added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who wrote it.
+    pub role: Role,
+    /// Its text.
+    pub content: Arc<str>,
+}
+
+/// What the run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The model is to reply.
+    Asking,
+    /// All calls of the last reply are to end.
+    Calling,
+    /// The call of the last reply may end within the grace (ticket).
+    Settling,
+    /// A ticket is to be completed.
+    Awaiting(TicketId),
+    /// The model has finished; open tickets are waited for.
+    Closing,
+    /// The run is over.
+    Finished,
+}
+
+/// A call whose ticket is open.
+#[derive(Debug, Clone)]
+pub(super) struct OpenCall {
+    pub(super) tool: Arc<str>,
+    /// As written, with references.
+    pub(super) arguments: Value,
+    pub(super) needs: Vec<TicketId>,
+    /// The repetition guard's key, once the arguments are whole.
+    pub(super) key: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// Why.
+    pub reason: StopReason,
+    /// The run's value; null where there is none.
+    pub value: Value,
+    /// What a react reply says of its own success.
+    pub success: Option<bool>,
+    /// What went wrong, where something did.
+    pub error: Option<String>,
+}
+
+/// The fold of a run's events.
+#[derive(Debug)]
+pub struct RunState {
+    protocol: Arc<dyn Protocol>,
+    result_bytes: usize,
+    /// The transcript.
+    pub messages: Vec<Message>,
+    /// The tickets.
+    pub tickets: TicketList,
+    /// What the replies cost in all.
+    pub usage: Usage,
+    /// What it is doing.
+    pub phase: Phase,
+    /// The turn of the last question; 0 before the first.
+    pub turn: u32,
+    /// Unix seconds of the start.
+    pub started_at: f64,
+    /// Violations since the last valid reply.
+    pub violations: u32,
+    /// Violations in all.
+    pub violations_total: u32,
+    /// The limit that made the coming or running turn the last one.
+    pub last_turn: Option<Limit>,
+    /// The limit that was reached, for the last turn or for good.
+    pub limit: Option<Limit>,
+    /// Whether any call was made.
+    pub called: bool,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// What the model asked the run to end with.
+    pub(super) answer: Option<(Value, Option<bool>)>,
+    /// By ticket, so that calls start in the order of their tickets.
+    pub(super) open_calls: BTreeMap<TicketId, OpenCall>,
+    pub(super) call_ids: HashMap<String, TicketId>,
+    pub(super) repetition: Repetition,
+    /// The calls of the last reply in its own order, whose results the next message tells.
+    pub(super) batch: BTreeMap<usize, TicketId>,
+    /// Calls of the batch without an outcome.
+    pub(super) batch_open: usize,
+    times: HashMap<TicketId, u32>,
+    tellings: Vec<Telling>,
+}
+
+impl RunState {
+    /// The state before the first event.
+    pub fn new(protocol: Arc<dyn Protocol>) -> Self {
+        Self {
+            protocol,
+            result_bytes: usize::MAX,
+            messages: Vec::new(),
+            tickets: TicketList::default(),
+            usage: Usage::default(),
+            phase: Phase::Idle,
+            turn: 0,
+            started_at: 0.0,
+            violations: 0,
+            violations_total: 0,
+            last_turn: None,
+            limit: None,
+            called: false,
+            ending: None,
+            answer: None,
+            open_calls: BTreeMap::new(),
+            call_ids: HashMap::new(),
+            repetition: Repetition::default(),
+            batch: BTreeMap::new(),
+            batch_open: 0,
+            times: HashMap::new(),
+            tellings: Vec::new(),
+        }
+    }
+
+    /// Folds one event in. It must be the next one of the log.
+    pub fn apply(&mut self, event: &Event, at: f64) {
+        match event {
+            Event::RunStarted { prompt, task, limits, .. } => {
+                self.started_at = at;
+                self.result_bytes = limits.result_bytes;
+                self.messages.push(Message { role: Role::System, content: Arc::clone(prompt) });
+                self.tellings.push(Telling::Task(task.to_string()));
+            }
+            Event::ModelAsked { turn } => self.asked(*turn),
+            Event::ModelReplied { text, usage, .. } => {
+                self.phase = Phase::Idle;
+                // Some model services refuse an assistant message without text.
+                let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
+                self.messages.push(Message { role: Role::Assistant, content });
+                if let Some(usage) = usage {
+                    self.usage += *usage;
+                }
+            }
+            Event::Violated { violation, .. } => {
+                if violation.code == Code::Repeated {
+                    self.repetition.refuse();
+                } else {
+                    self.violations += 1;
+                }
+                self.violations_total += 1;
+                self.batch.clear();
+                self.batch_open = 0;
+                let raw = self.messages.last().map_or("", |message| &message.content);
+                self.tellings.push(Telling::Violation(feedback::render(&*self.protocol, violation, raw)));
+            }
+            Event::Moved { turn, moved } => self.moved(*turn, moved),
+            Event::TicketOpened { .. } => self.opened(event, at),
+            Event::TicketCompleted { ticket, outcome } => self.completed(*ticket, outcome, at),
+            Event::Noted { note: Note::LastTurn(limit) } => {
+                self.last_turn = Some(*limit);
+                self.limit = Some(*limit);
+                let form = self.protocol.answer_form();
+                self.tellings.push(Telling::LastTurn(format!(
+                    "The limit of this run is reached ({limit}): no more calls are made. Answer now from what there \
+                     is, in this form: {form}"
+                )));
+            }
+            Event::RunFinished { reason, value, success, error, limit } => {
+                self.limit = limit.or(self.limit);
+                self.phase = Phase::Finished;
+                self.ending = Some(Ending {
+                    reason: *reason,
+                    value: value.clone(),
+                    success: *success,
+                    error: error.clone(),
+                });
+            }
+        }
+    }
+
+    /// The arguments of a call, with references filled where their results are there.
+    pub(super) fn filled(&self, call: &OpenCall) -> Value {
+        if call.needs.is_empty() {
+            return call.arguments.clone();
+        }
+        reference::substitute(&call.arguments, &|name| {
+            match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
+                Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
+                _ => None,
+            }
+        })
+    }
+
+    /// Whether the model made refused calls so often that the run is to end.
+    pub(super) fn refused_too_often(&self) -> bool {
+        self.repetition.refused_too_often()
+    }
+
+    fn asked(&mut self, turn: u32) {
+        let mut tellings = Vec::with_capacity(self.batch.len() + self.tellings.len());
+        for ticket in std::mem::take(&mut self.batch).into_values() {
+            if self.tickets.get(ticket).is_some_and(|ticket| ticket.outcome.is_some()) {
+                tellings.push(Telling::Result { ticket, times: self.times.remove(&ticket).unwrap_or(1) });
+            }
+        }
+        tellings.append(&mut self.tellings);
+        self.batch_open = 0;
+        // A question that is asked again, because its answer never came, has nothing new to tell.
+        if turn == 1 || !tellings.is_empty() || self.messages.last().is_some_and(|last| last.role != Role::User) {
+            let outcomes = Outcomes { tickets: &self.tickets, result_bytes: self.result_bytes };
+            let content = self.protocol.message(&tellings, outcomes);
+            self.messages.push(Message { role: Role::User, content: content.into() });
+        }
+        self.turn = turn;
+        self.phase = Phase::Asking;
+    }
+
+    fn moved(&mut self, _turn: u32, moved: &Move) {
+        self.violations = 0;
+        match moved {
+            Move::Finish { value, success } => {
+                self.answer = Some((value.clone(), *success));
+                self.phase = Phase::Closing;
+            }
+            Move::Call { calls } => {
+                self.called = true;
+                self.repetition.left();
+                // Calls that were started early have their tickets already.
+                self.batch_open = calls.len() - self.batch.len().min(calls.len())
+                    + self.batch.values().filter(|ticket| self.open_calls.contains_key(ticket)).count();
+                self.phase = if self.protocol.background() { Phase::Settling } else { Phase::Calling };
+            }
+            Move::Await { ticket_id } | Move::Load { ticket_id } => {
+                let Some(ticket) = TicketId::parse(ticket_id) else { return };
+                let awaits = matches!(moved, Move::Await { .. });
+                self.tellings.push(if awaits && !self.protocol.await_loads() {
+                    Telling::Awaited(ticket)
+                } else {
+                    Telling::Loaded(ticket)
+                });
+                self.phase = if awaits { Phase::Awaiting(ticket) } else { Phase::Idle };
+            }
+            Move::Delegate { .. } => {}
+        }
+    }
+
+    fn opened(&mut self, event: &Event, at: f64) {
+        let Event::TicketOpened { ticket, turn, call, call_id, description, tool, arguments, needs } = event else {
+            return;
+        };
+        self.tickets.open(Ticket {
+            id: *ticket,
+            description: description.clone(),
+            tool: Arc::clone(tool),
+            turn: *turn,
+            call_id: call_id.clone(),
+            opened_at: at,
+            completed_at: None,
+            outcome: None,
+        });
+        if let Some(call_id) = call_id {
+            self.call_ids.insert(call_id.clone(), *ticket);
+        }
+        let key = needs.is_empty().then(|| repetition::key(tool, arguments));
+        let open = OpenCall { tool: Arc::clone(tool), arguments: arguments.clone(), needs: needs.clone(), key };
+        self.open_calls.insert(*ticket, open);
+        self.batch.insert(*call, *ticket);
+    }
+
+    fn completed(&mut self, id: TicketId, outcome: &Outcome, at: f64) {
+        if !self.tickets.complete(id, outcome.clone(), at) {
+            return;
+        }
+        if let Some(mut call) = self.open_calls.remove(&id) {
+            // What a call that waited for others was made with is known only now.
+            let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
+            let times = self.repetition.record(key, outcome);
+            let told = self.batch.values().any(|ticket| *ticket == id);
+            if times > 1 && told {
+                self.times.insert(id, times);
+            } else if times > 1 {
+                self.tellings.push(Telling::Result { ticket: id, times });
+            }
+        }
+        if self.batch.values().any(|ticket| *ticket == id) {
+            self.batch_open = self.batch_open.saturating_sub(1);
+        }
+    }
+}
