@@ -8,14 +8,48 @@ use serde::{Deserialize, Serialize};
 pub struct ReadLimits {
     /// Bytes of the whole reply; default 4 MiB.
     pub bytes: usize,
-    /// Nesting of arrays and objects; default 128.
+    /// Nesting of arrays and objects; default 128, at most 1,024.
     pub depth: usize,
     /// Digits of one number; default 1,000.
     pub digits: usize,
+    /// Values in one payload; default 1,000,000.
+    pub values: usize,
+    /// Bytes of one key; default 64 KiB.
+    pub key_bytes: usize,
+    /// Blanks in a row between two tokens; default 256 KiB.
+    pub blanks: usize,
+    /// Repairs in one payload; default 100,000.
+    pub repairs: usize,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { bytes: 4 << 20, depth: 128, digits: 1_000 }
+        Self {
+            bytes: 4 << 20,
+            depth: 128,
+            digits: 1_000,
+            values: 1_000_000,
+            key_bytes: 64 << 10,
+            blanks: 256 << 10,
+            repairs: 100_000,
+        }
+    }
+}
+
+impl ReadLimits {
+    /// The deepest nesting that dropping and printing a value can bear.
+    pub(crate) const DEEPEST: usize = 1_024;
+
+    /// No bounds but the nesting: for text that is known to be JSON.
+    pub(crate) const fn none() -> Self {
+        Self {
+            bytes: usize::MAX,
+            depth: Self::DEEPEST,
+            digits: usize::MAX,
+            values: usize::MAX,
+            key_bytes: usize::MAX,
+            blanks: usize::MAX,
+            repairs: usize::MAX,
+        }
     }
 }

@@ -1,11 +1,18 @@
 //! Text to values: the push reader. It knows no protocol and does no I/O.
 
+pub mod buffer;
+pub mod envelope;
+pub mod json;
 pub mod limit;
+mod names;
 pub mod repair;
 pub mod span;
+pub mod tag;
 pub mod value;
+pub mod violation;
 
 pub use limit::ReadLimits;
 pub use repair::{Repair, RepairCode, RepairPolicy};
 pub use span::{LineColumn, Span};
 pub use value::{Number, Object, Value};
+pub use violation::{Code, Related, Violation};

@@ -50,3 +50,89 @@ impl LineColumn {
         Self { line, column: before.get(start..).unwrap_or("").chars().count() + 1 }
     }
 }
+
+/// How much of a long line is quoted, in characters.
+const QUOTED: usize = 72;
+
+/// The line where `span` begins, shortened around the place when it is long, and under it a line that marks the place:
+///
+/// ```text
+/// line 3: "action": search"
+///                   ^^^^^^^
+/// ```
+pub fn excerpt(text: &str, span: Span) -> String {
+    let place = LineColumn::of(text, span.start);
+    let start = floor(text, span.start);
+    let end = floor(text, span.end.max(span.start)).max(start);
+    let (before, rest) = (text.get(..start).unwrap_or(""), text.get(start..).unwrap_or(""));
+    let before = before.rsplit('\n').next().unwrap_or("");
+    let rest = rest.split('\n').next().unwrap_or("");
+
+    // A third of the room for what stands before, the rest for the place itself and what follows.
+    let lead: Vec<char> = before.chars().rev().take(QUOTED / 3 + 1).collect();
+    let cut_before = lead.len() > QUOTED / 3;
+    let lead: String = lead.iter().rev().skip(usize::from(cut_before)).map(|&c| plain(c)).collect();
+    let room = QUOTED - lead.chars().count();
+    let tail: String = rest.chars().take(room).map(plain).collect();
+    let cut_after = rest.chars().nth(room).is_some();
+
+    let marked = text.get(start..end).unwrap_or("").split('\n').next().unwrap_or("").chars().count();
+    let (dots_before, dots_after) = (if cut_before { "…" } else { "" }, if cut_after { "…" } else { "" });
+    let opening = format!("line {}: {dots_before}{lead}", place.line);
+    let indent = opening.chars().count();
+    let line = format!("{opening}{tail}{dots_after}");
+    let marker = "^".repeat(marked.clamp(1, room.max(1)));
+    format!("{}\n{:indent$}{marker}", line.trim_end(), "")
+}
+
+/// The start of the character at `position`, or the end of `text`.
+fn floor(text: &str, position: usize) -> usize {
+    let mut position = position.min(text.len());
+    while !text.is_char_boundary(position) {
+        position -= 1;
+    }
+    position
+}
+
+/// What a character is quoted as: what would move the marker, or can't be seen, is a dot.
+fn plain(c: char) -> char {
+    match c {
+        '\t' | '\r' => ' ',
+        c if c.is_control() => '·',
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => '·',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Span, excerpt};
+
+    #[test]
+    fn marks_the_place_under_its_line() {
+        let text = "{\n  \"a\": oops,\n}";
+        assert_eq!(excerpt(text, Span::new(9, 13)), "line 2:   \"a\": oops,\n               ^^^^");
+    }
+
+    #[test]
+    fn shortens_a_long_line_around_the_place() {
+        let text = format!("{}HERE{}", "a".repeat(500), "b".repeat(500));
+        let quoted = excerpt(&text, Span::new(500, 504));
+        assert!(quoted.lines().all(|line| line.chars().count() < 90), "{quoted}");
+        let marker = quoted.lines().nth(1).unwrap().find('^').unwrap();
+        let place: String = quoted.lines().next().unwrap().chars().skip(marker).take(4).collect();
+        assert_eq!(place, "HERE");
+    }
+
+    #[test]
+    fn is_safe_on_any_span() {
+        let text = "é\u{202e}😀\n\t\u{0}x";
+        for start in 0..text.len() + 3 {
+            for end in 0..text.len() + 3 {
+                let quoted = excerpt(text, Span { start, end });
+                assert!(quoted.contains('^'));
+                assert!(!quoted.contains('\u{202e}'));
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The push JSON machine: an explicit stack, places for everything, and repairs as labelled transitions.
+//!
+//! It runs over text that only grows, from the opening bracket to the end of the value, found by structure. Where a
+//! byte is no JSON it takes a transition that carries the name of a repair, if only one reading is left; else it ends
+//! in a violation. Clean JSON takes none of them and keeps its exact spelling.
+
+mod closing;
+mod frame;
+mod number;
+mod open;
+mod string;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+pub use frame::{Field, Fields, Record};
+pub use open::OpenField;
+
+use super::tag::Tag;
+use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
+use frame::Frame;
+use string::StringToken;
+
+/// A boxed violation: errors are rare and large.
+type Fault = Box<Violation>;
+
+/// What a machine is told about the value to come.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What is done where a repair is possible.
+    pub policy: RepairPolicy,
+    /// Bounds on the value.
+    pub limits: ReadLimits,
+    /// Keep the outermost object, or each object of the outermost array, as a [`Record`] with places.
+    pub records: bool,
+    /// Keys that show an object to be meant as the payload even when its syntax is broken right after them.
+    pub keys: &'static [&'static str],
+    /// End tags: after a complete value they prove that the payload has ended.
+    pub ends: Vec<Tag>,
+    /// A fence stands before the value, so that a closing one proves that the payload has ended.
+    pub fenced: bool,
+    /// Reads text that is known to be JSON: the last of equal keys counts, any number passes.
+    pub plain: bool,
+}
+
+impl Settings {
+    /// For one value with the given policy and bounds.
+    pub fn new(policy: RepairPolicy, limits: ReadLimits) -> Self {
+        Self { policy, limits, records: false, keys: &[], ends: Vec::new(), fenced: false, plain: false }
+    }
+
+    /// For text that is known to be JSON.
+    pub(crate) fn plain() -> Self {
+        Self { plain: true, ..Self::new(RepairPolicy::Strict, ReadLimits::none()) }
+    }
+}
+
+/// How far a machine has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It needs more text.
+    More,
+    /// The value has ended.
+    Done,
+    /// It can no longer become a value: [`Machine::fault`] says why.
+    Failed,
+}
+
+/// What may come next between two tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A value, and nothing else.
+    Value,
+    /// A value, or the end of an array that was just opened.
+    FirstElement,
+    /// A value after a comma.
+    NextElement,
+    /// A key, or the end of an object that was just opened.
+    FirstKey,
+    /// A key after a comma.
+    NextKey,
+    /// The colon after a key.
+    Colon,
+    /// A comma or a closing bracket after a value.
+    After,
+    /// Nothing: the value has ended.
+    Done,
+}
+
+/// The token that is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    None,
+    String,
+    Number { start: usize, digits: usize },
+    Word { start: usize },
+    LineComment { start: usize },
+    BlockComment { start: usize },
+}
+
+/// What a step of the machine asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Go,
+    More,
+    Done,
+}
+
+/// The value that ended last, for what may follow it.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    span: Span,
+    kind: LastKind,
+    /// A line ended since.
+    newline: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastKind {
+    String,
+    Number,
+    Other,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Machine {
+    settings: Settings,
+    position: usize,
+    start: usize,
+    state: State,
+    token: Token,
+    string: StringToken,
+    stack: Vec<Frame>,
+    last: Last,
+    comma: Span,
+    /// Blanks since the last token.
+    blanks: usize,
+    values: usize,
+    /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
+    strays: Vec<(u8, Span)>,
+    committed: bool,
+    meant: bool,
+    records: Vec<Record>,
+    value: Value,
+    span: Span,
+    repairs: Vec<Repair>,
+    fault: Option<Fault>,
+}
+
+impl Machine {
+    /// A machine for the value that begins at or after `position`.
+    pub fn new(settings: Settings, position: usize) -> Self {
+        let nowhere = Span::at(position);
+        Self {
+            settings,
+            position,
+            start: position,
+            state: State::Value,
+            token: Token::None,
+            string: StringToken::default(),
+            stack: Vec::new(),
+            last: Last { span: nowhere, kind: LastKind::Other, newline: false },
+            comma: nowhere,
+            blanks: 0,
+            values: 0,
+            strays: Vec::new(),
+            committed: false,
+            meant: false,
+            records: Vec::new(),
+            value: Value::Null,
+            span: nowhere,
+            repairs: Vec::new(),
+            fault: None,
+        }
+    }
+
+    /// Goes on over `text`, which begins with all text of the runs before; `end` says that no more will come.
+    pub fn run(&mut self, text: &str, end: bool) -> Progress {
+        if self.fault.is_some() {
+            return Progress::Failed;
+        }
+        loop {
+            let step = match self.token {
+                Token::None => self.between(text, end),
+                Token::String => self.in_string(text),
+                Token::Number { start, digits } => self.in_number(text, start, digits, end),
+                Token::Word { start } => self.in_word(text, start, end),
+                Token::LineComment { start } => self.in_line_comment(text, start),
+                Token::BlockComment { start } => self.in_block_comment(text, start),
+            };
+            match step {
+                Ok(Flow::Go) => {}
+                Ok(Flow::Done) => return Progress::Done,
+                Ok(Flow::More) if !end => return Progress::More,
+                Ok(Flow::More) => {
+                    let fault = self.truncated(text);
+                    self.fault = Some(fault);
+                    return Progress::Failed;
+                }
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    return Progress::Failed;
+                }
+            }
+        }
+    }
+
+    /// Where it stands: the end of the value once it is done, the place of the fault once it has failed.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Where the value begins.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The whole value in the text, once it is done.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Whether this is certainly meant as JSON: a quoted key with its colon, or a key of the protocol, was read.
+    pub fn committed(&self) -> bool {
+        self.committed || self.meant
+    }
+
+    /// Whether this is certainly meant as a payload of the protocol: a record has one of the protocol's keys.
+    pub fn meant(&self) -> bool {
+        self.meant
+    }
+
+    /// What is wrong, once it has failed.
+    pub fn fault(&self) -> Option<&Violation> {
+        self.fault.as_deref()
+    }
+
+    /// What is wrong, once it has failed.
+    pub fn into_fault(self) -> Option<Violation> {
+        self.fault.map(|fault| *fault)
+    }
+
+    /// The records read so far.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The records and the repairs, once it is done.
+    pub fn into_records(self) -> (Vec<Record>, Vec<Repair>) {
+        (self.records, self.repairs)
+    }
+
+    /// The value and the repairs, once it is done.
+    pub fn into_value(self) -> (Value, Vec<Repair>) {
+        (self.value, self.repairs)
+    }
+
+    /// Records a repair, or refuses it where the policy is strict.
+    fn repair(&mut self, code: RepairCode, span: Span) -> Result<(), Fault> {
+        if self.settings.policy == RepairPolicy::Strict {
+            return Err(refused(code, span));
+        }
+        if let Some(last) = self.repairs.last_mut()
+            && last.code == code
+            && last.span.end == span.start
+        {
+            last.span.end = span.end;
+            return Ok(());
+        }
+        if self.repairs.len() >= self.settings.limits.repairs {
+            let message = format!("expected at most {} departures from JSON: got more", self.settings.limits.repairs);
+            return Err(Box::new(Violation::new(Code::LimitExceeded, message).at(span)));
+        }
+        self.repairs.push(Repair::new(code, span));
+        Ok(())
+    }
+
+    /// A violation at a place of the value, with its JSON pointer.
+    fn violation(&self, code: Code, message: impl Into<String>, span: Span) -> Fault {
+        let violation = Violation::new(code, message).at(span);
+        let pointer = self.pointer();
+        Box::new(if pointer.is_empty() { violation } else { violation.pointer(pointer) })
+    }
+
+    /// The text ended with something open.
+    fn truncated(&self, text: &str) -> Fault {
+        if let Some((code, span)) = self.strays.first() {
+            return self.unbalanced(*code, *span);
+        }
+        let end = text.len();
+        let (message, span) = match self.token {
+            Token::String => {
+                ("expected the end of the string that begins here: the text ended", Span::new(self.string.start, end))
+            }
+            Token::BlockComment { start } => {
+                ("expected the end of the comment that begins here: the text ended", Span::new(start, end))
+            }
+            _ => match self.stack.last() {
+                Some(frame) if frame.is_array() => ("expected ']' to close the array: the text ended", Span::at(end)),
+                Some(_) => ("expected '}' to close the object: the text ended", Span::at(end)),
+                None => ("expected a JSON value: the text ended", Span::at(end)),
+            },
+        };
+        let fault = self.violation(Code::Truncated, message, span).hint("write the reply again, whole and shorter");
+        Box::new(match self.stack.last() {
+            Some(frame) => fault.related(Span::new(frame.open, frame.open + 1), "opened here"),
+            None => fault,
+        })
+    }
+}
+
+/// A repair that strictness forbids.
+pub fn refused(code: RepairCode, span: Span) -> Box<Violation> {
+    let meaning = code.meaning().trim_end_matches('.');
+    let message = format!("expected strict syntax: {code} would be needed here");
+    Box::new(Violation::new(Code::RepairRefused, message).at(span).found(code.name()).hint(format!(
+        "write it without this departure: {}",
+        meaning.to_lowercase()
+    )))
+}

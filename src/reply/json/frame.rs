@@ -1,0 +1,260 @@
+//! The stack of open arrays and objects, and how a finished value reaches the one that holds it.
+
+use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
+use crate::reply::value::Object;
+use crate::reply::{Code, ReadLimits, RepairCode, Span, Value};
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+
+/// One member of a record, with its places.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// The key in the text.
+    pub key_span: Span,
+    /// The value.
+    pub value: Value,
+    /// The value in the text.
+    pub span: Span,
+}
+
+/// The members of a record, in the order of the text.
+pub type Fields = IndexMap<String, Field>;
+
+/// An outermost object, or an object of the outermost array, with the places of its members.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The members.
+    pub fields: Fields,
+    /// The object in the text.
+    pub span: Span,
+}
+
+impl Record {
+    /// Whether both say the same, wherever they stand.
+    pub fn same(&self, other: &Self) -> bool {
+        self.fields.len() == other.fields.len()
+            && self.fields.iter().all(|(key, field)| other.fields.get(key).is_some_and(|its| its.value == field.value))
+    }
+}
+
+/// An array or object that is open.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    /// Its opening bracket.
+    pub(super) open: usize,
+    /// The key whose value is awaited or being read.
+    pub(super) key: Option<Key>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Array(Vec<Value>),
+    Object(Object),
+    Record(Fields),
+    /// The outermost array of records: how many there were.
+    Records(usize),
+    /// The outer one of two braces in a row.
+    Doubled(Option<Value>),
+}
+
+/// A key in the text.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) text: String,
+    pub(super) span: Span,
+    pub(super) quoted: bool,
+    /// It follows a string without a comma: if no colon follows, the string held an unescaped quote.
+    pub(super) after_string: Option<Span>,
+}
+
+impl Frame {
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self.kind, Kind::Array(_) | Kind::Records(_))
+    }
+
+    pub(super) fn is_record(&self) -> bool {
+        matches!(self.kind, Kind::Record(_))
+    }
+
+    pub(super) fn closer(&self) -> u8 {
+        if self.is_array() { b']' } else { b'}' }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        if self.is_array() { "array" } else { "object" }
+    }
+}
+
+impl Machine {
+    /// Opens the array or object at the present position.
+    pub(super) fn open(&mut self, byte: u8) -> Result<Flow, Fault> {
+        let open = self.position;
+        let bracket = Span::new(open, open + 1);
+        let Settings { records, limits, .. } = &self.settings;
+        if self.stack.len() >= limits.depth.min(ReadLimits::DEEPEST) {
+            let message = format!("expected at most {} brackets inside one another: got more", limits.depth);
+            return Err(self.violation(Code::TooDeep, message, bracket));
+        }
+        let kind = match (byte, *records, self.stack.as_slice()) {
+            (b'[', true, []) => Kind::Records(0),
+            (b'[', true, [Frame { kind: Kind::Records(_), .. }]) => return Err(self.no_record(bracket)),
+            (b'[', ..) => Kind::Array(Vec::new()),
+            (_, true, [] | [Frame { kind: Kind::Records(_), .. }]) => Kind::Record(Fields::new()),
+            _ => Kind::Object(Object::new()),
+        };
+        if self.stack.is_empty() {
+            self.start = open;
+        }
+        self.state = if byte == b'[' { State::FirstElement } else { State::FirstKey };
+        self.stack.push(Frame { kind, open, key: None });
+        self.position += 1;
+        Ok(Flow::Go)
+    }
+
+    /// A second brace right after the first: both are one.
+    pub(super) fn open_doubled(&mut self) -> Result<Flow, Fault> {
+        let open = self.position;
+        let Some(outer) = self.stack.last_mut() else { return Ok(Flow::Go) };
+        let kind = std::mem::replace(&mut outer.kind, Kind::Doubled(None));
+        let places = Span::new(outer.open, open + 1);
+        if self.stack.len() >= self.settings.limits.depth.min(ReadLimits::DEEPEST) {
+            let message = format!("expected at most {} brackets inside one another: got more", self.settings.limits.depth);
+            return Err(self.violation(Code::TooDeep, message, Span::new(open, open + 1)));
+        }
+        self.repair(RepairCode::DoubledBraces, places)?;
+        self.stack.push(Frame { kind, open, key: None });
+        self.position += 1;
+        Ok(Flow::Go)
+    }
+
+    /// Closes the innermost array or object at `end`, one past its closing bracket.
+    pub(super) fn pop(&mut self, end: usize) -> Result<Flow, Fault> {
+        let Some(frame) = self.stack.pop() else { return Ok(Flow::Go) };
+        let span = Span::new(frame.open, end);
+        let value = match frame.kind {
+            Kind::Array(items) => Value::Array(items),
+            Kind::Object(object) => Value::Object(object),
+            Kind::Doubled(value) => {
+                if let Some(record) = self.records.last_mut()
+                    && matches!(self.stack.as_slice(), [] | [Frame { kind: Kind::Records(_), .. }])
+                {
+                    record.span = span;
+                }
+                value.unwrap_or_default()
+            }
+            Kind::Records(_) => Value::Null,
+            Kind::Record(fields) => {
+                self.records.push(Record { fields, span });
+                Value::Null
+            }
+        };
+        self.deliver(value, span, LastKind::Other)
+    }
+
+    /// Hands a finished value to the array or object that holds it.
+    pub(super) fn deliver(&mut self, value: Value, span: Span, kind: LastKind) -> Result<Flow, Fault> {
+        self.values += 1;
+        if self.values > self.settings.limits.values {
+            let message = format!("expected at most {} values: got more", self.settings.limits.values);
+            return Err(Box::new(crate::reply::Violation::new(Code::LimitExceeded, message).at(span)));
+        }
+        self.last = Last { span, kind, newline: false };
+        self.state = State::After;
+        let Some(frame) = self.stack.last_mut() else {
+            self.value = value;
+            self.span = span;
+            self.state = State::Done;
+            return match self.strays.first().copied() {
+                Some((_, first)) => {
+                    self.repair(RepairCode::ExtraClosers, first)?;
+                    Ok(Flow::Done)
+                }
+                None => Ok(Flow::Done),
+            };
+        };
+        match &mut frame.kind {
+            Kind::Array(items) => items.push(value),
+            Kind::Records(count) => *count += 1,
+            Kind::Doubled(slot) => *slot = Some(value),
+            Kind::Object(object) => {
+                let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
+                match object.entry(key.text) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(value);
+                    }
+                    Entry::Occupied(mut entry) if self.settings.plain => {
+                        entry.insert(value);
+                    }
+                    Entry::Occupied(entry) => {
+                        let (same, name) = (*entry.get() == value, entry.key().clone());
+                        return self.second(same, &name, key.span, None);
+                    }
+                }
+            }
+            Kind::Record(fields) => {
+                let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
+                match fields.entry(key.text) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(Field { key_span: key.span, value, span });
+                    }
+                    Entry::Occupied(entry) => {
+                        let (same, name) = (entry.get().value == value, entry.key().clone());
+                        let first = entry.get().key_span;
+                        return self.second(same, &name, key.span, Some(first));
+                    }
+                }
+            }
+        }
+        Ok(Flow::Go)
+    }
+
+    /// A key stands a second time.
+    fn second(&mut self, same: bool, key: &str, span: Span, first: Option<Span>) -> Result<Flow, Fault> {
+        if same {
+            self.repair(RepairCode::DuplicateKeyDropped, span)?;
+            return Ok(Flow::Go);
+        }
+        let message = format!("expected each key once: got {} twice with different values", quoted(key));
+        let fault = self.violation(Code::DuplicateKey, message, span);
+        Err(match first {
+            Some(first) => Box::new(fault.related(first, "first here")),
+            None => fault,
+        })
+    }
+
+    /// The outermost array holds something that is no object.
+    pub(super) fn no_record(&self, span: Span) -> Fault {
+        self.violation(Code::BadType, "expected an array of objects: got something else in it", span)
+    }
+
+    /// Whether a value that is no object is about to stand in the array of records.
+    pub(super) fn wants_record(&self) -> bool {
+        matches!(self.stack.as_slice(), [Frame { kind: Kind::Records(_), .. }])
+    }
+
+    /// The JSON pointer of the present place.
+    pub(super) fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for frame in &self.stack {
+            let step = match (&frame.kind, &frame.key) {
+                (Kind::Array(items), _) => items.len().to_string(),
+                (Kind::Records(count), _) => count.to_string(),
+                (_, Some(key)) => key.text.replace('~', "~0").replace('/', "~1"),
+                _ => continue,
+            };
+            pointer.push('/');
+            pointer.push_str(&step);
+        }
+        pointer
+    }
+}
+
+/// A key or word as a message quotes it: short, and in JSON's quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    Value::String(short).to_json()
+}

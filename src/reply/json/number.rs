@@ -1,0 +1,184 @@
+//! Numbers keep their spelling; a few other spellings have one reading.
+
+use super::{Fault, Flow, LastKind, Machine, Token};
+use crate::reply::{Code, Number, RepairCode, Span, Value};
+
+/// What a spelling is.
+enum Spelling {
+    Json,
+    /// Means this number.
+    Means(String),
+    None,
+}
+
+impl Machine {
+    pub(super) fn in_number(&mut self, text: &str, start: usize, mut digits: usize, end: bool) -> Result<Flow, Fault> {
+        let bytes = text.as_bytes();
+        while let Some(&byte) = bytes.get(self.position) {
+            match byte {
+                b'0'..=b'9' => digits += 1,
+                b'.' | b'+' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' => {}
+                _ => break,
+            }
+            self.position += 1;
+        }
+        self.token = Token::Number { start, digits };
+        if digits > self.settings.limits.digits {
+            let message = format!("expected a number of at most {} digits: got more", self.settings.limits.digits);
+            return Err(self.violation(Code::NumberTooLarge, message, Span::new(start, self.position)));
+        }
+        let next = bytes.get(self.position).copied();
+        if next.is_none() && !(end && self.stack.is_empty()) {
+            return Ok(Flow::More);
+        }
+        if next == Some(b'/') && bytes.get(self.position + 1).is_none() && !end {
+            return Ok(Flow::More);
+        }
+        let span = Span::new(start, self.position);
+        let spelled = span.of(text);
+        if !self.delimited(text, next) {
+            return Err(self.invalid_number(text, span));
+        }
+        let number = match spelling(spelled) {
+            Spelling::Json => Number::from_valid(spelled),
+            Spelling::Means(number) => {
+                self.repair(RepairCode::NumberForm, span)?;
+                Number::from_valid(&number)
+            }
+            Spelling::None => {
+                let word = spelled.trim_start_matches(['+', '-']).to_ascii_lowercase();
+                return Err(match word.as_str() {
+                    "nan" | "infinity" | "inf" => self.non_finite(span, spelled),
+                    _ => self.invalid_number(text, span),
+                });
+            }
+        };
+        if !self.settings.plain
+            && number.as_str().bytes().any(|byte| matches!(byte, b'e' | b'E'))
+            && number.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
+        {
+            return Err(self.non_finite(span, spelled));
+        }
+        self.token = Token::None;
+        self.deliver(Value::Number(number), span, LastKind::Number)
+    }
+
+    /// Whether a number may end before `next`.
+    fn delimited(&self, text: &str, next: Option<u8>) -> bool {
+        match next {
+            None | Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'}' | b'#' | b'<' | b'`' | b'\\') => true,
+            Some(b'/') => matches!(text.as_bytes().get(self.position + 1), Some(b'/' | b'*')),
+            Some(0x80..) => text
+                .get(self.position..)
+                .and_then(|rest| rest.chars().next())
+                .is_some_and(|c| c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')),
+            Some(byte) => self.settings.ends.iter().any(|tag| tag.first() == byte),
+        }
+    }
+
+    fn invalid_number(&self, text: &str, span: Span) -> Fault {
+        let rest = text.get(span.end..).unwrap_or("");
+        let more = rest.char_indices().take(40).find(|(_, c)| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '"'));
+        let span = Span::new(span.start, span.end + more.map_or(0, |(offset, _)| offset));
+        let found: String = span.of(text).chars().take(40).collect();
+        Box::new(
+            self.violation(Code::InvalidNumber, format!("expected a number or text in quotes: got {found}"), span)
+                .found(found)
+                .hint("write the number out, or put the text in double quotes"),
+        )
+    }
+
+    pub(super) fn non_finite(&self, span: Span, found: &str) -> Fault {
+        let found: String = found.chars().take(40).collect();
+        let message = format!("expected a finite number: got {found}");
+        Box::new(self.violation(Code::NonFiniteNumber, message, span).found(found).hint("use null, or leave it out"))
+    }
+}
+
+/// Reads `-? digits (. digits)? ([eE] [+-]? digits)?`, forgiving a plus sign, a bare point and single underscores.
+fn spelling(text: &str) -> Spelling {
+    let bytes = text.as_bytes();
+    let (mut odd, mut position) = (false, 0);
+    let mut meant = String::with_capacity(text.len() + 1);
+    match bytes.first() {
+        Some(b'-') => {
+            meant.push('-');
+            position = 1;
+        }
+        Some(b'+') => {
+            odd = true;
+            position = 1;
+        }
+        _ => {}
+    }
+    let Some(whole) = digits(bytes, &mut position, &mut odd, &mut meant) else { return Spelling::None };
+    let first = bytes.get(position - whole.bytes).copied();
+    if whole.digits > 1 && first == Some(b'0') {
+        return Spelling::None;
+    }
+    if whole.digits == 0 {
+        odd = true;
+        meant.push('0');
+    }
+    let mut fraction = Run::default();
+    if bytes.get(position) == Some(&b'.') {
+        position += 1;
+        meant.push('.');
+        let Some(run) = digits(bytes, &mut position, &mut odd, &mut meant) else { return Spelling::None };
+        if run.digits == 0 {
+            odd = true;
+            meant.push('0');
+        }
+        fraction = run;
+    }
+    if whole.digits + fraction.digits == 0 {
+        return Spelling::None;
+    }
+    if let Some(exponent @ (b'e' | b'E')) = bytes.get(position) {
+        position += 1;
+        meant.push(char::from(*exponent));
+        if let Some(sign @ (b'+' | b'-')) = bytes.get(position) {
+            position += 1;
+            meant.push(char::from(*sign));
+        }
+        match digits(bytes, &mut position, &mut odd, &mut meant) {
+            Some(run) if run.digits > 0 => {}
+            _ => return Spelling::None,
+        }
+    }
+    match (position == bytes.len(), odd) {
+        (false, _) => Spelling::None,
+        (true, false) => Spelling::Json,
+        (true, true) => Spelling::Means(meant),
+    }
+}
+
+#[derive(Default)]
+struct Run {
+    digits: usize,
+    bytes: usize,
+}
+
+/// A run of digits with single underscores between them; `None` where an underscore stands elsewhere.
+fn digits(bytes: &[u8], position: &mut usize, odd: &mut bool, meant: &mut String) -> Option<Run> {
+    let mut run = Run::default();
+    let mut underscore = false;
+    while let Some(&byte) = bytes.get(*position) {
+        match byte {
+            b'0'..=b'9' => {
+                meant.push(char::from(byte));
+                run.digits += 1;
+                underscore = false;
+            }
+            b'_' if run.digits > 0 && !underscore => {
+                underscore = true;
+                *odd = true;
+            }
+            b'_' => return None,
+            _ => break,
+        }
+        run.bytes += 1;
+        *position += 1;
+    }
+    (!underscore).then_some(run)
+}

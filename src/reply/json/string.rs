@@ -1,0 +1,343 @@
+//! Strings and keys: quotes, escapes and raw control characters. A string ends at its own quote, never at a tag.
+
+use super::{Fault, Flow, LastKind, Machine, State, Token};
+use crate::reply::{Code, RepairCode, Span, Value};
+
+/// What delimits a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Quote {
+    #[default]
+    Double,
+    Single,
+    Curly,
+    CurlySingle,
+    TripleDouble,
+    TripleSingle,
+    Backtick,
+    TripleBacktick,
+}
+
+impl Quote {
+    const fn opening(self) -> &'static str {
+        match self {
+            Self::Double => "\"",
+            Self::Single => "'",
+            Self::Curly => "“",
+            Self::CurlySingle => "‘",
+            Self::TripleDouble => "\"\"\"",
+            Self::TripleSingle => "'''",
+            Self::Backtick => "`",
+            Self::TripleBacktick => "```",
+        }
+    }
+
+    const fn closing(self) -> &'static str {
+        match self {
+            Self::Curly => "”",
+            Self::CurlySingle => "’",
+            other => other.opening(),
+        }
+    }
+
+    const fn repair(self) -> Option<RepairCode> {
+        match self {
+            Self::Double => None,
+            Self::Single => Some(RepairCode::SingleQuotes),
+            Self::Curly | Self::CurlySingle => Some(RepairCode::CurlyQuotes),
+            Self::TripleDouble | Self::TripleSingle => Some(RepairCode::TripleQuotedString),
+            Self::Backtick | Self::TripleBacktick => Some(RepairCode::BacktickString),
+        }
+    }
+
+    /// Whether a backslash in it means what JSON says: nobody knows whose escapes the others use.
+    const fn escapes(self) -> bool {
+        matches!(self, Self::Double | Self::Single | Self::Curly | Self::CurlySingle)
+    }
+}
+
+/// The string that is being read.
+#[derive(Debug, Default)]
+pub(super) struct StringToken {
+    pub(super) start: usize,
+    quote: Quote,
+    key: bool,
+    /// What is decoded, up to `from`.
+    pub(super) decoded: String,
+    /// Where the text that needs no decoding goes on.
+    pub(super) from: usize,
+    /// The first backslash that begins no escape.
+    invalid: Option<Span>,
+    /// The first escape that would change its meaning if backslashes were themselves.
+    escape: Option<Span>,
+    /// A raw control character was recorded.
+    control: bool,
+}
+
+impl Machine {
+    /// The quote at the present position: one, or three where a value may stand.
+    pub(super) fn open_quote(&mut self, text: &str, byte: u8, key: bool, end: bool) -> Result<Flow, Fault> {
+        let mut quote = match byte {
+            b'"' => Quote::Double,
+            b'\'' => Quote::Single,
+            _ => Quote::Backtick,
+        };
+        let bytes = text.as_bytes();
+        let (second, third) = (bytes.get(self.position + 1), bytes.get(self.position + 2));
+        if !key {
+            if second.is_none() && !end || second == Some(&byte) && third.is_none() && !end {
+                return Ok(Flow::More);
+            }
+            if second == Some(&byte) && third == Some(&byte) {
+                quote = match quote {
+                    Quote::Double => Quote::TripleDouble,
+                    Quote::Single => Quote::TripleSingle,
+                    _ => Quote::TripleBacktick,
+                };
+            }
+        }
+        if quote == Quote::TripleBacktick {
+            // A word after the backticks names a language, or belongs to the text.
+            match bytes.get(self.position + 3) {
+                None if !end => return Ok(Flow::More),
+                Some(byte) if byte.is_ascii_alphanumeric() => {
+                    let message = "expected a string in double quotes: got a fence";
+                    return Err(self.violation(Code::UnexpectedToken, message, Span::new(self.position, self.position + 3)));
+                }
+                _ => {}
+            }
+        }
+        self.open_string(quote, key)?;
+        Ok(Flow::Go)
+    }
+
+    pub(super) fn open_string(&mut self, quote: Quote, key: bool) -> Result<(), Fault> {
+        let start = self.position;
+        self.position += quote.opening().len();
+        if let Some(code) = quote.repair() {
+            self.repair(code, Span::new(start, self.position))?;
+        }
+        let mut decoded = std::mem::take(&mut self.string.decoded);
+        decoded.clear();
+        self.string = StringToken { start, quote, key, decoded, from: self.position, ..StringToken::default() };
+        self.token = Token::String;
+        Ok(())
+    }
+
+    /// Goes on in a string: to its end, an escape, or the end of the text.
+    pub(super) fn in_string(&mut self, text: &str) -> Result<Flow, Fault> {
+        let bytes = text.as_bytes();
+        let quote = self.string.quote;
+        let closing = quote.closing();
+        let first = closing.bytes().next().unwrap_or(b'"');
+        loop {
+            let rest = bytes.get(self.position..).unwrap_or_default();
+            let stop = memchr::memchr2(first, b'\\', rest);
+            let plain = rest.get(..stop.unwrap_or(rest.len())).unwrap_or_default();
+            if !self.string.control
+                && let Some(offset) = plain.iter().position(|byte| *byte < 0x20)
+            {
+                self.string.control = true;
+                let place = self.position + offset;
+                self.repair(RepairCode::ControlCharInString, Span::new(place, place + 1))?;
+            }
+            let Some(stop) = stop else {
+                self.position = bytes.len();
+                return Ok(Flow::More);
+            };
+            self.position += stop;
+            let rest = text.get(self.position..).unwrap_or("");
+            if rest.starts_with('\\') {
+                if !self.escape(text)? {
+                    return Ok(Flow::More);
+                }
+            } else if rest.starts_with(closing) {
+                return self.end_string(text);
+            } else if closing.starts_with(rest) {
+                return Ok(Flow::More);
+            } else {
+                if rest.starts_with(quote.opening()) {
+                    self.reopened(quote)?;
+                }
+                self.position += rest.chars().next().map_or(1, char::len_utf8);
+            }
+        }
+    }
+
+    /// A second opening quote inside typographic quotes: which one the closing quote belongs to is a guess.
+    fn reopened(&self, quote: Quote) -> Result<(), Fault> {
+        if !matches!(quote, Quote::Curly | Quote::CurlySingle) {
+            return Ok(());
+        }
+        let place = Span::new(self.position, self.position + quote.opening().len());
+        let message = format!("expected '{}' before another '{}'", quote.closing(), quote.opening());
+        let start = self.string.start;
+        Err(Box::new(
+            self.violation(Code::UnescapedQuote, message, place)
+                .related(Span::new(start, start + quote.opening().len()), "the string begins here")
+                .hint("use straight double quotes"),
+        ))
+    }
+
+    fn end_string(&mut self, text: &str) -> Result<Flow, Fault> {
+        let plain = text.get(self.string.from..self.position).unwrap_or("");
+        let content = if self.string.decoded.is_empty() {
+            plain.to_owned()
+        } else {
+            self.string.decoded.push_str(plain);
+            std::mem::take(&mut self.string.decoded)
+        };
+        self.position += self.string.quote.closing().len();
+        self.token = Token::None;
+        let span = Span::new(self.string.start, self.position);
+        if let Some(place) = self.string.invalid {
+            self.repair(RepairCode::InvalidEscape, place)?;
+        }
+        if self.string.key {
+            if content.len() > self.settings.limits.key_bytes {
+                return Err(self.long_key(span));
+            }
+            self.set_key(content, span, true);
+            return Ok(Flow::Go);
+        }
+        debug_assert!(!matches!(self.state, State::FirstKey | State::NextKey | State::Colon));
+        self.deliver(Value::String(content), span, LastKind::String)
+    }
+
+    /// The backslash at the present position; `false` where its escape has not arrived whole.
+    fn escape(&mut self, text: &str) -> Result<bool, Fault> {
+        let rest = text.get(self.position..).unwrap_or("");
+        let Some(next) = rest.chars().nth(1) else { return Ok(false) };
+        let quote = self.string.quote;
+        let place = Span::new(self.position, self.position + 1 + next.len_utf8());
+        if !quote.escapes() {
+            return Err(self.ambiguous(place, None));
+        }
+        let decoded = match next {
+            '"' | '\\' | '/' => next,
+            '\'' if quote == Quote::Single => next,
+            '\'' => {
+                // It has one meaning, whatever else the string holds.
+                self.repair(RepairCode::InvalidEscape, place)?;
+                next
+            }
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => return self.unicode_escape(text),
+            '\n' | '\r' => return Err(self.ambiguous(place, None)),
+            _ => {
+                self.not_an_escape(place)?;
+                return Ok(true);
+            }
+        };
+        if matches!(next, 'b' | 'f' | 'n' | 'r' | 't') {
+            self.certain_escape(place)?;
+        }
+        self.decode(text, decoded, 2);
+        Ok(true)
+    }
+
+    /// A backslash that is itself, unless the string also holds escapes.
+    fn not_an_escape(&mut self, place: Span) -> Result<(), Fault> {
+        if let Some(other) = self.string.escape {
+            return Err(self.ambiguous(place, Some(other)));
+        }
+        if self.settings.policy == crate::reply::RepairPolicy::Strict {
+            return Err(super::refused(RepairCode::InvalidEscape, place));
+        }
+        self.string.invalid.get_or_insert(place);
+        self.position += 1;
+        Ok(())
+    }
+
+    /// An escape that JSON knows, unless the string also holds backslashes that are themselves.
+    fn certain_escape(&mut self, place: Span) -> Result<(), Fault> {
+        if let Some(other) = self.string.invalid {
+            return Err(self.ambiguous(place, Some(other)));
+        }
+        self.string.escape.get_or_insert(place);
+        Ok(())
+    }
+
+    fn ambiguous(&self, place: Span, other: Option<Span>) -> Fault {
+        let message = if other.is_some() {
+            "expected one meaning for the backslashes of a string: got some that are escapes and some that are not"
+        } else {
+            "expected a string in double quotes: got a backslash whose meaning nobody can tell"
+        };
+        let fault = self
+            .violation(Code::AmbiguousEscape, message, place)
+            .hint("write each backslash of the text as \\\\ and each line break as \\n, in double quotes");
+        Box::new(match other {
+            Some(other) => fault.related(other, "the other kind"),
+            None => fault,
+        })
+    }
+
+    fn unicode_escape(&mut self, text: &str) -> Result<bool, Fault> {
+        let rest = text.get(self.position..).unwrap_or("");
+        let unit = match hex(rest) {
+            Hex::Unit(unit) => unit,
+            Hex::Partial => return Ok(false),
+            Hex::No => {
+                self.not_an_escape(Span::new(self.position, self.position + 2))?;
+                return Ok(true);
+            }
+        };
+        let place = Span::new(self.position, self.position + 6);
+        if let Some(c) = char::from_u32(u32::from(unit)) {
+            self.certain_escape(place)?;
+            self.decode(text, c, 6);
+            return Ok(true);
+        }
+        let second = match rest.get(6..) {
+            Some("" | "\\") => return Ok(false),
+            Some(second) if unit < 0xdc00 && second.starts_with("\\u") => hex(second),
+            _ => Hex::No,
+        };
+        match second {
+            Hex::Partial => Ok(false),
+            Hex::Unit(low @ 0xdc00..=0xdfff) => {
+                let scalar = 0x10000 + (u32::from(unit) - 0xd800) * 0x400 + (u32::from(low) - 0xdc00);
+                self.certain_escape(place)?;
+                self.decode(text, char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+                Ok(true)
+            }
+            _ => {
+                let message = "expected both halves of a surrogate pair: got one";
+                Err(Box::new(
+                    self.violation(Code::LoneSurrogate, message, place).hint("write the character itself"),
+                ))
+            }
+        }
+    }
+
+    /// Adds the plain text before the escape at the present position, and what the escape means.
+    fn decode(&mut self, text: &str, c: char, length: usize) {
+        self.string.decoded.push_str(text.get(self.string.from..self.position).unwrap_or(""));
+        self.string.decoded.push(c);
+        self.position += length;
+        self.string.from = self.position;
+    }
+}
+
+enum Hex {
+    Unit(u16),
+    Partial,
+    No,
+}
+
+/// The four digits of `\uXXXX`, with which `rest` begins.
+fn hex(rest: &str) -> Hex {
+    let mut unit = 0_u16;
+    for at in 2..6 {
+        match rest.as_bytes().get(at).map(|byte| char::from(*byte).to_digit(16)) {
+            None => return Hex::Partial,
+            Some(None) => return Hex::No,
+            Some(Some(digit)) => unit = unit << 4 | u16::try_from(digit).unwrap_or_default(),
+        }
+    }
+    Hex::Unit(unit)
+}

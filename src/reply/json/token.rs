@@ -1,0 +1,430 @@
+//! Between two tokens: what the next byte begins, and what it means where JSON does not allow it.
+
+use super::frame::{Key, Kind, quoted};
+use super::string::Quote;
+use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
+use crate::reply::tag::Match;
+use crate::reply::{Code, RepairCode, Span, Value};
+
+impl Machine {
+    /// Skips blanks and takes what follows them.
+    pub(super) fn between(&mut self, text: &str, end: bool) -> Result<Flow, Fault> {
+        let bytes = text.as_bytes();
+        let from = self.position;
+        while let Some(&byte) = bytes.get(self.position) {
+            match byte {
+                b' ' | b'\t' | b'\r' => {}
+                b'\n' => self.last.newline = true,
+                _ => break,
+            }
+            self.position += 1;
+        }
+        self.blanks += self.position - from;
+        if self.blanks > self.settings.limits.blanks {
+            let message = format!("expected at most {} blanks in a row: got more", self.settings.limits.blanks);
+            return Err(self.violation(Code::LimitExceeded, message, Span::at(self.position)));
+        }
+        if self.state == State::Done {
+            return Ok(Flow::Done);
+        }
+        let Some(&byte) = bytes.get(self.position) else { return Ok(Flow::More) };
+        let flow = match self.state {
+            State::After => self.after_value(text, byte, end)?,
+            State::Colon if byte == b':' => self.colon(),
+            State::Colon => match self.trivia(text, byte, end)? {
+                Some(flow) => flow,
+                None => return Err(self.no_colon(text)),
+            },
+            State::FirstKey | State::NextKey => self.key_position(text, byte, end)?,
+            _ => self.value_position(text, byte, end)?,
+        };
+        if flow == Flow::Go {
+            self.blanks = 0;
+        }
+        Ok(flow)
+    }
+
+    fn colon(&mut self) -> Flow {
+        if let Some(frame) = self.stack.last()
+            && let Some(key) = &frame.key
+        {
+            self.committed |= key.quoted;
+            self.meant |= frame.is_record() && self.settings.keys.contains(&key.text.as_str());
+        }
+        self.position += 1;
+        self.state = State::Value;
+        Flow::Go
+    }
+
+    fn no_colon(&self, text: &str) -> Fault {
+        let place = self.character(text);
+        let Some(key) = self.stack.last().and_then(|frame| frame.key.as_ref()) else {
+            return self.violation(Code::MissingColon, "expected ':'", place);
+        };
+        if let Some(string) = key.after_string {
+            return self.unescaped(string);
+        }
+        let message = format!("expected ':' after the key {}: got {}", quoted(&key.text), self.found(text));
+        Box::new(self.violation(Code::MissingColon, message, place).related(key.span, "the key"))
+    }
+
+    /// Where a value may begin.
+    fn value_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+        if byte != b'{' && byte != b']' && byte != b'[' && self.wants_record() {
+            return match self.trivia(text, byte, end)? {
+                Some(flow) => Ok(flow),
+                None => Err(self.no_record(self.character(text))),
+            };
+        }
+        match byte {
+            b'"' | b'\'' | b'`' => self.open_quote(text, byte, false, end),
+            b'{' | b'[' => self.open(byte),
+            b'0'..=b'9' | b'-' | b'+' => {
+                self.token = Token::Number { start: self.position, digits: 0 };
+                Ok(Flow::Go)
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {
+                self.token = Token::Word { start: self.position };
+                Ok(Flow::Go)
+            }
+            b']' | b'}' if self.state == State::FirstElement => self.close(byte),
+            b']' | b'}' if self.state == State::NextElement => {
+                self.repair(RepairCode::TrailingComma, self.comma)?;
+                self.close(byte)
+            }
+            b'.' => match text.as_bytes().get(self.position + 1) {
+                Some(b'0'..=b'9') => {
+                    self.token = Token::Number { start: self.position, digits: 0 };
+                    Ok(Flow::Go)
+                }
+                None if !end => Ok(Flow::More),
+                _ => self.trivia_or(text, byte, end, Self::no_value),
+            },
+            0x80.. if self.open_curly(text, false)? => Ok(Flow::Go),
+            _ => self.trivia_or(text, byte, end, Self::no_value),
+        }
+    }
+
+    fn no_value(&self, text: &str) -> Fault {
+        let place = self.character(text);
+        let rest = text.get(self.position..).unwrap_or("");
+        let c = rest.chars().next().unwrap_or(' ');
+        if c.is_alphabetic() || matches!(c, '/' | '~' | '@' | '.') {
+            return self.unquoted_value(self.word_span(text));
+        }
+        let expected = if self.state == State::Value { "a value" } else { "a value or ']'" };
+        self.violation(Code::UnexpectedToken, format!("expected {expected}: got {}", self.found(text)), place)
+    }
+
+    /// Where a key may begin.
+    fn key_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+        match byte {
+            b'"' | b'\'' => self.open_quote(text, byte, true, end),
+            b'}' | b']' if self.state == State::FirstKey => self.close(byte),
+            b'}' | b']' => {
+                self.repair(RepairCode::TrailingComma, self.comma)?;
+                self.close(byte)
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {
+                self.token = Token::Word { start: self.position };
+                Ok(Flow::Go)
+            }
+            b'{' if self.state == State::FirstKey && !self.in_doubled() => self.open_doubled(),
+            0x80.. if self.open_curly(text, true)? => Ok(Flow::Go),
+            _ => self.trivia_or(text, byte, end, Self::no_key),
+        }
+    }
+
+    fn in_doubled(&self) -> bool {
+        matches!(self.stack.iter().rev().nth(1), Some(frame) if matches!(frame.kind, Kind::Doubled(_)))
+    }
+
+    fn no_key(&self, text: &str) -> Fault {
+        let expected = if self.state == State::FirstKey { "a key in quotes or '}'" } else { "a key in quotes" };
+        let message = format!("expected {expected}: got {}", self.found(text));
+        self.violation(Code::UnexpectedToken, message, self.character(text))
+    }
+
+    /// After a value inside an array or object.
+    fn after_value(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+        let Some(frame) = self.stack.last() else { return Ok(Flow::Done) };
+        let (array, doubled) = (frame.is_array(), matches!(frame.kind, Kind::Doubled(_)));
+        match byte {
+            b',' if !doubled => {
+                self.after_strays()?;
+                self.comma = Span::new(self.position, self.position + 1);
+                self.position += 1;
+                self.state = if array { State::NextElement } else { State::NextKey };
+                return Ok(Flow::Go);
+            }
+            b'}' | b']' => return self.close(byte),
+            _ => {}
+        }
+        match self.at_proven_end(text, byte, end) {
+            Match::Yes { .. } => return self.close_all(),
+            Match::Partial => return Ok(Flow::More),
+            Match::No => {}
+        }
+        if let Some(flow) = self.trivia(text, byte, end)? {
+            return Ok(flow);
+        }
+        self.after_strays()?;
+        if doubled {
+            let message = format!("expected a second '}}': got {}", self.found(text));
+            return Err(self.violation(Code::UnexpectedToken, message, self.character(text)));
+        }
+        self.missing_comma(text, byte, array)
+    }
+
+    /// Something stands where a comma is due.
+    fn missing_comma(&mut self, text: &str, byte: u8, array: bool) -> Result<Flow, Fault> {
+        let Last { span, kind, newline } = self.last;
+        let c = text.get(self.position..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
+        let key = matches!(c, '"' | '\'' | '“' | '‘' | '_' | '$') || c.is_ascii_alphabetic();
+        let value = key || matches!(byte, b'{' | b'[' | b'-' | b'`') || byte.is_ascii_digit();
+        if kind == LastKind::String && !newline && byte != b':' {
+            return Err(self.unescaped(span));
+        }
+        if kind == LastKind::Number && !newline && array && byte.is_ascii_digit() {
+            let message = "expected ',' between two numbers: got a blank";
+            return Err(self.violation(Code::InvalidNumber, message, span));
+        }
+        if !(key || array && value) {
+            let expected = if array { "',' or ']'" } else { "',' or '}'" };
+            let message = format!("expected {expected} after the value: got {}", self.found(text));
+            return Err(self.violation(Code::UnexpectedToken, message, self.character(text)));
+        }
+        self.repair(RepairCode::MissingComma, Span::at(span.end))?;
+        self.comma = Span::at(span.end);
+        self.state = if array { State::NextElement } else { State::NextKey };
+        Ok(Flow::Go)
+    }
+
+    /// A string that can't end where it does.
+    pub(super) fn unescaped(&self, string: Span) -> Fault {
+        let quote = Span::new(string.end.saturating_sub(1), string.end);
+        let message = "expected ',' or a closing bracket after the string that ends here: got more text";
+        Box::new(
+            self.violation(Code::UnescapedQuote, message, quote)
+                .related(Span::new(string.start, string.start + 1), "the string begins here")
+                .hint("escape each quote inside a string as \\\""),
+        )
+    }
+
+    /// Comments, blanks that JSON does not know, written-out blanks and dots for left-out content; `None` for anything else.
+    fn trivia(&mut self, text: &str, byte: u8, end: bool) -> Result<Option<Flow>, Fault> {
+        let start = self.position;
+        let next = text.as_bytes().get(start + 1).copied();
+        match byte {
+            b'/' | b'\\' | b'.' if next.is_none() && !end => return Ok(Some(Flow::More)),
+            b'#' => self.token = Token::LineComment { start },
+            b'/' if next == Some(b'/') => self.token = Token::LineComment { start },
+            b'/' if next == Some(b'*') => {
+                self.position += 2;
+                self.token = Token::BlockComment { start };
+            }
+            b'\\' if matches!(next, Some(b'n' | b'r' | b't')) => {
+                self.last.newline |= next == Some(b'n');
+                self.blank(RepairCode::EscapedWhitespace, 2)?;
+            }
+            b'.' if next == Some(b'.') => {
+                let rest = text.get(start..).unwrap_or("");
+                if rest.len() < 3 && !end {
+                    return Ok(Some(Flow::More));
+                }
+                if rest.starts_with("...") {
+                    return Err(self.elided(Span::new(start, start + 3)));
+                }
+                return Ok(None);
+            }
+            0x0b | 0x0c => self.blank(RepairCode::UnicodeWhitespace, 1)?,
+            0x80.. => {
+                let Some(c) = text.get(start..).and_then(|rest| rest.chars().next()) else { return Ok(None) };
+                match c {
+                    '…' => return Err(self.elided(Span::new(start, start + c.len_utf8()))),
+                    '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => {}
+                    c if c.is_whitespace() => self.last.newline |= matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}'),
+                    _ => return Ok(None),
+                }
+                self.blank(RepairCode::UnicodeWhitespace, c.len_utf8())?;
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(Flow::Go))
+    }
+
+    fn trivia_or(&mut self, text: &str, byte: u8, end: bool, fault: fn(&Self, &str) -> Fault) -> Result<Flow, Fault> {
+        match self.trivia(text, byte, end)? {
+            Some(flow) => Ok(flow),
+            None => Err(fault(self, text)),
+        }
+    }
+
+    fn blank(&mut self, code: RepairCode, length: usize) -> Result<(), Fault> {
+        self.repair(code, Span::new(self.position, self.position + length))?;
+        self.position += length;
+        Ok(())
+    }
+
+    fn elided(&self, place: Span) -> Fault {
+        Box::new(
+            self.violation(Code::ElidedContent, "expected all of the content: got dots in place of a part of it", place)
+                .hint("write out what was left out"),
+        )
+    }
+
+    pub(super) fn in_line_comment(&mut self, text: &str, start: usize) -> Result<Flow, Fault> {
+        let bytes = text.as_bytes();
+        let rest = bytes.get(self.position..).unwrap_or_default();
+        let Some(offset) = memchr::memchr(b'\n', rest) else {
+            self.position = bytes.len();
+            return Ok(Flow::More);
+        };
+        self.position += offset;
+        self.end_comment(text, Span::new(start, self.position))
+    }
+
+    pub(super) fn in_block_comment(&mut self, text: &str, start: usize) -> Result<Flow, Fault> {
+        let bytes = text.as_bytes();
+        let rest = bytes.get(self.position..).unwrap_or_default();
+        let Some(offset) = memchr::memchr(b'*', rest) else {
+            self.position = bytes.len();
+            return Ok(Flow::More);
+        };
+        self.position += offset;
+        match bytes.get(self.position + 1) {
+            None => Ok(Flow::More),
+            Some(b'/') => {
+                self.position += 2;
+                let span = Span::new(start, self.position);
+                self.last.newline |= memchr::memchr(b'\n', span.of(text).as_bytes()).is_some();
+                self.end_comment(text, span)
+            }
+            Some(_) => {
+                self.position += 1;
+                Ok(Flow::Go)
+            }
+        }
+    }
+
+    fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, Fault> {
+        self.token = Token::None;
+        let body = span.of(text).trim_start_matches(['/', '*', '#']).trim_start();
+        if body.starts_with("...") || body.starts_with('…') {
+            return Err(self.elided(span));
+        }
+        self.repair(RepairCode::Comment, span)?;
+        Ok(Flow::Go)
+    }
+
+    /// A word: a key without quotes, a literal, or text that should have quotes.
+    pub(super) fn in_word(&mut self, text: &str, start: usize, end: bool) -> Result<Flow, Fault> {
+        let rest = text.get(self.position..).unwrap_or("");
+        let length = rest
+            .char_indices()
+            .find(|&(_, c)| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '-')))
+            .map(|(offset, _)| offset);
+        let Some(length) = length else {
+            self.position = text.len();
+            if !(end && self.stack.is_empty()) {
+                return Ok(Flow::More);
+            }
+            return self.word(text, Span::new(start, text.len()));
+        };
+        self.position += length;
+        self.word(text, Span::new(start, self.position))
+    }
+
+    fn word(&mut self, text: &str, span: Span) -> Result<Flow, Fault> {
+        self.token = Token::None;
+        let word = span.of(text);
+        if matches!(self.state, State::FirstKey | State::NextKey) {
+            if word.len() > self.settings.limits.key_bytes {
+                return Err(self.long_key(span));
+            }
+            self.set_key(word.to_owned(), span, false);
+            self.repair(RepairCode::UnquotedKey, span)?;
+            return Ok(Flow::Go);
+        }
+        let value = match word {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            "null" => Value::Null,
+            _ => {
+                let (value, code) = match word.to_ascii_lowercase().as_str() {
+                    "true" => (Value::Bool(true), if word == "True" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase }),
+                    "false" => {
+                        (Value::Bool(false), if word == "False" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase })
+                    }
+                    "none" => (Value::Null, if word == "None" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase }),
+                    "null" => (Value::Null, RepairCode::LiteralCase),
+                    "nan" | "infinity" | "inf" => return Err(self.non_finite(span, word)),
+                    _ => return Err(self.unquoted_value(self.whole_word(text, span))),
+                };
+                self.repair(code, span)?;
+                value
+            }
+        };
+        self.deliver(value, span, LastKind::Other)
+    }
+
+    pub(super) fn set_key(&mut self, text: String, span: Span, quoted: bool) {
+        // A comma that was added stands right after the value before it.
+        let after_string =
+            (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end)).then_some(self.last.span);
+        if let Some(frame) = self.stack.last_mut() {
+            self.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
+            frame.key = Some(Key { text, span, quoted, after_string });
+        }
+        self.state = State::Colon;
+    }
+
+    pub(super) fn long_key(&self, span: Span) -> Fault {
+        let message = format!("expected keys of at most {} bytes: got a longer one", self.settings.limits.key_bytes);
+        self.violation(Code::LimitExceeded, message, span)
+    }
+
+    fn unquoted_value(&self, span: Span) -> Fault {
+        Box::new(
+            self.violation(Code::UnquotedValue, "expected quotes around the text: got none before it", span)
+                .hint("a value that is no number, true, false or null stands in double quotes"),
+        )
+    }
+
+    /// The text that should have quotes, as far as no delimiter stands in it.
+    fn word_span(&self, text: &str) -> Span {
+        self.whole_word(text, Span::at(self.position))
+    }
+
+    fn whole_word(&self, text: &str, span: Span) -> Span {
+        let rest = text.get(span.start..).unwrap_or("");
+        let length = rest.char_indices().take(64).find(|(_, c)| matches!(c, ',' | '\n' | '}' | ']' | '"' | '{' | '[' | ' '));
+        Span::new(span.start, span.start + length.map_or_else(|| span.end - span.start, |(offset, _)| offset))
+    }
+
+    /// The character at the present position.
+    pub(super) fn character(&self, text: &str) -> Span {
+        let length = text.get(self.position..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        Span::new(self.position, self.position + length)
+    }
+
+    /// What stands at the present position, for a message.
+    pub(super) fn found(&self, text: &str) -> String {
+        match text.get(self.position..).and_then(|rest| rest.chars().next()) {
+            Some('\'') => "a single quote".to_owned(),
+            Some(c) => format!("'{c}'"),
+            None => "the end of the text".to_owned(),
+        }
+    }
+
+    /// Opens a string or key in a typographic quote, if one stands here.
+    fn open_curly(&mut self, text: &str, key: bool) -> Result<bool, Fault> {
+        let quote = match text.get(self.position..).and_then(|rest| rest.chars().next()) {
+            Some('“') => Quote::Curly,
+            Some('‘') => Quote::CurlySingle,
+            _ => return Ok(false),
+        };
+        self.open_string(quote, key)?;
+        Ok(true)
+    }
+}

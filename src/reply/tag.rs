@@ -1,0 +1,145 @@
+//! Tags and control tokens: what counts as one, and whether it has arrived whole.
+
+/// Blanks that are forgiven at one place of a tag.
+const BLANKS: usize = 8;
+/// Bytes of attributes that are forgiven in a tag that may have them.
+const ATTRIBUTES: usize = 120;
+
+/// Whether a tag stands at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    /// It does not.
+    No,
+    /// It may, once more text has come.
+    Partial,
+    /// It does.
+    Yes {
+        /// Its bytes.
+        length: usize,
+        /// It is written exactly as configured.
+        exact: bool,
+    },
+}
+
+/// One tag, found in any case and, where it has the form `<name>`, with blanks inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    literal: String,
+    attributes: bool,
+}
+
+impl Tag {
+    /// The tag that is written like `literal`.
+    pub fn new(literal: impl Into<String>) -> Self {
+        Self { literal: literal.into(), attributes: false }
+    }
+
+    /// The start tag `<name>`, which may have attributes.
+    pub fn open(name: &str) -> Self {
+        Self { literal: format!("<{name}>"), attributes: true }
+    }
+
+    /// The end tag `</name>`.
+    pub fn close(name: &str) -> Self {
+        Self::new(format!("</{name}>"))
+    }
+
+    /// How it is written.
+    pub fn literal(&self) -> &str {
+        &self.literal
+    }
+
+    /// Its first byte.
+    pub fn first(&self) -> u8 {
+        self.literal.bytes().next().unwrap_or(b'<')
+    }
+
+    /// Whether it stands at the beginning of `rest`; `end` says that no more text will come.
+    pub fn at(&self, rest: &str, end: bool) -> Match {
+        let partial = if end { Match::No } else { Match::Partial };
+        let angled = self.literal.starts_with('<') && self.literal.ends_with('>');
+        let rest = rest.as_bytes();
+        let mut position = 0;
+        let mut exact = true;
+        let mut before = 0_u8;
+        for wanted in self.literal.bytes() {
+            if angled && (matches!(before, b'<' | b'/') || wanted == b'>') {
+                let blanks = rest.iter().skip(position).take_while(|byte| byte.is_ascii_whitespace()).count();
+                if blanks > BLANKS {
+                    return Match::No;
+                }
+                exact &= blanks == 0;
+                position += blanks;
+                if self.attributes && wanted == b'>' && blanks > 0 && rest.get(position).is_some_and(|&byte| byte != b'>') {
+                    let mut more = rest.iter().skip(position).take(ATTRIBUTES);
+                    match more.position(|byte| matches!(byte, b'<' | b'>' | b'\n')) {
+                        Some(offset) => position += offset,
+                        None if rest.len() - position < ATTRIBUTES => return partial,
+                        None => return Match::No,
+                    }
+                }
+            }
+            match rest.get(position) {
+                None => return partial,
+                Some(&byte) if byte == wanted => {}
+                Some(&byte) if byte.eq_ignore_ascii_case(&wanted) => exact = false,
+                Some(_) => return Match::No,
+            }
+            position += 1;
+            before = wanted;
+        }
+        Match::Yes { length: position, exact }
+    }
+}
+
+/// The length of the chat template's control token that `rest` begins with, such as `<|im_end|>` or `</s>`.
+pub fn special_token(rest: &str) -> Option<usize> {
+    const NAMED: [&str; 13] = [
+        "</s>", "<s>", "<eos>", "<bos>", "<end_of_turn>", "<start_of_turn>", "<EOT>", "[EOS]", "[/INST]", "[INST]",
+        "<pad>", "<end_of_utterance>", "[DONE]",
+    ];
+    for (opening, closing) in [("<|", "|>"), ("<｜", "｜>")] {
+        if let Some(inside) = rest.strip_prefix(opening) {
+            let length = inside.char_indices().take(48).find(|&(at, c)| c.is_whitespace() || inside.get(at..).is_some_and(|s| s.starts_with(closing)));
+            return match length {
+                Some((at, c)) if !c.is_whitespace() => Some(opening.len() + at + closing.len()),
+                _ => None,
+            };
+        }
+    }
+    NAMED.iter().find(|name| rest.starts_with(**name)).map(|name| name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Match, Tag, special_token};
+
+    #[test]
+    fn finds_a_tag_in_any_case_and_with_blanks() {
+        let tag = Tag::new("</out>");
+        assert_eq!(tag.at("</out> x", false), Match::Yes { length: 6, exact: true });
+        assert_eq!(tag.at("< / OUT >", false), Match::Yes { length: 9, exact: false });
+        assert_eq!(tag.at("</outer>", false), Match::No);
+        assert_eq!(tag.at("</o", false), Match::Partial);
+        assert_eq!(tag.at("</o", true), Match::No);
+        assert_eq!(Tag::new("[[GO]]").at("[[go]]", false), Match::Yes { length: 6, exact: false });
+    }
+
+    #[test]
+    fn attributes_are_bounded() {
+        let tag = Tag::open("plan");
+        assert_eq!(tag.at("<plan depth=\"2\">", false), Match::Yes { length: 16, exact: false });
+        assert_eq!(tag.at("<planner>", false), Match::No);
+        assert_eq!(tag.at(&format!("<plan {}", "a".repeat(4_000)), false), Match::No);
+        assert_eq!(tag.at(&format!("<plan{}", " ".repeat(4_000)), false), Match::No);
+    }
+
+    #[test]
+    fn knows_control_tokens() {
+        assert_eq!(special_token("<|stop_here|> x"), Some(13));
+        assert_eq!(special_token("<|a b|>"), None);
+        assert_eq!(special_token("<｜fin｜>"), Some("<｜fin｜>".len()));
+        assert_eq!(special_token("</s>"), Some(4));
+        assert_eq!(special_token("<b>"), None);
+    }
+}
