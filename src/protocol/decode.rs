@@ -46,6 +46,8 @@ pub enum Status {
 pub enum Delta {
     /// More of the thoughts.
     Thoughts(String),
+    /// More of the reasoning in front of a reply whose protocol has thoughts of its own (ticket, react).
+    Reasoning(String),
     /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
     Text(String),
     /// More of the final answer.
@@ -85,8 +87,10 @@ pub enum Delta {
 pub struct Reply {
     /// The whole text that was read.
     pub raw: String,
-    /// Scratch notes, reasoning or the react `thought`; `None` where there are none.
+    /// Scratch notes, the react `thought`, or what a chatty reply has in reasoning tags; `None` where there are none.
     pub thoughts: Option<String>,
+    /// What stands in reasoning tags in front of a reply whose protocol has thoughts of its own (ticket, react).
+    pub reasoning: Option<String>,
     /// The text before a tool block (chatty); `None` where there is none.
     pub narration: Option<String>,
     /// The move, or what is wrong.

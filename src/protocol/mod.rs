@@ -1,11 +1,19 @@
 //! Values to moves, and outcomes to words: one file a protocol, over the shared vocabulary defined here.
 
+mod arguments;
+mod around;
 pub mod decode;
 pub mod feedback;
+mod field;
 pub mod grammar;
 pub mod moves;
+mod notes;
 pub mod prompt;
+mod reasoning;
+mod refusal;
+mod seek;
 pub mod telling;
+mod watch;
 
 
 pub mod chatty;

@@ -8,6 +8,11 @@ use super::tag::{Match, Tag};
 const REASONING: [&str; 8] =
     ["think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad", "reflection"];
 
+/// The longest run of backticks that is read as one.
+const TICKS: usize = 100;
+/// The deepest indent of a line that closes a fence.
+const INDENT: usize = 8;
+
 /// What is found in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
@@ -258,8 +263,9 @@ impl Envelope {
 
     /// Finds out whether the reply repeats the start tag that the chat template has already written.
     fn begin_prefilled(&mut self, text: &str, end: bool) -> bool {
-        let blank = text.len() - text.trim_start().len();
-        let rest = text.get(blank..).unwrap_or("");
+        let blanks = text.bytes().skip(self.position).take_while(u8::is_ascii_whitespace).count();
+        self.position += blanks;
+        let rest = text.get(self.position..).unwrap_or("");
         if rest.is_empty() && !end {
             return false;
         }
@@ -313,8 +319,8 @@ impl Envelope {
     /// A run of backticks or tildes: it may open a fence, or open or close code in a line.
     fn ticks(&mut self, bytes: &[u8], byte: u8, end: bool) -> bool {
         let start = self.position;
-        let count = bytes.iter().skip(start).take_while(|&&other| other == byte).count();
-        if start + count == bytes.len() && !end {
+        let count = bytes.iter().skip(start).take(TICKS).take_while(|&&other| other == byte).count();
+        if start + count == bytes.len() && count < TICKS && !end {
             self.settled = self.inline.and_then(|inline| inline.doubt).unwrap_or(start);
             return false;
         }
@@ -352,10 +358,10 @@ impl Envelope {
                 return false;
             }
             let first_line = self.fence.is_some_and(|fence| fence.first_line);
-            let blanks = rest.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
-            let run = rest.iter().skip(blanks).take_while(|&&byte| byte == fence.byte).count();
-            let at_start = self.position == self.line;
-            if at_start && blanks + run == rest.len() && !end {
+            let blanks = rest.iter().take(INDENT + 1).take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+            let run = rest.iter().skip(blanks).take(TICKS).take_while(|&&byte| byte == fence.byte).count();
+            let at_start = self.position == self.line && blanks <= INDENT;
+            if at_start && run < TICKS && blanks + run == rest.len() && !end {
                 self.settled = self.position;
                 return false;
             }
@@ -382,8 +388,8 @@ impl Envelope {
             }
             // Code that opens and closes in one line.
             let rest = bytes.get(self.position..).unwrap_or_default();
-            let run = rest.iter().take_while(|&&byte| byte == fence.byte).count();
-            if run == rest.len() && !end {
+            let run = rest.iter().take(TICKS).take_while(|&&byte| byte == fence.byte).count();
+            if run == rest.len() && run < TICKS && !end {
                 self.settled = self.position;
                 return false;
             }

@@ -15,7 +15,7 @@ mod token;
 mod tests;
 
 pub use frame::{Field, Fields, Record};
-pub use open::OpenField;
+pub use open::{OpenField, OpenPart};
 
 use super::tag::Tag;
 use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
@@ -129,6 +129,7 @@ pub struct Machine {
     settings: Settings,
     position: usize,
     start: usize,
+    array: bool,
     state: State,
     token: Token,
     string: StringToken,
@@ -157,6 +158,7 @@ impl Machine {
             settings,
             position,
             start: position,
+            array: false,
             state: State::Value,
             token: Token::None,
             string: StringToken::default(),
@@ -222,6 +224,11 @@ impl Machine {
         self.span
     }
 
+    /// Whether the outermost value is an array.
+    pub fn is_array(&self) -> bool {
+        self.array
+    }
+
     /// Whether this is certainly meant as JSON: a quoted key with its colon, or a key of the protocol, was read.
     pub fn committed(&self) -> bool {
         self.committed || self.meant
@@ -238,8 +245,8 @@ impl Machine {
     }
 
     /// What is wrong, once it has failed.
-    pub fn into_fault(self) -> Option<Violation> {
-        self.fault.map(|fault| *fault)
+    pub fn into_fault(self) -> Option<Box<Violation>> {
+        self.fault
     }
 
     /// The records read so far.
@@ -315,8 +322,10 @@ impl Machine {
 pub fn refused(code: RepairCode, span: Span) -> Box<Violation> {
     let meaning = code.meaning().trim_end_matches('.');
     let message = format!("expected strict syntax: {code} would be needed here");
-    Box::new(Violation::new(Code::RepairRefused, message).at(span).found(code.name()).hint(format!(
-        "write it without this departure: {}",
-        meaning.to_lowercase()
-    )))
+    Box::new(
+        Violation::new(Code::RepairRefused, message)
+            .at(span)
+            .found(code.name())
+            .hint(format!("write it without this departure: {}", meaning.to_lowercase())),
+    )
 }

@@ -70,7 +70,11 @@ impl Tag {
                 }
                 exact &= blanks == 0;
                 position += blanks;
-                if self.attributes && wanted == b'>' && blanks > 0 && rest.get(position).is_some_and(|&byte| byte != b'>') {
+                if self.attributes
+                    && wanted == b'>'
+                    && blanks > 0
+                    && rest.get(position).is_some_and(|&byte| byte != b'>')
+                {
                     let mut more = rest.iter().skip(position).take(ATTRIBUTES);
                     match more.position(|byte| matches!(byte, b'<' | b'>' | b'\n')) {
                         Some(offset) => position += offset,
@@ -95,12 +99,26 @@ impl Tag {
 /// The length of the chat template's control token that `rest` begins with, such as `<|im_end|>` or `</s>`.
 pub fn special_token(rest: &str) -> Option<usize> {
     const NAMED: [&str; 13] = [
-        "</s>", "<s>", "<eos>", "<bos>", "<end_of_turn>", "<start_of_turn>", "<EOT>", "[EOS]", "[/INST]", "[INST]",
-        "<pad>", "<end_of_utterance>", "[DONE]",
+        "</s>",
+        "<s>",
+        "<eos>",
+        "<bos>",
+        "<end_of_turn>",
+        "<start_of_turn>",
+        "<EOT>",
+        "[EOS]",
+        "[/INST]",
+        "[INST]",
+        "<pad>",
+        "<end_of_utterance>",
+        "[DONE]",
     ];
     for (opening, closing) in [("<|", "|>"), ("<｜", "｜>")] {
         if let Some(inside) = rest.strip_prefix(opening) {
-            let length = inside.char_indices().take(48).find(|&(at, c)| c.is_whitespace() || inside.get(at..).is_some_and(|s| s.starts_with(closing)));
+            let length = inside
+                .char_indices()
+                .take(48)
+                .find(|&(at, c)| c.is_whitespace() || inside.get(at..).is_some_and(|s| s.starts_with(closing)));
             return match length {
                 Some((at, c)) if !c.is_whitespace() => Some(opening.len() + at + closing.len()),
                 _ => None,

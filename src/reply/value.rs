@@ -127,7 +127,11 @@ impl Value {
         Ok(match text.bytes().next() {
             Some(b'{') => {
                 let entries: IndexMap<String, Box<RawValue>> = serde_json::from_str(text)?;
-                Self::Object(entries.into_iter().map(|(key, raw)| Ok((key, Self::from_raw(&raw)?))).collect::<Result<_, serde_json::Error>>()?)
+                Self::Object(entries.into_iter().map(|(key, raw)| Ok((key, Self::from_raw(&raw)?))).collect::<Result<
+                    _,
+                    serde_json::Error,
+                >>(
+                )?)
             }
             Some(b'[') => {
                 let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;

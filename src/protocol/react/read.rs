@@ -1,8 +1,183 @@
-//! Reads react replies: one JSON object.
+//! Reads react replies: one JSON object, with whatever stands around it.
 
-use crate::protocol::{Decoder, ReadOptions};
+mod object;
+
+use crate::protocol::around::{leading, trailing};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::reasoning::{Reasoning, gaps};
+use crate::protocol::refusal;
+use crate::protocol::seek::Seeker;
+use crate::protocol::watch::Watch;
+use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+use crate::reply::buffer::Buffer;
+use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::{Code, RepairCode, Span, Violation};
+use object::{Object, Teller};
+
+/// What counts around the object.
+const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 
 /// A decoder of one react reply.
-pub fn decoder(_options: ReadOptions) -> Box<dyn Decoder> {
-    unimplemented!()
+pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
+    Box::new(ReactDecoder {
+        options,
+        buffer: Buffer::default(),
+        envelope: Envelope::new(Vec::new(), &[], options.think_prefilled),
+        seeker: Seeker::new(&object::SOUGHT, &options, Vec::new()),
+        watch: Watch::default(),
+        teller: Teller::default(),
+        reasoning: Reasoning::default(),
+        object: None,
+        fault: None,
+    })
+}
+
+struct ReactDecoder {
+    options: ReadOptions,
+    buffer: Buffer,
+    envelope: Envelope,
+    seeker: Seeker,
+    watch: Watch,
+    teller: Teller,
+    reasoning: Reasoning,
+    /// The first object, read.
+    object: Option<Result<Object, Fault>>,
+    /// What ended the reading.
+    fault: Option<Fault>,
+}
+
+impl Decoder for ReactDecoder {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.buffer.push(chunk);
+        self.advance(false, deltas);
+        match (&self.fault, &self.object, &self.seeker.first) {
+            (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
+            (None, Some(Ok(_)), Some(found)) => Status::Complete(found.root.end),
+            _ => Status::Open,
+        }
+    }
+
+    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
+        self.buffer.close();
+        self.advance(true, &mut Vec::new());
+        let raw = std::mem::take(&mut self.buffer).into_text();
+        let mut notes = Notes::new(self.options.repairs);
+        let mut discarded = Vec::new();
+        let read = self.judge(&raw, reason, &mut notes, &mut discarded);
+        let reasoning = self.reasoning.text.into_text();
+        let (outcome, thoughts, repairs) = match read {
+            Ok(object) => (Ok(object.outcome), object.thought, notes.into_sorted()),
+            Err(fault) => (Err(*fault), None, Vec::new()),
+        };
+        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded }
+    }
+}
+
+impl ReactDecoder {
+    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) {
+        if self.fault.is_some() {
+            return;
+        }
+        let text = self.buffer.text();
+        if text.len() > self.options.limits.bytes {
+            self.fault = Some(refusal::too_large(&self.options));
+            return;
+        }
+        loop {
+            if self.seeker.machine().is_some() {
+                let resumed = self.seeker.run(text, end);
+                if self.seeker.first.is_none()
+                    && let Some(machine) = self.seeker.machine()
+                    && machine.meant()
+                {
+                    let teller = &mut self.teller;
+                    self.watch.poll(text, machine, 0, &mut |key, piece| teller.tell(key, &piece, deltas));
+                }
+                let Some(position) = resumed else { return };
+                if self.object.is_none()
+                    && let Some(found) = &self.seeker.first
+                {
+                    let teller = &mut self.teller;
+                    self.watch.record(text, &found.record, &mut |key, piece| teller.tell(key, &piece, deltas));
+                    let object = object::read(found, text, &self.options);
+                    self.teller.close(&object, deltas);
+                    self.object = Some(object);
+                }
+                if let Some(fault) = self.seeker.fault.take() {
+                    self.fault = Some(fault);
+                    return;
+                }
+                self.envelope.resume(position);
+            }
+            let mark = self.envelope.next(text, end, LOOK);
+            if self.seeker.first.is_none() {
+                deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Reasoning));
+            }
+            match mark {
+                Some(Mark::Bracket(at)) => self.seeker.open(text, at),
+                Some(Mark::Reasoning { whole, .. }) => self.seeker.begin_at(whole.end),
+                Some(Mark::Tag { .. }) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// What the whole reply comes to.
+    fn judge(
+        &mut self,
+        raw: &str,
+        reason: FinishReason,
+        notes: &mut Notes,
+        discarded: &mut Vec<Span>,
+    ) -> Result<Object, Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(refusal::cut(fault, reason, object::CALL));
+        }
+        let (Some(found), Some(object)) = (&self.seeker.first, self.object.take()) else {
+            return Err(self.nothing(raw, reason));
+        };
+        if let Some(second) = self.seeker.second {
+            return Err(refusal::several(found.record.span, second, object::CALL));
+        }
+        let object = object.map_err(|fault| refusal::cut(fault, reason, object::CALL))?;
+
+        for (block, implicit) in &self.reasoning.blocks {
+            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
+            notes.note(code, *block)?;
+        }
+        let before = gaps(0, found.root.start, &self.reasoning.spans());
+        let fenced = leading(raw, &before, notes)?;
+        notes.extend(found.repairs.iter().cloned());
+        notes.extend(object.repairs.iter().cloned());
+        for copy in &self.seeker.copies {
+            notes.note(RepairCode::DuplicateObjectDropped, *copy)?;
+        }
+        let after = gaps(found.root.end, raw.len(), &self.seeker.copies);
+        discarded.extend(trailing(raw, &after, fenced, notes)?);
+        Ok(object)
+    }
+
+    /// What is wrong with a reply without an object.
+    fn nothing(&mut self, raw: &str, reason: FinishReason) -> Fault {
+        if let Some(start) = self.envelope.reasoning_start() {
+            return refusal::unclosed_think(start, raw.len(), reason, object::CALL);
+        }
+        if let Some(fault) = self.seeker.doubt.take_if(|fault| fault.code == Code::Truncated) {
+            return refusal::cut(fault, reason, object::CALL);
+        }
+        if raw.trim().is_empty() && reason == FinishReason::Stop {
+            return refusal::blank(object::CALL);
+        }
+        if reason == FinishReason::Length {
+            return refusal::cut_before_move(raw.len(), object::CALL);
+        }
+        match &self.seeker.other {
+            Some(record) => object::misfit(record),
+            None => Box::new(
+                Violation::new(Code::NoAction, "expected one JSON object with 'action': got none")
+                    .expected(object::CALL)
+                    .hint("reply with the object alone, without text around it"),
+            ),
+        }
+    }
 }

@@ -105,6 +105,7 @@ impl Machine {
         };
         if self.stack.is_empty() {
             self.start = open;
+            self.array = byte == b'[';
         }
         self.state = if byte == b'[' { State::FirstElement } else { State::FirstKey };
         self.stack.push(Frame { kind, open, key: None });
@@ -119,7 +120,8 @@ impl Machine {
         let kind = std::mem::replace(&mut outer.kind, Kind::Doubled(None));
         let places = Span::new(outer.open, open + 1);
         if self.stack.len() >= self.settings.limits.depth.min(ReadLimits::DEEPEST) {
-            let message = format!("expected at most {} brackets inside one another: got more", self.settings.limits.depth);
+            let message =
+                format!("expected at most {} brackets inside one another: got more", self.settings.limits.depth);
             return Err(self.violation(Code::TooDeep, message, Span::new(open, open + 1)));
         }
         self.repair(RepairCode::DoubledBraces, places)?;

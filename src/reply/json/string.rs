@@ -101,7 +101,11 @@ impl Machine {
                 None if !end => return Ok(Flow::More),
                 Some(byte) if byte.is_ascii_alphanumeric() => {
                     let message = "expected a string in double quotes: got a fence";
-                    return Err(self.violation(Code::UnexpectedToken, message, Span::new(self.position, self.position + 3)));
+                    return Err(self.violation(
+                        Code::UnexpectedToken,
+                        message,
+                        Span::new(self.position, self.position + 3),
+                    ));
                 }
                 _ => {}
             }
@@ -133,7 +137,9 @@ impl Machine {
             let rest = bytes.get(self.position..).unwrap_or_default();
             let stop = memchr::memchr2(first, b'\\', rest);
             let plain = rest.get(..stop.unwrap_or(rest.len())).unwrap_or_default();
+            // Quotes that span lines have line breaks in them by nature.
             if !self.string.control
+                && quote.escapes()
                 && let Some(offset) = plain.iter().position(|byte| *byte < 0x20)
             {
                 self.string.control = true;
@@ -307,9 +313,7 @@ impl Machine {
             }
             _ => {
                 let message = "expected both halves of a surrogate pair: got one";
-                Err(Box::new(
-                    self.violation(Code::LoneSurrogate, message, place).hint("write the character itself"),
-                ))
+                Err(Box::new(self.violation(Code::LoneSurrogate, message, place).hint("write the character itself")))
             }
         }
     }

@@ -268,8 +268,12 @@ impl Machine {
 
     fn elided(&self, place: Span) -> Fault {
         Box::new(
-            self.violation(Code::ElidedContent, "expected all of the content: got dots in place of a part of it", place)
-                .hint("write out what was left out"),
+            self.violation(
+                Code::ElidedContent,
+                "expected all of the content: got dots in place of a part of it",
+                place,
+            )
+            .hint("write out what was left out"),
         )
     }
 
@@ -352,11 +356,17 @@ impl Machine {
             "null" => Value::Null,
             _ => {
                 let (value, code) = match word.to_ascii_lowercase().as_str() {
-                    "true" => (Value::Bool(true), if word == "True" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase }),
-                    "false" => {
-                        (Value::Bool(false), if word == "False" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase })
+                    "true" => (
+                        Value::Bool(true),
+                        if word == "True" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase },
+                    ),
+                    "false" => (
+                        Value::Bool(false),
+                        if word == "False" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase },
+                    ),
+                    "none" => {
+                        (Value::Null, if word == "None" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase })
                     }
-                    "none" => (Value::Null, if word == "None" { RepairCode::PythonLiteral } else { RepairCode::LiteralCase }),
                     "null" => (Value::Null, RepairCode::LiteralCase),
                     "nan" | "infinity" | "inf" => return Err(self.non_finite(span, word)),
                     _ => return Err(self.unquoted_value(self.whole_word(text, span))),
@@ -370,8 +380,8 @@ impl Machine {
 
     pub(super) fn set_key(&mut self, text: String, span: Span, quoted: bool) {
         // A comma that was added stands right after the value before it.
-        let after_string =
-            (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end)).then_some(self.last.span);
+        let after_string = (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end))
+            .then_some(self.last.span);
         if let Some(frame) = self.stack.last_mut() {
             self.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
             frame.key = Some(Key { text, span, quoted, after_string });
@@ -398,7 +408,8 @@ impl Machine {
 
     fn whole_word(&self, text: &str, span: Span) -> Span {
         let rest = text.get(span.start..).unwrap_or("");
-        let length = rest.char_indices().take(64).find(|(_, c)| matches!(c, ',' | '\n' | '}' | ']' | '"' | '{' | '[' | ' '));
+        let length =
+            rest.char_indices().take(64).find(|(_, c)| matches!(c, ',' | '\n' | '}' | ']' | '"' | '{' | '[' | ' '));
         Span::new(span.start, span.start + length.map_or_else(|| span.end - span.start, |(offset, _)| offset))
     }
 

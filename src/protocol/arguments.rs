@@ -1,0 +1,217 @@
+//! Arguments of a call: an object, or the JSON text of one, peeled up to two layers.
+
+use super::around::fence_before;
+use super::field::FieldReader;
+use super::notes::Fault;
+use super::{Code, ReadOptions};
+use crate::reply::json::{Field, Machine, Progress, Settings};
+use crate::reply::{Object, Repair, RepairCode, Span, Value, Violation};
+
+/// How a protocol wants its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// As JSON text: an object is a repair (react).
+    AsText,
+    /// As an object: JSON text is a repair (chatty).
+    AsObject,
+}
+
+/// Layers of text that are peeled off.
+const LAYERS: usize = 2;
+
+/// The arguments in `key`: always an object.
+pub(crate) fn arguments(
+    reader: &mut FieldReader<'_>,
+    key: &str,
+    written: Written,
+    raw: &str,
+    options: &ReadOptions,
+) -> Result<(Value, Span), Fault> {
+    // `null` means none, and is noted with the other fields that are null.
+    if let Some(field) = reader.record.fields.get(key)
+        && field.value == Value::Null
+    {
+        return Ok((Value::Object(Object::new()), field.span));
+    }
+    let field = reader.required(key)?;
+    let value = match &field.value {
+        object @ Value::Object(_) => {
+            if written == Written::AsText {
+                reader.notes.note(RepairCode::ArgsObject, field.span)?;
+            }
+            object.clone()
+        }
+        Value::String(text) => {
+            if written == Written::AsObject {
+                reader.notes.note(RepairCode::ArgumentsString, field.span)?;
+            }
+            peel(reader, key, field, text, raw, options)?
+        }
+        other => {
+            let wanted = match written {
+                Written::AsText => "the JSON text of an object",
+                Written::AsObject => "an object",
+            };
+            return Err(reader.bad_type(key, field, wanted, other));
+        }
+    };
+    Ok((value, field.span))
+}
+
+fn peel(
+    reader: &mut FieldReader<'_>,
+    key: &str,
+    field: &Field,
+    text: &str,
+    raw: &str,
+    options: &ReadOptions,
+) -> Result<Value, Fault> {
+    let mut text = text.to_owned();
+    for layer in 1..=LAYERS {
+        let place = Place { literal: field.span, raw, exact: layer == 1 };
+        if text.trim().is_empty() {
+            reader.notes.note(RepairCode::EmptyArgs, field.span)?;
+            return Ok(Value::Object(Object::new()));
+        }
+        let mut repairs = Vec::new();
+        let value = read(&text, options, &mut repairs).map_err(|fault| invalid(reader, key, *fault, &place))?;
+        for repair in repairs {
+            reader.notes.note(repair.code, place.of(repair.span))?;
+        }
+        match value {
+            Value::Object(_) => return Ok(value),
+            Value::Null => {
+                reader.notes.note(RepairCode::NullField, field.span)?;
+                return Ok(Value::Object(Object::new()));
+            }
+            Value::String(inner) if layer < LAYERS => {
+                reader.notes.note(RepairCode::ArgsDoubleEncoded, field.span)?;
+                text = inner;
+            }
+            other => {
+                let message = format!("expected an object in its text: got {}", other.type_name());
+                let fault = Violation::new(Code::BadType, message).at(Span::new(0, text.len()));
+                return Err(invalid(reader, key, fault, &place));
+            }
+        }
+    }
+    let fault = Violation::new(Code::BadType, "expected an object in its text: got text inside text");
+    Err(invalid(reader, key, fault, &Place { literal: field.span, raw, exact: false }))
+}
+
+/// Reads one layer: a value, perhaps in a fence, and nothing else but copies of it and surplus closing brackets.
+fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<Value, Fault> {
+    let settings = Settings::new(options.repairs, options.limits);
+    let strict = options.repairs == crate::reply::RepairPolicy::Strict;
+    let mut note = |code, span| {
+        if strict {
+            return Err(crate::reply::json::refused(code, span));
+        }
+        repairs.push(Repair::new(code, span));
+        Ok(())
+    };
+    let mut start = 0;
+    let mut end = text.trim_end().len();
+    let opening = text.find(['{', '[', '"', '\'']).unwrap_or(0);
+    if text.trim_start().starts_with(['`', '~'])
+        && let Some(fence) = fence_before(text.get(..opening).unwrap_or(""))
+        && text.get(..fence).is_some_and(|before| before.trim().is_empty())
+    {
+        note(RepairCode::FenceStripped, Span::new(fence, opening))?;
+        start = opening;
+        end = text.trim_end().trim_end_matches(['`', '~']).len().max(start);
+    }
+    let text = text.get(..end).unwrap_or(text);
+    let mut machine = Machine::new(settings.clone(), start);
+    if machine.run(text, true) == Progress::Failed {
+        let unread = || Box::new(Violation::new(Code::InvalidJson, "expected a JSON value"));
+        return Err(machine.into_fault().unwrap_or_else(unread));
+    }
+    let mut position = machine.position();
+    let (value, found) = machine.into_value();
+    let mut more = found;
+    loop {
+        let rest = text.get(position..).unwrap_or("");
+        let after = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']'));
+        let closers = rest.get(..rest.len() - after.len()).unwrap_or("");
+        if !closers.trim().is_empty() {
+            note(RepairCode::ExtraClosers, Span::new(position, position + closers.trim_end().len()))?;
+        }
+        position = text.len() - after.len();
+        if after.is_empty() {
+            break;
+        }
+        let mut machine = Machine::new(settings.clone(), position);
+        let done = machine.run(text, true) == Progress::Done;
+        let (start, next) = (position, machine.position());
+        if !done || machine.into_value().0 != value {
+            let message = "expected one object in its text: got more after it";
+            return Err(Box::new(Violation::new(Code::ExtraData, message).at(Span::new(start, text.len()))));
+        }
+        note(RepairCode::DuplicateObjectDropped, Span::new(start, next))?;
+        position = next;
+    }
+    repairs.append(&mut more);
+    Ok(value)
+}
+
+fn invalid(reader: &FieldReader<'_>, key: &str, inner: Violation, place: &Place<'_>) -> Fault {
+    let span = inner.span.map_or(place.literal, |span| place.of(span));
+    if inner.code == Code::RepairRefused {
+        return Box::new(inner.at(span));
+    }
+    let message = format!("expected the JSON text of an object in '{key}': inside it, {}", inner.message);
+    let mut fault = reader.fault(Code::ArgsInvalid, message, span, key);
+    fault.inner = Some(inner.code);
+    fault.hint = inner.hint;
+    fault.found = inner.found;
+    fault.related = inner.related.map(|related| crate::reply::Related { span: place.of(related.span), ..related });
+    fault
+}
+
+/// Where decoded text stands in the reply.
+struct Place<'a> {
+    literal: Span,
+    raw: &'a str,
+    /// Whether offsets can be traced: through one layer of escapes.
+    exact: bool,
+}
+
+impl Place<'_> {
+    fn of(&self, span: Span) -> Span {
+        if !self.exact {
+            return self.literal;
+        }
+        let start = self.literal.start + locate(self.literal.of(self.raw), span.start);
+        let end = self.literal.start + locate(self.literal.of(self.raw), span.end);
+        Span::new(start, end)
+    }
+}
+
+/// Where in a string literal the decoded text has its byte `target`.
+fn locate(literal: &str, target: usize) -> usize {
+    let quote = literal.chars().next().map_or(1, char::len_utf8);
+    let triple = ["\"\"\"", "'''", "```"].iter().any(|open| literal.starts_with(open)) && literal.len() >= 6;
+    let mut position = if triple { 3 } else { quote };
+    let mut decoded = 0;
+    while decoded < target {
+        let rest = literal.get(position..).unwrap_or("");
+        let mut chars = rest.chars();
+        let (bytes, length) = match (chars.next(), chars.next()) {
+            (Some('\\'), Some('u')) => {
+                let unit = rest.get(2..6).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                match unit {
+                    Some(unit) if (0xd800..0xdc00).contains(&unit) => (12, 4),
+                    Some(unit) => (6, char::from_u32(unit).map_or(1, char::len_utf8)),
+                    None => (1, 1),
+                }
+            }
+            (Some('\\'), Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | '\'')) => (2, 1),
+            (Some(c), _) => (c.len_utf8(), c.len_utf8()),
+            (None, _) => break,
+        };
+        position += bytes;
+        decoded += length;
+    }
+    position.min(literal.len())
+}

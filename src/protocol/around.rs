@@ -1,0 +1,212 @@
+//! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
+
+use super::notes::{Fault, Notes};
+use crate::reply::tag::{Match, Tag, special_token};
+use crate::reply::{Code, RepairCode, Span, Violation};
+
+/// Lines that only the program or the user may write: a model that goes on with one has invented it.
+const INVENTED: [&str; 8] =
+    ["observation:", "tool_execution_result", "user:", "human:", "system:", "tool result:", "result:", "<observation>"];
+
+/// Notes what stands before a payload. The spans are plain text, in order; the payload begins where the last one ends.
+/// Returns whether a fence opens right before it.
+pub(crate) fn leading(text: &str, pieces: &[Span], notes: &mut Notes) -> Result<bool, Fault> {
+    let mut fenced = false;
+    for (index, piece) in pieces.iter().enumerate() {
+        let mut rest = piece.of(text);
+        let mut start = piece.start;
+        if start == 0
+            && let Some(after) = rest.strip_prefix('\u{feff}')
+        {
+            notes.note(RepairCode::BomStripped, Span::new(0, rest.len() - after.len()))?;
+            start += rest.len() - after.len();
+            rest = after;
+        }
+        if index + 1 == pieces.len()
+            && let Some(fence) = fence_before(rest)
+        {
+            notes.note(RepairCode::FenceStripped, Span::new(start + fence, piece.end))?;
+            rest = rest.get(..fence).unwrap_or("");
+            fenced = true;
+        }
+        let (kept, tokens) = without_tokens(rest);
+        if let Some(token) = tokens {
+            notes.note(RepairCode::SpecialTokenStripped, shifted(token, start))?;
+        }
+        if let Some(prose) = kept {
+            notes.note(RepairCode::ProseStripped, shifted(prose, start))?;
+        }
+    }
+    Ok(fenced)
+}
+
+fn shifted(span: Span, by: usize) -> Span {
+    Span::new(span.start + by, span.end + by)
+}
+
+/// Where in `before` the fence begins that opens right before the payload: backticks or tildes, and perhaps a word.
+pub(crate) fn fence_before(before: &str) -> Option<usize> {
+    let trimmed = before.trim_end();
+    let word = trimmed.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.'));
+    if trimmed.len() - word.len() > 20 {
+        return None;
+    }
+    let word = word.trim_end_matches([' ', '\t']);
+    let start = word.trim_end_matches(['`', '~']);
+    let run = word.get(start.len()..).unwrap_or("");
+    (run.starts_with('`') || run.len() >= 3).then_some(start.len())
+}
+
+/// What is left of `text` without blanks and control tokens at both ends, and the place of the tokens.
+fn without_tokens(text: &str) -> (Option<Span>, Option<Span>) {
+    let mut tokens: Option<Span> = None;
+    let mut start = 0;
+    loop {
+        let rest = text.get(start..).unwrap_or("");
+        start = text.len() - rest.trim_start_matches(blank).len();
+        match special_token(text.get(start..).unwrap_or("")) {
+            Some(length) => {
+                let from = tokens.map_or(start, |span| span.start);
+                start += length;
+                tokens = Some(Span::new(from, start));
+            }
+            None => break,
+        }
+    }
+    let mut end = text.len().max(start);
+    loop {
+        let rest = text.get(start..end).unwrap_or("");
+        end = start + rest.trim_end_matches(blank).len();
+        let rest = text.get(start..end).unwrap_or("");
+        let tail = rest.char_indices().rev().take(60).find(|&(at, c)| {
+            matches!(c, '<' | '[') && special_token(rest.get(at..).unwrap_or("")) == Some(rest.len() - at)
+        });
+        match tail {
+            Some((at, _)) => {
+                tokens = Some(Span::new(
+                    tokens.map_or(start + at, |span| span.start),
+                    tokens.map_or(end, |span| span.end.max(end)),
+                ));
+                end = start + at;
+            }
+            None => break,
+        }
+    }
+    ((end > start).then(|| Span::new(start, end)), tokens)
+}
+
+fn blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+}
+
+/// `text` without blanks and control tokens at its ends, and the place of the tokens; for text that is an answer.
+pub(crate) fn answer(text: &str) -> (Span, Option<Span>) {
+    let trimmed = text.trim_start();
+    let start = text.len() - trimmed.len();
+    let (kept, tokens) = without_tokens(text);
+    let tokens = tokens.filter(|span| span.start >= kept.map_or(0, |kept| kept.end));
+    let end = tokens.map_or_else(|| start + trimmed.trim_end().len(), |_| kept.map_or(start, |kept| kept.end));
+    (Span::new(start, end.max(start)), tokens)
+}
+
+/// Notes what stands after a payload: surplus closing brackets, the end of its fence, control tokens, and text that is
+/// dropped. Pieces of JSON that would have to be dropped or moved are a violation. The first span begins where the
+/// payload ends. Returns the text that was dropped.
+pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut Notes) -> Result<Vec<Span>, Fault> {
+    let mut dropped = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        let mut start = piece.start;
+        if index == 0 {
+            start = after_closers(text, *piece, notes)?;
+        }
+        let mut rest = text.get(start..piece.end).unwrap_or("");
+        if fenced && index == 0 {
+            let trimmed = rest.trim_start_matches(blank);
+            let after = trimmed.trim_start_matches(['`', '~']);
+            if after.len() < trimmed.len() {
+                start = piece.end - after.len();
+                rest = after;
+            }
+        }
+        let (kept, tokens) = without_tokens(rest);
+        if let Some(token) = tokens {
+            notes.note(RepairCode::SpecialTokenStripped, shifted(token, start))?;
+        }
+        if let Some(kept) = kept {
+            let place = shifted(kept, start);
+            if let Some(tag) = orphan_think(place.of(text)) {
+                let message = "expected the reply after the reasoning: got the end of a reasoning block behind it";
+                return Err(Box::new(
+                    Violation::new(Code::OrphanCloseTag, message)
+                        .at(shifted(tag, place.start))
+                        .hint("reply once more, without reasoning around it"),
+                ));
+            }
+            let code = if invented(place.of(text)) {
+                RepairCode::HallucinatedObservation
+            } else {
+                RepairCode::TrailingTextDropped
+            };
+            notes.note(code, place)?;
+            dropped.push(place);
+        }
+    }
+    Ok(dropped)
+}
+
+/// Whether a line of the text begins like one that only the program or the user may write.
+fn invented(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line: String = line.trim_start().chars().take(24).collect::<String>().to_ascii_lowercase();
+        INVENTED.iter().any(|opening| line.starts_with(opening))
+    })
+}
+
+/// The end of a reasoning block that never began: what stands before it may be rehearsal.
+fn orphan_think(text: &str) -> Option<Span> {
+    let mut from = 0;
+    while let Some(offset) = text.get(from..)?.find("</") {
+        let at = from + offset;
+        for name in ["think", "thinking"] {
+            if let Match::Yes { length, .. } = Tag::close(name).at(text.get(at..)?, true) {
+                let opened = text.get(..at)?.to_ascii_lowercase().contains("<think");
+                return (!opened).then(|| Span::new(at, at + length));
+            }
+        }
+        from = at + 2;
+    }
+    None
+}
+
+/// Passes surplus closing brackets, and refuses members that follow the closed payload.
+pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut Notes) -> Result<usize, Fault> {
+    let rest = piece.of(text);
+    let after = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ']' | '}'));
+    let run = rest.get(..rest.len() - after.len()).unwrap_or("");
+    let start = piece.end - after.len();
+    if let (Some(first), Some(last)) = (run.find([']', '}']), run.rfind([']', '}'])) {
+        notes.note(RepairCode::ExtraClosers, Span::new(piece.start + first, piece.start + last + 1))?;
+    }
+    if let Some(length) = fragment(after) {
+        let message = "expected nothing after the closed object: got more members";
+        return Err(Box::new(
+            Violation::new(Code::ExtraData, message)
+                .at(Span::new(start, start + length))
+                .hint("put every member inside the one object, before its closing bracket"),
+        ));
+    }
+    Ok(start)
+}
+
+/// The length of a member such as `, "key":` that `text` begins with.
+fn fragment(text: &str) -> Option<usize> {
+    let comma = text.starts_with(',');
+    let rest = text.strip_prefix(',').unwrap_or(text).trim_start();
+    let inside = rest.strip_prefix('"')?;
+    let close = inside.char_indices().take(200).find(|&(_, c)| c == '"' || c == '\n')?;
+    if close.1 == '\n' {
+        return None;
+    }
+    let after = inside.get(close.0 + 1..)?.trim_start_matches([' ', '\t']);
+    (comma || after.starts_with(':')).then(|| text.len() - after.len())
+}

@@ -1,0 +1,133 @@
+//! The fields of a protocol object: there or missing, of the right type, known or not.
+
+use super::notes::{Fault, Notes};
+use crate::reply::json::{Field, Record};
+use crate::reply::{Code, RepairCode, Span, Value, Violation};
+
+/// The fields that one move of a protocol has.
+pub(crate) struct Form {
+    /// What the move is called in messages: "a tool call".
+    pub(crate) name: &'static str,
+    /// The keys it has.
+    pub(crate) keys: &'static [&'static str],
+    /// The keys whose `null` is a value.
+    pub(crate) nullable: &'static [&'static str],
+    /// The keys that belong to other moves, or that models write in place of its own: they can't be dropped.
+    pub(crate) others: &'static [&'static str],
+    /// The smallest correct form.
+    pub(crate) expected: &'static str,
+}
+
+/// Reads the fields of one record as one form.
+pub(crate) struct FieldReader<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) form: &'a Form,
+    /// What JSON pointers begin with: the place of the record in the payload.
+    pub(crate) at: String,
+    pub(crate) notes: &'a mut Notes,
+}
+
+impl<'a> FieldReader<'a> {
+    /// The field, if it is there and not `null`.
+    pub(crate) fn get(&mut self, key: &str) -> Option<&'a Field> {
+        let field = self.record.fields.get(key)?;
+        (field.value != Value::Null || self.form.nullable.contains(&key)).then_some(field)
+    }
+
+    /// The field, or the violation that it is missing. An unknown key beside it may be meant for it.
+    pub(crate) fn required(&mut self, key: &str) -> Result<&'a Field, Fault> {
+        match self.get(key) {
+            Some(field) => Ok(field),
+            None => Err(self.missing(key)),
+        }
+    }
+
+    pub(crate) fn missing(&self, key: &str) -> Fault {
+        let unknown = self
+            .record
+            .fields
+            .iter()
+            .find(|(other, field)| !self.form.keys.contains(&other.as_str()) && field.value != Value::Null);
+        let name = self.form.name;
+        if let Some((other, field)) = unknown {
+            let shown = Value::from(other.as_str()).to_json();
+            let message = format!("expected '{key}' in {name}: got the unknown key {shown} and no '{key}'");
+            return self.fault(Code::UnknownKey, message, field.key_span, other);
+        }
+        let message = format!("expected '{key}' in {name}: it is missing");
+        self.fault(Code::MissingField, message, self.record.span, key)
+    }
+
+    /// The text of a required string field.
+    pub(crate) fn text(&mut self, key: &str) -> Result<(&'a str, Span), Fault> {
+        let field = self.required(key)?;
+        match &field.value {
+            Value::String(text) => Ok((text, field.span)),
+            other => Err(self.bad_type(key, field, "text in quotes", other)),
+        }
+    }
+
+    /// The text of a required string field that is a name: blanks around it are dropped.
+    pub(crate) fn name(&mut self, key: &str) -> Result<(&'a str, Span), Fault> {
+        let (text, span) = self.text(key)?;
+        let name = text.trim();
+        if name.len() < text.len() {
+            self.notes.note(RepairCode::NameTrimmed, span)?;
+        }
+        Ok((name, span))
+    }
+
+    /// A required id: a string, or the number that spells it.
+    pub(crate) fn id(&mut self, key: &str) -> Result<(String, Span), Fault> {
+        let field = self.required(key)?;
+        match &field.value {
+            Value::Number(number) if number.is_integer() => {
+                self.notes.note(RepairCode::IdStringified, field.span)?;
+                Ok((number.as_str().to_owned(), field.span))
+            }
+            Value::String(_) => self.name(key).map(|(id, span)| (id.to_owned(), span)),
+            other => Err(self.bad_type(key, field, "an id in quotes", other)),
+        }
+    }
+
+    /// A string field that may be missing.
+    pub(crate) fn optional_text(&mut self, key: &str) -> Result<Option<(&'a str, Span)>, Fault> {
+        if self.get(key).is_some() { self.text(key).map(Some) } else { Ok(None) }
+    }
+
+    /// Notes fields that are `null`, drops unknown keys that the move does not need, refuses those it can't lose.
+    /// Those in `judged` were settled by the caller.
+    pub(crate) fn rest(&mut self, judged: &[&str]) -> Result<(), Fault> {
+        for (key, field) in &self.record.fields {
+            if judged.contains(&key.as_str()) {
+                continue;
+            }
+            let known = self.form.keys.contains(&key.as_str());
+            if field.value == Value::Null && !(known && self.form.nullable.contains(&key.as_str())) {
+                self.notes.note(RepairCode::NullField, field.span)?;
+            } else if !known && self.form.others.contains(&key.as_str()) {
+                let message = format!("expected only the keys of {}: got '{key}' as well", self.form.name);
+                return Err(self.fault(Code::UnknownKey, message, field.key_span, key));
+            } else if !known {
+                self.notes.note(RepairCode::UnknownKeyDropped, Span::new(field.key_span.start, field.span.end))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn bad_type(&self, key: &str, field: &Field, wanted: &str, found: &Value) -> Fault {
+        let found = found.type_name();
+        let article = if matches!(found, "object" | "array" | "integer") { "an" } else { "a" };
+        let article = if found == "null" { String::new() } else { format!("{article} ") };
+        let message = format!("expected {wanted} in '{key}': got {article}{found}");
+        let fault = self.fault(Code::BadType, message, field.span, key);
+        Box::new(fault.found(found))
+    }
+
+    pub(crate) fn fault(&self, code: Code, message: impl Into<String>, span: Span, key: &str) -> Fault {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        Box::new(
+            Violation::new(code, message).at(span).pointer(format!("{}/{key}", self.at)).expected(self.form.expected),
+        )
+    }
+}

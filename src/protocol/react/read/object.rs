@@ -1,0 +1,247 @@
+//! The react object: its fields, what they mean, and what of it is told while it arrives.
+
+use crate::protocol::arguments::{Written, arguments};
+use crate::protocol::field::{FieldReader, Form};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::seek::{Found, Sought};
+use crate::protocol::watch::Piece;
+use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
+use crate::reply::json::Record;
+use crate::reply::{Repair, RepairCode, Value};
+
+/// What is sought in a reply.
+pub(super) static SOUGHT: Sought = Sought {
+    keys: &["thought", "action", "args", "final_answer", "task_successful"],
+    is: |record| {
+        record.fields.keys().any(|key| matches!(key.as_str(), "action" | "args" | "final_answer" | "task_successful"))
+    },
+};
+
+/// The smallest correct call, as feedback shows it.
+pub(super) const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
+const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": "the answer", "task_successful": true}"#;
+
+static CALL_FORM: Form = Form {
+    name: "a tool call",
+    keys: &["thought", "action", "args"],
+    nullable: &[],
+    others: &[
+        "action_input",
+        "arguments",
+        "parameters",
+        "params",
+        "input",
+        "tool_input",
+        "kwargs",
+        "tool",
+        "tool_name",
+        "tool_calls",
+        "actions",
+        "function_call",
+    ],
+    expected: CALL,
+};
+static FINISH_FORM: Form = Form {
+    name: "a final answer",
+    keys: &["thought", "action", "final_answer", "task_successful"],
+    nullable: &[],
+    others: &[
+        "action_input",
+        "arguments",
+        "parameters",
+        "params",
+        "tool",
+        "tool_name",
+        "tool_calls",
+        "actions",
+        "function_call",
+    ],
+    expected: FINISH,
+};
+
+/// The object, read.
+pub(super) struct Object {
+    pub(super) thought: Option<String>,
+    pub(super) outcome: Move,
+    pub(super) repairs: Vec<Repair>,
+}
+
+/// Reads a complete object.
+pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Object, Fault> {
+    let mut notes = Notes::new(options.repairs);
+    if found.in_array {
+        notes.note(RepairCode::SingleElementArray, found.root)?;
+    }
+    let record = &found.record;
+    let at = if found.in_array { "/0".to_owned() } else { String::new() };
+    let mut reader = FieldReader { record, form: &CALL_FORM, at, notes: &mut notes };
+    let has = |key: &str| record.fields.get(key).is_some_and(|field| field.value != Value::Null);
+
+    let (action, action_span) = reader.name("action")?;
+    let keyword = action == "FINISH" || action.eq_ignore_ascii_case("FINISH") && (has("final_answer") || !has("args"));
+    if keyword {
+        reader.form = &FINISH_FORM;
+        if action != "FINISH" {
+            reader.notes.note(RepairCode::KeywordCase, action_span)?;
+        }
+    }
+    let thought = match reader.optional_text("thought")? {
+        Some((text, _)) => Some(text.to_owned()),
+        None => {
+            reader.notes.note(RepairCode::MissingThoughts, record.span)?;
+            None
+        }
+    };
+    let outcome = if keyword { finish(&mut reader)? } else { call(&mut reader, raw, options)? };
+    Ok(Object { thought, outcome, repairs: notes.into_sorted() })
+}
+
+fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Result<Move, Fault> {
+    let record = reader.record;
+    let (tool, tool_span) = match reader.get("action") {
+        Some(field) => (field.value.as_str().unwrap_or("").trim(), field.span),
+        None => return Err(reader.missing("action")),
+    };
+    if tool.is_empty() {
+        return Err(reader.fault(
+            Code::MissingField,
+            "expected the name of a tool in 'action': it is empty",
+            tool_span,
+            "action",
+        ));
+    }
+    for key in ["final_answer", "task_successful"] {
+        let Some(field) = reader.get(key) else { continue };
+        if key == "task_successful" && is_false(&field.value) {
+            reader.notes.note(RepairCode::UnknownKeyDropped, field.span)?;
+            continue;
+        }
+        let message = format!("expected either a tool call or a final answer: got the call of '{tool}' with '{key}'");
+        return Err(both(reader, message, key));
+    }
+    let (arguments, arguments_span) = arguments(reader, "args", Written::AsText, raw, options)?;
+    // They were judged above; their nulls are noted with the rest.
+    rest(reader, &["final_answer", "task_successful"])?;
+    let call = ToolCall {
+        call_id: None,
+        tool: tool.to_owned(),
+        arguments,
+        description: None,
+        span: record.span,
+        tool_span,
+        arguments_span,
+    };
+    Ok(Move::Call { calls: vec![call] })
+}
+
+fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
+    if let Some(field) = reader.get("args") {
+        let empty = match &field.value {
+            Value::Object(object) => object.is_empty(),
+            Value::String(text) => matches!(text.trim(), "" | "{}" | "null"),
+            _ => false,
+        };
+        if !empty {
+            return Err(both(reader, "expected either a tool call or a final answer: got FINISH with 'args'", "args"));
+        }
+        reader.notes.note(RepairCode::EmptyArgs, field.span)?;
+    }
+    let (answer, _) = reader.text("final_answer")?;
+    let field = reader.required("task_successful")?;
+    let success = match &field.value {
+        Value::Bool(success) => *success,
+        Value::String(text) if is_word(text, "true") || is_word(text, "false") => {
+            reader.notes.note(RepairCode::BoolFromString, field.span)?;
+            is_word(text, "true")
+        }
+        other => return Err(reader.bad_type("task_successful", field, "true or false", other)),
+    };
+    rest(reader, &["args"])?;
+    Ok(Move::Finish { value: Value::from(answer), success: Some(success) })
+}
+
+/// Notes and drops what is left, but for keys that were judged before and are `null` or harmless.
+fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<(), Fault> {
+    for key in judged {
+        if let Some(field) = reader.record.fields.get(*key)
+            && field.value == Value::Null
+        {
+            reader.notes.note(RepairCode::NullField, field.span)?;
+        }
+    }
+    reader.rest(judged)
+}
+
+fn both(reader: &FieldReader<'_>, message: impl Into<String>, key: &str) -> Fault {
+    let fields = &reader.record.fields;
+    let place = fields.get(key).map_or(reader.record.span, |field| field.key_span);
+    let fault = reader.fault(Code::BothActionAndFinal, message, place, key);
+    let fault = match fields.get("action") {
+        Some(action) => fault.related(action.span, "the action"),
+        None => *fault,
+    };
+    Box::new(fault.hint("first call the tool, and answer when its outcome is there"))
+}
+
+fn is_word(text: &str, word: &str) -> bool {
+    text.trim().eq_ignore_ascii_case(word)
+}
+
+fn is_false(value: &Value) -> bool {
+    match value {
+        Value::Bool(flag) => !flag,
+        Value::String(text) => is_word(text, "false"),
+        _ => false,
+    }
+}
+
+/// The violation of a reply whose only object is of another kind.
+pub(super) fn misfit(record: &Record) -> Fault {
+    let known = |key: &String| SOUGHT.keys.contains(&key.as_str());
+    if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
+        let shown = Value::from(key.as_str()).to_json();
+        let message = format!("expected an object with 'action': got the unknown key {shown} and no 'action'");
+        return Box::new(Violation::new(Code::UnknownKey, message).at(field.key_span).expected(CALL));
+    }
+    let message = "expected an object with 'action': got one that says nothing of what to do";
+    Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(CALL))
+}
+
+/// Tells of the object while it arrives.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    named: bool,
+}
+
+impl Teller {
+    /// What a piece of a field is news of.
+    pub(super) fn tell(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
+        match (key, piece) {
+            ("thought", Piece::Text(more)) => deltas.push(Delta::Thoughts((*more).to_owned())),
+            ("final_answer", Piece::Text(more)) => deltas.push(Delta::Answer((*more).to_owned())),
+            ("args", Piece::Text(more) | Piece::Json(more)) => {
+                deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
+            }
+            ("action", Piece::End(field)) => {
+                if let Some(name) = field.value.as_str().map(str::trim)
+                    && !name.is_empty()
+                    && !name.eq_ignore_ascii_case("FINISH")
+                {
+                    self.named = true;
+                    deltas.push(Delta::Tool { call: 0, name: name.to_owned(), span: field.span });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The object is complete: a tool called like the keyword is known only now.
+    pub(super) fn close(&mut self, object: &Result<Object, Fault>, deltas: &mut Vec<Delta>) {
+        if let Ok(Object { outcome: Move::Call { calls }, .. }) = object
+            && let Some(call) = calls.first()
+            && !self.named
+        {
+            deltas.push(Delta::Tool { call: 0, name: call.tool.clone(), span: call.tool_span });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Texts that grow while a reply arrives: reasoning, thoughts, narration. What was told is never taken back.
+
+use crate::reply::Span;
+use crate::reply::envelope::{Envelope, Mark};
+
+/// Text without blanks at its ends, told as it grows.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    text: String,
+    /// Blanks that count only if more text follows.
+    blanks: String,
+}
+
+impl Growing {
+    /// Takes more text and gives what is certain now.
+    pub(crate) fn push(&mut self, more: &str) -> Option<String> {
+        let more = if self.text.is_empty() { more.trim_start() } else { more };
+        let kept = more.trim_end();
+        if kept.is_empty() {
+            if !self.text.is_empty() {
+                self.blanks.push_str(more);
+            }
+            return None;
+        }
+        let mut told = std::mem::take(&mut self.blanks);
+        told.push_str(kept);
+        self.text.push_str(&told);
+        self.blanks.push_str(more.get(kept.len()..).unwrap_or(""));
+        Some(told)
+    }
+
+    /// Begins a new paragraph.
+    pub(crate) fn part(&mut self) {
+        if !self.text.is_empty() {
+            self.blanks.clear();
+            self.blanks.push('\n');
+        }
+    }
+
+    /// The whole text, if there is any.
+    pub(crate) fn into_text(self) -> Option<String> {
+        (!self.text.is_empty()).then_some(self.text)
+    }
+}
+
+/// The reasoning blocks of a reply.
+#[derive(Debug, Default)]
+pub(crate) struct Reasoning {
+    /// Each with its tags, and whether the chat template had opened it.
+    pub(crate) blocks: Vec<(Span, bool)>,
+    pub(crate) text: Growing,
+    /// Up to here it was told.
+    told: usize,
+}
+
+impl Reasoning {
+    /// Takes what the envelope has read of a reasoning block, and gives what is new.
+    pub(crate) fn look(&mut self, text: &str, envelope: &Envelope, mark: Option<Mark>) -> Option<String> {
+        let content = match mark {
+            Some(Mark::Reasoning { whole, content, implicit }) => {
+                self.blocks.push((whole, implicit));
+                content
+            }
+            Some(_) => return None,
+            None => envelope.open_reasoning()?,
+        };
+        let more = Span::new(self.told.max(content.start), content.end);
+        self.told = content.end;
+        let told = self.text.push(more.of(text));
+        if mark.is_some() {
+            self.text.part();
+        }
+        told
+    }
+
+    /// The blocks alone.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        self.blocks.iter().map(|(span, _)| *span).collect()
+    }
+}
+
+/// What lies between `from` and `to` outside the holes, which are in order. The last piece always ends at `to`.
+pub(crate) fn gaps(from: usize, to: usize, holes: &[Span]) -> Vec<Span> {
+    let mut pieces = Vec::new();
+    let mut at = from;
+    for hole in holes.iter().filter(|hole| hole.start >= from && hole.end <= to) {
+        pieces.push(Span::new(at, hole.start));
+        at = hole.end;
+    }
+    pieces.push(Span::new(at, to));
+    pieces
+}

@@ -1,0 +1,65 @@
+//! Violations that any protocol may have: about the reply as a whole.
+
+use super::notes::Fault;
+use super::{Code, FinishReason, ReadOptions, Violation};
+use crate::reply::Span;
+
+/// The reply is longer than allowed.
+pub(crate) fn too_large(options: &ReadOptions) -> Fault {
+    let message = format!("expected a reply of at most {} bytes: got a longer one", options.limits.bytes);
+    Box::new(Violation::new(Code::TooLarge, message).hint("write a shorter reply"))
+}
+
+/// Nothing was said.
+pub(crate) fn blank(expected: &str) -> Fault {
+    Box::new(Violation::new(Code::Empty, "expected a reply: got an empty one").expected(expected))
+}
+
+/// A reasoning block never ends.
+pub(crate) fn unclosed_think(start: usize, end: usize, reason: FinishReason, expected: &str) -> Fault {
+    let span = Span::new(start, end);
+    let violation = match reason {
+        FinishReason::Length => Violation::new(
+            Code::Truncated,
+            "the token limit cut the reply inside its reasoning: expected a shorter one",
+        ),
+        FinishReason::Stop => {
+            Violation::new(Code::UnclosedThink, "expected the end of the reasoning that begins here: got none")
+        }
+    };
+    Box::new(violation.at(span).expected(expected).hint("close the reasoning, then reply"))
+}
+
+/// Two different moves in one reply.
+pub(crate) fn several(first: Span, second: Span, expected: &str) -> Fault {
+    Box::new(
+        Violation::new(Code::MultipleActions, "expected one move: got a second, different one here")
+            .at(second)
+            .related(first, "the first one")
+            .expected(expected)
+            .hint("send the first move alone and wait for its outcome"),
+    )
+}
+
+/// Says first that the token limit cut the reply, where it did.
+pub(crate) fn cut(mut fault: Fault, reason: FinishReason, expected: &str) -> Fault {
+    if fault.code == Code::Truncated && reason == FinishReason::Length && !fault.message.starts_with("the token limit")
+    {
+        fault.message = format!("the token limit cut the reply: {}", fault.message);
+    }
+    if fault.expected.is_none() {
+        fault.expected = Some(expected.to_owned());
+    }
+    fault
+}
+
+/// The token limit cut the reply before its move.
+pub(crate) fn cut_before_move(end: usize, expected: &str) -> Fault {
+    let message = "the token limit cut the reply: expected a move, got only text before it";
+    Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(Span::at(end))
+            .expected(expected)
+            .hint("write less before the move"),
+    )
+}

@@ -1,0 +1,44 @@
+//! Every reply of the corpora is read as expected: what it is, its value, and a repair exactly where one is expected.
+
+mod corpus;
+
+use corpus::{Case, read};
+use std::collections::BTreeMap;
+
+fn check(cases: &[Case]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut families: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+    for case in cases.iter().filter(|case| std::env::var("ONLY").map_or(true, |only| only == case.protocol)) {
+        let row = families.entry((case.protocol.clone(), case.family.clone())).or_default();
+        row.1 += 1;
+        match read(case).compare(case) {
+            Ok(()) => row.0 += 1,
+            Err(difference) => {
+                wrong.push(format!("{} {}\n  {:?}\n  {difference}", case.id, case.failure_mode, case.text))
+            }
+        }
+    }
+    for ((protocol, family), (right, all)) in &families {
+        println!("{protocol:8} {family:28} {right:3}/{all}");
+    }
+    let (right, all) = families.values().fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+    println!("{:8} {:28} {right:3}/{all}", "", "");
+    wrong
+}
+
+#[test]
+fn own_corpus() {
+    let cases = corpus::load("tests/data/replies.jsonl").expect("the corpus is part of the repository");
+    assert!(cases.len() >= 60);
+    let wrong = check(&cases);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The shared corpus is other people's text: it is read where it lies, if it is there.
+#[test]
+fn shared_corpus() {
+    if let Some(cases) = corpus::load("../shared/conformance/replies.jsonl") {
+        let wrong = check(&cases);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
