@@ -10,9 +10,7 @@ const DIGITS: usize = 1_000;
 
 /// `value` with every lossless coercion that `schema` asks for, and the JSON pointers of the values that changed.
 pub(crate) fn coerce(value: &Value, schema: Schema<'_>) -> (Value, Vec<String>) {
-    let mut walk = Walk {
-        pointers: Vec::new(),
-    };
+    let mut walk = Walk { pointers: Vec::new() };
     let value = walk.value(value, schema, "");
     (value, walk.pointers)
 }
@@ -45,9 +43,7 @@ impl Walk {
                     .iter()
                     .enumerate()
                     .map(|(index, value)| match schema.item(index) {
-                        Some(schema) => {
-                            self.value(value, schema, &join(pointer, &index.to_string()))
-                        }
+                        Some(schema) => self.value(value, schema, &join(pointer, &index.to_string())),
                         None => value.clone(),
                     })
                     .collect(),
@@ -64,9 +60,7 @@ pub(crate) fn join(pointer: &str, step: &str) -> String {
 
 /// Whether the JSON pointer `inner` is `outer` or leads into it.
 pub(crate) fn within(outer: &str, inner: &str) -> bool {
-    inner
-        .strip_prefix(outer)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The one reading of `value` that has one of `types`, where its own type is not among them.
@@ -75,9 +69,9 @@ fn read_as(value: &Value, types: Types) -> Option<Value> {
         return None;
     }
     match value {
-        Value::Number(number) if types.contains(Types::INTEGER) => whole(number.as_str())
-            .and_then(|text| Number::new(&text))
-            .map(Value::Number),
+        Value::Number(number) if types.contains(Types::INTEGER) => {
+            whole(number.as_str()).and_then(|text| Number::new(&text)).map(Value::Number)
+        }
         Value::String(text) => {
             let text = text.trim();
             let reading = match text.bytes().next()? {
@@ -86,11 +80,7 @@ fn read_as(value: &Value, types: Types) -> Option<Value> {
                 b'-' | b'0'..=b'9' if text.len() <= DIGITS => Value::Number(Number::new(text)?),
                 _ => return None,
             };
-            if types.contains(Types::of(&reading)) {
-                Some(reading)
-            } else {
-                read_as_number(&reading, types)
-            }
+            if types.contains(Types::of(&reading)) { Some(reading) } else { read_as_number(&reading, types) }
         }
         _ => None,
     }
@@ -98,11 +88,7 @@ fn read_as(value: &Value, types: Types) -> Option<Value> {
 
 /// `"5.0"` for an integer: a second step, allowed because the value stays the same.
 fn read_as_number(reading: &Value, types: Types) -> Option<Value> {
-    if matches!(reading, Value::Number(_)) {
-        read_as(reading, types)
-    } else {
-        None
-    }
+    if matches!(reading, Value::Number(_)) { read_as(reading, types) } else { None }
 }
 
 /// The integer that a number with fraction or exponent is exactly: `5.0` and `5e0` are `5`.
@@ -164,14 +150,7 @@ mod tests {
         ] {
             assert_eq!(whole(text).as_deref(), Some(expected), "{text}");
         }
-        for text in [
-            "5.5",
-            "1e-1",
-            "15e-2",
-            "1e999999999",
-            "1e99999999999999",
-            "0.5",
-        ] {
+        for text in ["5.5", "1e-1", "15e-2", "1e999999999", "1e99999999999999", "0.5"] {
             assert_eq!(whole(text), None, "{text}");
         }
     }
@@ -197,11 +176,8 @@ mod tests {
                 r#"{"n":"123456789012345678901234567890","flag":"true","list":"[\"1\",2.0]","a/b":{"x":"1.50"}}"#
             ),
             (
-                r#"{"n":123456789012345678901234567890,"flag":true,"list":[1,2],"a/b":{"x":1.50}}"#
-                    .to_owned(),
-                ["/n", "/flag", "/list", "/list/0", "/list/1", "/a~1b/x"]
-                    .map(str::to_owned)
-                    .to_vec()
+                r#"{"n":123456789012345678901234567890,"flag":true,"list":[1,2],"a/b":{"x":1.50}}"#.to_owned(),
+                ["/n", "/flag", "/list", "/list/0", "/list/1", "/a~1b/x"].map(str::to_owned).to_vec()
             )
         );
     }

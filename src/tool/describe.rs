@@ -21,8 +21,7 @@ pub(crate) fn short_type(schema: Schema<'_>, depth: usize) -> String {
         let types = resolved.types();
         // A name stands for what is not opened; an object is opened at the price of a level below, all else here.
         let plain = !types.contains(Types::OBJECT) && !types.contains(Types::ARRAY);
-        let object =
-            types == Types::OBJECT && list_is_empty(resolved, &["anyOf", "oneOf", "allOf"]);
+        let object = types == Types::OBJECT && list_is_empty(resolved, &["anyOf", "oneOf", "allOf"]);
         return match depth.checked_sub(1) {
             _ if plain || (object && depth > 0) => short_type(resolved, depth),
             Some(depth) => short_type(resolved, depth),
@@ -56,37 +55,20 @@ pub(crate) fn short_type(schema: Schema<'_>, depth: usize) -> String {
     if types == Types::ANY {
         return "any".to_owned();
     }
-    let texts: Vec<String> = types
-        .names()
-        .into_iter()
-        .map(|name| short_name(name, schema, map, depth))
-        .collect();
-    if texts.is_empty() {
-        "never".to_owned()
-    } else {
-        texts.join("|")
-    }
+    let texts: Vec<String> = types.names().into_iter().map(|name| short_name(name, schema, map, depth)).collect();
+    if texts.is_empty() { "never".to_owned() } else { texts.join("|") }
 }
 
 fn list_is_empty(schema: Schema<'_>, keywords: &[&str]) -> bool {
-    keywords
-        .iter()
-        .all(|keyword| schema.node.get(*keyword).is_none())
+    keywords.iter().all(|keyword| schema.node.get(*keyword).is_none())
 }
 
-fn short_name(
-    name: &'static str,
-    schema: Schema<'_>,
-    map: &Map<String, Json>,
-    depth: usize,
-) -> String {
+fn short_name(name: &'static str, schema: Schema<'_>, map: &Map<String, Json>, depth: usize) -> String {
     match name {
         "integer" => "int".to_owned(),
         "boolean" => "bool".to_owned(),
         "string" => match map.get("format").and_then(Json::as_str) {
-            Some(
-                format @ ("date" | "date-time" | "time" | "uuid" | "uri" | "email" | "binary"),
-            ) => format.to_owned(),
+            Some(format @ ("date" | "date-time" | "time" | "uuid" | "uri" | "email" | "binary")) => format.to_owned(),
             _ => "str".to_owned(),
         },
         "array" => match schema.item(0) {
@@ -104,19 +86,10 @@ fn short_name(
 pub(crate) fn fields(schema: Schema<'_>, depth: usize) -> String {
     let required = schema.required_names();
     let names = schema.property_names();
-    let (mut needed, optional): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| required.contains(name));
-    needed.extend(
-        required
-            .iter()
-            .filter(|name| schema.property(name).is_none()),
-    );
+    let (mut needed, optional): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| required.contains(name));
+    needed.extend(required.iter().filter(|name| schema.property(name).is_none()));
     let mut text = String::new();
-    for (name, mark) in needed
-        .into_iter()
-        .map(|name| (name, ""))
-        .chain(optional.into_iter().map(|name| (name, "?")))
-    {
+    for (name, mark) in needed.into_iter().map(|name| (name, "")).chain(optional.into_iter().map(|name| (name, "?"))) {
         if !text.is_empty() {
             text.push_str(", ");
         }
@@ -128,11 +101,7 @@ pub(crate) fn fields(schema: Schema<'_>, depth: usize) -> String {
             continue;
         };
         text.push_str(&short_type(property, depth));
-        if let Some(default) = property
-            .node
-            .get("default")
-            .filter(|default| !default.is_null())
-        {
+        if let Some(default) = property.node.get("default").filter(|default| !default.is_null()) {
             let _ = write!(text, " = {}", shortened(&default.to_string()));
         }
     }
@@ -147,11 +116,7 @@ fn options(map: &Map<String, Json>) -> Option<String> {
         return Some(shortened(&value.to_string()));
     }
     let options = map.get("enum")?.as_array()?;
-    let mut texts: Vec<String> = options
-        .iter()
-        .take(OPTIONS)
-        .map(|option| shortened(&option.to_string()))
-        .collect();
+    let mut texts: Vec<String> = options.iter().take(OPTIONS).map(|option| shortened(&option.to_string())).collect();
     if options.len() > OPTIONS {
         texts.push("…".to_owned());
     }
@@ -160,11 +125,7 @@ fn options(map: &Map<String, Json>) -> Option<String> {
 
 /// The types in the words of a message: `string`, `integer or null`; `any value` where nothing is said.
 pub(crate) fn type_words(types: Types) -> String {
-    if types == Types::ANY {
-        "any value".to_owned()
-    } else {
-        any_of(&types.names())
-    }
+    if types == Types::ANY { "any value".to_owned() } else { any_of(&types.names()) }
 }
 
 /// The same with articles: `an integer or null`.
@@ -172,11 +133,7 @@ pub(crate) fn type_words_with_article(types: Types) -> String {
     if types == Types::ANY {
         return "any value".to_owned();
     }
-    let names: Vec<String> = types
-        .names()
-        .into_iter()
-        .map(|name| with_article(name).to_owned())
-        .collect();
+    let names: Vec<String> = types.names().into_iter().map(|name| with_article(name).to_owned()).collect();
     any_of(&names)
 }
 
@@ -214,11 +171,7 @@ pub(crate) fn shortened(text: &str) -> String {
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
-        Some(_) => text
-            .chars()
-            .take(limit.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
+        Some(_) => text.chars().take(limit.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 
@@ -239,20 +192,12 @@ pub(crate) fn named(name: &str) -> String {
         .chars()
         .take(64)
         .flat_map(|character| {
-            let escape = if character.is_control() {
-                Some(character.escape_default())
-            } else {
-                None
-            };
+            let escape = if character.is_control() { Some(character.escape_default()) } else { None };
             let plain = escape.is_none().then_some(character);
             escape.into_iter().flatten().chain(plain)
         })
         .collect();
-    let mark = if name.chars().nth(64).is_some() {
-        "…"
-    } else {
-        ""
-    };
+    let mark = if name.chars().nth(64).is_some() { "…" } else { "" };
     format!("'{plain}{mark}'")
 }
 
@@ -273,31 +218,19 @@ mod tests {
             (json!({"type": "integer"}), "int"),
             (json!({"type": ["string", "null"]}), "str|null"),
             (json!({"type": "string", "format": "date"}), "date"),
-            (
-                json!({"type": "array", "items": {"type": "string"}}),
-                "[str]",
-            ),
+            (json!({"type": "array", "items": {"type": "string"}}), "[str]"),
             (json!({"enum": ["a", 1, null]}), "\"a\"|1|null"),
-            (
-                json!({"anyOf": [{"type": "integer"}, {"type": "array"}]}),
-                "int|array",
-            ),
+            (json!({"anyOf": [{"type": "integer"}, {"type": "array"}]}), "int|array"),
             (json!({"$ref": "#/$defs/Pet"}), "{name: str, owner?: Pet}"),
             (json!({"$ref": "#/$defs/Id"}), "int"),
-            (
-                json!({"type": "array", "items": {"$ref": "#/$defs/Id"}}),
-                "[int]",
-            ),
+            (json!({"type": "array", "items": {"$ref": "#/$defs/Id"}}), "[int]"),
             (json!({"type": "object"}), "object"),
             (json!({}), "any"),
             (json!(true), "any"),
         ] {
             assert_eq!(short_type(schema.at(&node), 1), expected, "{node}");
         }
-        assert_eq!(
-            short_type(schema.at(&json!({"$ref": "#/$defs/Pet"})), 0),
-            "Pet"
-        );
+        assert_eq!(short_type(schema.at(&json!({"$ref": "#/$defs/Pet"})), 0), "Pet");
     }
 
     #[test]

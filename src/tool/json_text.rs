@@ -20,16 +20,8 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
 
 fn read(text: &str) -> Option<Value> {
     Some(match text.bytes().next()? {
-        b'{' => Value::Object(
-            serde_json::Deserializer::from_str(text)
-                .deserialize_map(ObjectVisitor)
-                .ok()?,
-        ),
-        b'[' => Value::Array(
-            serde_json::Deserializer::from_str(text)
-                .deserialize_seq(ArrayVisitor)
-                .ok()?,
-        ),
+        b'{' => Value::Object(serde_json::Deserializer::from_str(text).deserialize_map(ObjectVisitor).ok()?),
+        b'[' => Value::Array(serde_json::Deserializer::from_str(text).deserialize_seq(ArrayVisitor).ok()?),
         b'"' => Value::String(serde_json::from_str(text).ok()?),
         b't' => Value::Bool(true),
         b'f' => Value::Bool(false),
@@ -116,16 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_not_exactly_one_value_is_refused() {
-        for text in [
-            "",
-            "{",
-            "{} {}",
-            "[1,]",
-            "NaN",
-            "{'a':1}",
-            r#"{"a":1,"a":2}"#,
-            r#"[{"a":{"b":1,"b":1}}]"#,
-        ] {
+        for text in ["", "{", "{} {}", "[1,]", "NaN", "{'a':1}", r#"{"a":1,"a":2}"#, r#"[{"a":{"b":1,"b":1}}]"#] {
             assert!(parse(text).is_none(), "{text}");
         }
     }

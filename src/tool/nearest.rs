@@ -7,29 +7,16 @@ const COMPARED: usize = 96;
 const THRESHOLD: f64 = 0.6;
 
 /// Up to `limit` of `names` that are close to `wanted`, the closest first; ties keep the order given.
-pub(crate) fn nearest<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a str>,
-    limit: usize,
-) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
     ranked(wanted, names, limit, THRESHOLD)
 }
 
 /// The `limit` closest of `names`, however far they are.
-pub(crate) fn closest<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a str>,
-    limit: usize,
-) -> Vec<&'a str> {
+pub(crate) fn closest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
     ranked(wanted, names, limit, 0.0)
 }
 
-fn ranked<'a>(
-    wanted: &str,
-    names: impl IntoIterator<Item = &'a str>,
-    limit: usize,
-    threshold: f64,
-) -> Vec<&'a str> {
+fn ranked<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize, threshold: f64) -> Vec<&'a str> {
     let wanted = Words::of(wanted);
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
@@ -79,17 +66,11 @@ impl Words {
             return 1.0;
         }
         let letters = strsim::normalized_damerau_levenshtein(&self.joined, &other.joined);
-        letters
-            .max(self.shared_words(other))
-            .max(self.abbreviation(other))
+        letters.max(self.shared_words(other)).max(self.abbreviation(other))
     }
 
     fn shared_words(&self, other: &Self) -> f64 {
-        let shared = self
-            .words
-            .iter()
-            .filter(|word| other.words.contains(word))
-            .count();
+        let shared = self.words.iter().filter(|word| other.words.contains(word)).count();
         if shared == 0 {
             return 0.0;
         }
@@ -103,11 +84,7 @@ impl Words {
         } else {
             (&other.joined, &self.joined)
         };
-        if short.len() >= 3 && long.starts_with(short.as_str()) {
-            0.75
-        } else {
-            0.0
-        }
+        if short.len() >= 3 && long.starts_with(short.as_str()) { 0.75 } else { 0.0 }
     }
 }
 
@@ -119,13 +96,7 @@ fn as_f64(count: usize) -> f64 {
 mod tests {
     use super::{closest, nearest};
 
-    const NAMES: [&str; 5] = [
-        "calculator",
-        "web_search",
-        "get_weather",
-        "read_file",
-        "max_results",
-    ];
+    const NAMES: [&str; 5] = ["calculator", "web_search", "get_weather", "read_file", "max_results"];
 
     #[test]
     fn near_names_are_found_by_letters_words_and_beginnings() {

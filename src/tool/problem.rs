@@ -2,8 +2,7 @@
 
 use super::coerce::join;
 use super::describe::{
-    any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article,
-    with_article,
+    any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article, with_article,
 };
 use super::nearest::nearest;
 use super::types::{Schema, Types};
@@ -65,52 +64,26 @@ impl Problem {
     }
 
     fn missing(parent: &str, name: &str, schema: Schema<'_>) -> Self {
-        let expected = schema
-            .property(name)
-            .map_or_else(|| "any value".to_owned(), wanted);
+        let expected = schema.property(name).map_or_else(|| "any value".to_owned(), wanted);
         let (code, message) = if parent.is_empty() {
-            (
-                ProblemCode::MissingArgument,
-                format!("missing required argument {} ({expected})", named(name)),
-            )
+            (ProblemCode::MissingArgument, format!("missing required argument {} ({expected})", named(name)))
         } else {
-            let message = format!(
-                "{} lacks the required property {} ({expected})",
-                subject(parent),
-                named(name)
-            );
+            let message = format!("{} lacks the required property {} ({expected})", subject(parent), named(name));
             (ProblemCode::InvalidArgument, message)
         };
-        Self {
-            code,
-            pointer: join(parent, name),
-            message,
-            expected,
-            found: "nothing".to_owned(),
-        }
+        Self { code, pointer: join(parent, name), message, expected, found: "nothing".to_owned() }
     }
 
     /// A name that the schema does not have, beside `names` that it has. `missing` are required names that are not given:
     /// where exactly one is missing, it is what an unlike name stands for.
-    pub(crate) fn unknown(
-        parent: &str,
-        name: &str,
-        names: &[&str],
-        missing: &[&str],
-        value: &Value,
-    ) -> Self {
+    pub(crate) fn unknown(parent: &str, name: &str, names: &[&str], missing: &[&str], value: &Value) -> Self {
         let near = nearest(name, names.iter().copied(), 3);
         let near = match missing {
             [only] if near.is_empty() => vec![*only],
             _ => near,
         };
-        let listed: Vec<String> = if near.is_empty() {
-            names.iter().take(12)
-        } else {
-            near.iter().take(3)
-        }
-        .map(|name| named(name))
-        .collect();
+        let listed: Vec<String> =
+            if near.is_empty() { names.iter().take(12) } else { near.iter().take(3) }.map(|name| named(name)).collect();
         let advice = if near.is_empty() {
             match names.len() {
                 0 => "there are none".to_owned(),
@@ -121,25 +94,12 @@ impl Problem {
             format!("did you mean {}?", any_of(&listed))
         };
         let (code, message) = if parent.is_empty() {
-            (
-                ProblemCode::UnknownArgument,
-                format!("unknown argument {}: {advice}", named(name)),
-            )
+            (ProblemCode::UnknownArgument, format!("unknown argument {}: {advice}", named(name)))
         } else {
-            let message = format!(
-                "{} has no property {}: {advice}",
-                subject(parent),
-                named(name)
-            );
+            let message = format!("{} has no property {}: {advice}", subject(parent), named(name));
             (ProblemCode::InvalidArgument, message)
         };
-        Self {
-            code,
-            pointer: join(parent, name),
-            message,
-            expected: any_of(&listed),
-            found: found(value),
-        }
+        Self { code, pointer: join(parent, name), message, expected: any_of(&listed), found: found(value) }
     }
 }
 
@@ -148,18 +108,10 @@ pub(crate) fn wanted(schema: Schema<'_>) -> String {
     let resolved = schema.resolved();
     let types = resolved.types();
     if let Some(options) = resolved.node.get("enum").and_then(Json::as_array) {
-        let texts: Vec<String> = options
-            .iter()
-            .map(|option| shortened(&option.to_string()))
-            .collect();
+        let texts: Vec<String> = options.iter().map(|option| shortened(&option.to_string())).collect();
         return choice(&texts);
     }
-    if types
-        .names()
-        .iter()
-        .any(|name| matches!(*name, "object" | "array"))
-        && types != Types::ANY
-    {
+    if types.names().iter().any(|name| matches!(*name, "object" | "array")) && types != Types::ANY {
         return cut(&short_type(resolved, 1), 200);
     }
     type_words(types)
@@ -173,22 +125,11 @@ fn choice(texts: &[String]) -> String {
 }
 
 /// The problems that one error of the validator amounts to; `arguments` is what was checked.
-pub(crate) fn problems(
-    error: &ValidationError<'_>,
-    arguments: &Value,
-    schema: Schema<'_>,
-    into: &mut Vec<Problem>,
-) {
+pub(crate) fn problems(error: &ValidationError<'_>, arguments: &Value, schema: Schema<'_>, into: &mut Vec<Problem>) {
     explain(error, "", arguments, schema, into);
 }
 
-fn explain(
-    error: &ValidationError<'_>,
-    base: &str,
-    arguments: &Value,
-    schema: Schema<'_>,
-    into: &mut Vec<Problem>,
-) {
+fn explain(error: &ValidationError<'_>, base: &str, arguments: &Value, schema: Schema<'_>, into: &mut Vec<Problem>) {
     let pointer = format!("{base}{}", error.instance_path().as_str());
     let Some(value) = at(arguments, &pointer) else {
         return;
@@ -196,30 +137,19 @@ fn explain(
     let here = below(schema, &pointer);
     match error.kind() {
         Kind::Required { property } => {
-            into.push(Problem::missing(
-                &pointer,
-                property.as_str().unwrap_or_default(),
-                here,
-            ));
+            into.push(Problem::missing(&pointer, property.as_str().unwrap_or_default(), here));
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let names = here.property_names();
             let missing = absent(here, value);
             for name in unexpected {
-                let given = value
-                    .as_object()
-                    .and_then(|object| object.get(name))
-                    .unwrap_or(&Value::Null);
+                let given = value.as_object().and_then(|object| object.get(name)).unwrap_or(&Value::Null);
                 into.push(Problem::unknown(&pointer, name, &names, &missing, given));
             }
         }
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             if !explain_branch(context, base, value, arguments, schema, into) {
-                into.push(Problem::invalid(
-                    &pointer,
-                    format!("be {}", wanted_with_article(here)),
-                    value,
-                ));
+                into.push(Problem::invalid(&pointer, format!("be {}", wanted_with_article(here)), value));
             }
         }
         kind => into.push(Problem::invalid(&pointer, expectation(kind, here), value)),
@@ -235,21 +165,13 @@ fn explain_branch(
     schema: Schema<'_>,
     into: &mut Vec<Problem>,
 ) -> bool {
-    let root = context
-        .iter()
-        .flatten()
-        .map(|error| error.instance_path().as_str().len())
-        .min()
-        .unwrap_or(0);
+    let root = context.iter().flatten().map(|error| error.instance_path().as_str().len()).min().unwrap_or(0);
     let mut fitting = context.iter().filter(|errors| {
         !errors.iter().any(|error| {
             error.instance_path().as_str().len() <= root
                 && matches!(
                     error.kind(),
-                    Kind::Type { .. }
-                        | Kind::Constant { .. }
-                        | Kind::Enum { .. }
-                        | Kind::FalseSchema
+                    Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. } | Kind::FalseSchema
                 )
         })
     });
@@ -268,10 +190,7 @@ fn explain_branch(
 
 fn wanted_with_article(schema: Schema<'_>) -> String {
     let types = schema.types();
-    let plain = types
-        .names()
-        .iter()
-        .all(|name| !matches!(*name, "object" | "array"));
+    let plain = types.names().iter().all(|name| !matches!(*name, "object" | "array"));
     if plain && schema.resolved().node.get("enum").is_none() {
         type_words_with_article(types)
     } else {
@@ -284,17 +203,9 @@ fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
     match kind {
         Kind::Type { kind } => format!("be {}", type_names(kind)),
         Kind::Enum { options } => {
-            let texts: Vec<String> = options
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|option| shortened(&option.to_string()))
-                .collect();
-            if let [only] = texts.as_slice() {
-                format!("be {only}")
-            } else {
-                format!("be one of {}", choice(&texts))
-            }
+            let texts: Vec<String> =
+                options.as_array().into_iter().flatten().map(|option| shortened(&option.to_string())).collect();
+            if let [only] = texts.as_slice() { format!("be {only}") } else { format!("be one of {}", choice(&texts)) }
         }
         Kind::Constant { expected_value } => {
             format!("be {}", shortened(&expected_value.to_string()))
@@ -333,30 +244,21 @@ fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
 fn type_names(kind: &jsonschema::error::TypeKind) -> String {
     let names: Vec<&str> = match kind {
         jsonschema::error::TypeKind::Single(single) => vec![with_article(single.as_str())],
-        jsonschema::error::TypeKind::Multiple(several) => several
-            .iter()
-            .map(|single| with_article(single.as_str()))
-            .collect(),
+        jsonschema::error::TypeKind::Multiple(several) => {
+            several.iter().map(|single| with_article(single.as_str())).collect()
+        }
     };
     any_of(&names)
 }
 
 fn counted(count: u64, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The required names of `schema` that `value` does not have.
 pub(crate) fn absent<'a>(schema: Schema<'a>, value: &Value) -> Vec<&'a str> {
     let mut names = schema.required_names();
-    names.retain(|name| {
-        value
-            .as_object()
-            .is_none_or(|object| !object.contains_key(*name))
-    });
+    names.retain(|name| value.as_object().is_none_or(|object| !object.contains_key(*name)));
     names
 }
 
@@ -374,11 +276,7 @@ pub(crate) fn found(value: &Value) -> String {
         Value::Object(object) if object.is_empty() => "an empty object".to_owned(),
         Value::Object(object) => {
             let names: Vec<String> = object.keys().take(4).map(|name| named(name)).collect();
-            let more = if object.len() > names.len() {
-                ", …"
-            } else {
-                ""
-            };
+            let more = if object.len() > names.len() { ", …" } else { "" };
             format!("an object with {}{more}", names.join(", "))
         }
     }
@@ -400,11 +298,7 @@ fn subject(pointer: &str) -> String {
             path.push_str(&step);
         }
     }
-    if pointer.is_empty() {
-        "the arguments".to_owned()
-    } else {
-        named(&path)
-    }
+    if pointer.is_empty() { "the arguments".to_owned() } else { named(&path) }
 }
 
 fn unescaped(step: &str) -> String {
@@ -430,10 +324,7 @@ fn below<'a>(schema: Schema<'a>, pointer: &str) -> Schema<'a> {
     let mut schema = schema;
     for step in pointer.split('/').skip(1) {
         let item = || step.parse().ok().and_then(|index| schema.item(index));
-        schema = schema
-            .property(&unescaped(step))
-            .or_else(item)
-            .unwrap_or(schema.at(ANYTHING));
+        schema = schema.property(&unescaped(step)).or_else(item).unwrap_or(schema.at(ANYTHING));
     }
     schema
 }

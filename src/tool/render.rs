@@ -18,15 +18,10 @@ pub(crate) fn interface_json<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> S
     let lines: Vec<String> = tools
         .map(|tool| {
             let parameters = tidy(&tool.parameters);
-            json!({"name": tool.name, "description": tool.description, "parameters": parameters})
-                .to_string()
+            json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string()
         })
         .collect();
-    if lines.is_empty() {
-        "[]".to_owned()
-    } else {
-        format!("[\n{}\n]", lines.join(",\n"))
-    }
+    if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) }
 }
 
 /// A list of the tools: name and description, and a line for each argument.
@@ -52,13 +47,8 @@ pub(crate) fn interface_text<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> S
         text.push_str("\n  args:");
         for name in names {
             let _ = write!(text, "\n    {name} ({})", argument(schema, name, &required));
-            let description = schema
-                .property(name)
-                .and_then(|property| property.node.get("description"));
-            if let Some(description) = description
-                .and_then(Json::as_str)
-                .filter(|text| !text.is_empty())
-            {
+            let description = schema.property(name).and_then(|property| property.node.get("description"));
+            if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.is_empty()) {
                 text.push_str(": ");
                 text.push_str(&indented(description, "      "));
             }
@@ -75,9 +65,8 @@ fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
     let mut text = property.map_or_else(|| "any value".to_owned(), wanted);
     if required.contains(&name) {
         text.push_str(", required");
-    } else if let Some(default) = property
-        .and_then(|property| property.node.get("default"))
-        .filter(|default| !default.is_null())
+    } else if let Some(default) =
+        property.and_then(|property| property.node.get("default")).filter(|default| !default.is_null())
     {
         let _ = write!(text, ", default {}", cut(&default.to_string(), 60));
     } else {
@@ -87,12 +76,7 @@ fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
 }
 
 fn indented(text: &str, indent: &str) -> String {
-    text.trim()
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(&format!("\n{indent}"))
+    text.trim().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(&format!("\n{indent}"))
 }
 
 /// What a tool wants, for a violation: its schema where that is short, else its signature.
@@ -106,21 +90,13 @@ pub(crate) fn expected(tool: &ToolSpec) -> String {
 
 /// `name(query: str, max_results?: int = 5)`.
 pub(crate) fn signature(tool: &ToolSpec) -> String {
-    format!(
-        "{}({})",
-        tool.name,
-        fields(Schema::root(&tool.parameters), 1)
-    )
+    format!("{}({})", tool.name, fields(Schema::root(&tool.parameters), 1))
 }
 
 /// The schema without what says nothing to a model: the titles that generators write, and comments.
 pub(crate) fn tidy(schema: &Json) -> Json {
     match schema {
-        Json::Object(map) => Json::Object(
-            map.iter()
-                .filter_map(|(key, value)| tidy_entry(key, value))
-                .collect(),
-        ),
+        Json::Object(map) => Json::Object(map.iter().filter_map(|(key, value)| tidy_entry(key, value)).collect()),
         other => other.clone(),
     }
 }
@@ -128,30 +104,16 @@ pub(crate) fn tidy(schema: &Json) -> Json {
 fn tidy_entry(key: &str, value: &Json) -> Option<(String, Json)> {
     let tidied = match (key, value) {
         ("title" | "$comment" | "$schema", _) => return None,
-        (
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
-            Json::Object(map),
-        ) => {
-            let entries: Map<String, Json> = map
-                .iter()
-                .map(|(name, schema)| (name.clone(), tidy(schema)))
-                .collect();
+        ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", Json::Object(map)) => {
+            let entries: Map<String, Json> = map.iter().map(|(name, schema)| (name.clone(), tidy(schema))).collect();
             Json::Object(entries)
         }
         ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
             Json::Array(schemas.iter().map(tidy).collect())
         }
-        (
-            "items"
-            | "additionalProperties"
-            | "not"
-            | "if"
-            | "then"
-            | "else"
-            | "contains"
-            | "propertyNames",
-            schema,
-        ) => tidy(schema),
+        ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains" | "propertyNames", schema) => {
+            tidy(schema)
+        }
         (_, value) => value.clone(),
     };
     Some((key.to_owned(), tidied))
@@ -177,18 +139,10 @@ mod tests {
         let properties = tool.parameters["properties"].as_object_mut().unwrap();
         for number in 0..40 {
             let description = "x".repeat(100);
-            properties.insert(
-                format!("p{number}"),
-                serde_json::json!({"type": "string", "description": description}),
-            );
+            properties.insert(format!("p{number}"), serde_json::json!({"type": "string", "description": description}));
         }
         let shown = super::expected(&tool);
-        assert!(
-            shown.starts_with(
-                "search(query: str, max_results?: int = 5, order?: \"asc\"|\"desc\", "
-            ),
-            "{shown}"
-        );
+        assert!(shown.starts_with("search(query: str, max_results?: int = 5, order?: \"asc\"|\"desc\", "), "{shown}");
         assert!(shown.chars().count() <= 2_000);
     }
 }

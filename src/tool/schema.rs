@@ -55,14 +55,8 @@ impl Checker {
     ///
     /// # Errors
     /// As [`Checker::check`].
-    pub fn check_except(
-        &self,
-        schema: &Json,
-        arguments: &Value,
-        except: &[String],
-    ) -> Result<Checked, Vec<Problem>> {
-        let arguments = as_object(arguments)
-            .ok_or_else(|| vec![Problem::invalid("", "be an object", arguments)])?;
+    pub fn check_except(&self, schema: &Json, arguments: &Value, except: &[String]) -> Result<Checked, Vec<Problem>> {
+        let arguments = as_object(arguments).ok_or_else(|| vec![Problem::invalid("", "be an object", arguments)])?;
         let root = Schema::root(schema);
         let (arguments, coerced) = coerce(&Value::Object(arguments), root);
         let mut found = unknown(root, &arguments);
@@ -95,10 +89,7 @@ impl Checker {
         found.sort_by_key(|problem| problem.code);
         let mut kept: Vec<Problem> = Vec::with_capacity(found.len());
         for problem in found {
-            if !kept
-                .iter()
-                .any(|other| other.pointer == problem.pointer && other.code == problem.code)
-            {
+            if !kept.iter().any(|other| other.pointer == problem.pointer && other.code == problem.code) {
                 kept.push(problem);
             }
         }
@@ -109,9 +100,7 @@ impl Checker {
 /// Whether a problem is about a value at one of `pointers`, inside it, or about a whole that holds it.
 fn concerns(problem: &Problem, pointers: &[String]) -> bool {
     problem.code == super::ProblemCode::InvalidArgument
-        && pointers
-            .iter()
-            .any(|pointer| within(pointer, &problem.pointer) || within(&problem.pointer, pointer))
+        && pointers.iter().any(|pointer| within(pointer, &problem.pointer) || within(&problem.pointer, pointer))
 }
 
 fn draft(schema: &Json) -> Draft {
@@ -164,20 +153,11 @@ fn plain(value: &Value) -> Json {
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Number(number) => serde_json::from_str(number.as_str()).unwrap_or_else(|_| {
             // Larger than any float: only its sign and its being a number still matter to a schema.
-            Json::from(if number.as_str().starts_with('-') {
-                f64::MIN
-            } else {
-                f64::MAX
-            })
+            Json::from(if number.as_str().starts_with('-') { f64::MIN } else { f64::MAX })
         }),
         Value::String(text) => Json::String(text.clone()),
         Value::Array(items) => Json::Array(items.iter().map(plain).collect()),
-        Value::Object(object) => Json::Object(
-            object
-                .iter()
-                .map(|(key, value)| (key.clone(), plain(value)))
-                .collect(),
-        ),
+        Value::Object(object) => Json::Object(object.iter().map(|(key, value)| (key.clone(), plain(value))).collect()),
     }
 }
 
@@ -196,47 +176,23 @@ mod tests {
             let name = case["name"].as_str().unwrap();
             let arguments = parse(case["arguments"].as_str().unwrap()).unwrap();
             let checked = Checker::default().check(&case["schema"], &arguments);
-            assert_eq!(
-                checked.is_ok(),
-                case["valid"].as_bool().unwrap(),
-                "{name}: {checked:?}"
-            );
+            assert_eq!(checked.is_ok(), case["valid"].as_bool().unwrap(), "{name}: {checked:?}");
             let Ok(checked) = checked else { continue };
-            let coerced: Vec<&str> = case["coerced"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Json::as_str)
-                .collect();
+            let coerced: Vec<&str> =
+                case["coerced"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
             assert_eq!(checked.coerced, coerced, "{name}");
-            let expected = case["result"]
-                .as_str()
-                .map_or(arguments, |text| parse(text).unwrap());
+            let expected = case["result"].as_str().map_or(arguments, |text| parse(text).unwrap());
             assert_eq!(Value::Object(checked.arguments), expected, "{name}");
         }
     }
 
     #[test]
     fn no_arguments_are_written_in_several_ways() {
-        let schema =
-            serde_json::json!({"type": "object", "properties": {"a": {"type": "integer"}}});
-        for arguments in [
-            Value::Null,
-            Value::from(""),
-            Value::from("{}"),
-            Value::from("null"),
-        ] {
-            assert!(
-                Checker::default()
-                    .check(&schema, &arguments)
-                    .unwrap()
-                    .arguments
-                    .is_empty()
-            );
+        let schema = serde_json::json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        for arguments in [Value::Null, Value::from(""), Value::from("{}"), Value::from("null")] {
+            assert!(Checker::default().check(&schema, &arguments).unwrap().arguments.is_empty());
         }
-        let checked = Checker::default()
-            .check(&schema, &Value::from(r#"{"a": 1}"#))
-            .unwrap();
+        let checked = Checker::default().check(&schema, &Value::from(r#"{"a": 1}"#)).unwrap();
         assert_eq!(Value::Object(checked.arguments).to_json(), r#"{"a":1}"#);
     }
 
@@ -244,9 +200,8 @@ mod tests {
     fn numbers_beyond_floats_are_numbers() {
         let schema = serde_json::json!({"type": "object", "properties": {"a": {"type": "integer", "maximum": 10}}});
         let digits = "9".repeat(400);
-        let problems = Checker::default()
-            .check(&schema, &parse(&format!(r#"{{"a": {digits}}}"#)).unwrap())
-            .unwrap_err();
+        let problems =
+            Checker::default().check(&schema, &parse(&format!(r#"{{"a": {digits}}}"#)).unwrap()).unwrap_err();
         assert_eq!(problems[0].expected, "be at most 10");
     }
 }

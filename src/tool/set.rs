@@ -71,18 +71,12 @@ impl ToolSet {
         for tool in tools {
             check_spec(&tool)?;
             let name = tool.name.clone();
-            let entry = Entry {
-                spec: OnceLock::from(tool),
-                checker: Checker::default(),
-            };
+            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default() };
             if entries.insert(name.clone(), entry).is_some() {
                 return Err(ToolSetError::Duplicate(name));
             }
         }
-        Ok(Self {
-            entries,
-            catalogue: OnceLock::new(),
-        })
+        Ok(Self { entries, catalogue: OnceLock::new() })
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -93,20 +87,9 @@ impl ToolSet {
         let catalogue = Catalogue::from_json(document_json)?;
         let entries = catalogue
             .names()
-            .map(|name| {
-                (
-                    name.to_owned(),
-                    Entry {
-                        spec: OnceLock::new(),
-                        checker: Checker::default(),
-                    },
-                )
-            })
+            .map(|name| (name.to_owned(), Entry { spec: OnceLock::new(), checker: Checker::default() }))
             .collect();
-        Ok(Self {
-            entries,
-            catalogue: OnceLock::from(catalogue),
-        })
+        Ok(Self { entries, catalogue: OnceLock::from(catalogue) })
     }
 
     /// The number of tools.
@@ -121,16 +104,12 @@ impl ToolSet {
 
     /// The tool of exactly this name.
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
-        self.entries
-            .get_full(name)
-            .map(|(_, name, entry)| self.spec(name, entry))
+        self.entries.get_full(name).map(|(_, name, entry)| self.spec(name, entry))
     }
 
     /// The tools in their order.
     pub fn iter(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.entries
-            .iter()
-            .map(|(name, entry)| self.spec(name, entry))
+        self.entries.iter().map(|(name, entry)| self.spec(name, entry))
     }
 
     /// The names in their order.
@@ -149,12 +128,8 @@ impl ToolSet {
     /// `unknown_tool`, with the nearest names.
     pub fn resolve(&self, name: &str) -> Result<&ToolSpec, Violation> {
         self.get(name).ok_or_else(|| {
-            let violation =
-                Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
-            violation
-                .expected(self.listed(self.names()))
-                .found(named(name))
-                .hint(self.advice(name))
+            let violation = Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
+            violation.expected(self.listed(self.names())).found(named(name)).hint(self.advice(name))
         })
     }
 
@@ -166,14 +141,8 @@ impl ToolSet {
     pub fn resolve_route(&self, route: &str) -> Result<Resolved<'_>, Violation> {
         let found = self.catalogue().resolve(route)?;
         match self.get(found.name) {
-            Some(tool) => Ok(Resolved {
-                tool,
-                path_arguments: found.arguments,
-            }),
-            None => Err(Violation::new(
-                Code::UnknownTool,
-                format!("unknown route {}", named(route)),
-            )),
+            Some(tool) => Ok(Resolved { tool, path_arguments: found.arguments }),
+            None => Err(Violation::new(Code::UnknownTool, format!("unknown route {}", named(route)))),
         }
     }
 
@@ -190,16 +159,9 @@ impl ToolSet {
     ///
     /// # Errors
     /// As [`ToolSet::check`].
-    pub fn check_except(
-        &self,
-        tool: &ToolSpec,
-        arguments: &Value,
-        except: &[String],
-    ) -> Result<Checked, Violation> {
+    pub fn check_except(&self, tool: &ToolSpec, arguments: &Value, except: &[String]) -> Result<Checked, Violation> {
         match self.entries.get(&tool.name) {
-            Some(entry) => entry
-                .checker
-                .check_except(&tool.parameters, arguments, except),
+            Some(entry) => entry.checker.check_except(&tool.parameters, arguments, except),
             None => Checker::default().check_except(&tool.parameters, arguments, except),
         }
         .map_err(|problems| violation(tool, &problems))
@@ -209,11 +171,7 @@ impl ToolSet {
     ///
     /// # Errors
     /// As [`ToolSet::check`]; and where route and payload contradict each other.
-    pub fn check_call(
-        &self,
-        resolved: &Resolved<'_>,
-        payload: &Value,
-    ) -> Result<Checked, Violation> {
+    pub fn check_call(&self, resolved: &Resolved<'_>, payload: &Value) -> Result<Checked, Violation> {
         if resolved.path_arguments.is_empty() {
             return self.check(resolved.tool, payload);
         }
@@ -221,16 +179,8 @@ impl ToolSet {
             .map_err(|problems| violation(resolved.tool, &problems))?;
         let mut checked = self.check(resolved.tool, &merged)?;
         // A value in a route has no type of its own: reading it as its parameter's is no repair.
-        let places: Vec<String> = resolved
-            .path_arguments
-            .keys()
-            .map(|name| super::coerce::join("", name))
-            .collect();
-        checked.coerced.retain(|pointer| {
-            !places
-                .iter()
-                .any(|place| super::coerce::within(place, pointer))
-        });
+        let places: Vec<String> = resolved.path_arguments.keys().map(|name| super::coerce::join("", name)).collect();
+        checked.coerced.retain(|pointer| !places.iter().any(|place| super::coerce::within(place, pointer)));
         Ok(checked)
     }
 
@@ -244,10 +194,7 @@ impl ToolSet {
             entry
                 .checker
                 .compile(&spec.parameters)
-                .map_err(|cause| ToolSetError::Parameters {
-                    name: name.clone(),
-                    cause: cause.to_owned(),
-                })?;
+                .map_err(|cause| ToolSetError::Parameters { name: name.clone(), cause: cause.to_owned() })?;
         }
         Ok(())
     }
@@ -278,9 +225,7 @@ impl ToolSet {
     }
 
     fn catalogue(&self) -> &Catalogue {
-        self.catalogue.get_or_init(|| {
-            Catalogue::from_tools(self.entries.values().filter_map(|entry| entry.spec.get()))
-        })
+        self.catalogue.get_or_init(|| Catalogue::from_tools(self.entries.values().filter_map(|entry| entry.spec.get())))
     }
 
     fn listed<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
@@ -297,11 +242,7 @@ impl ToolSet {
         if !near.is_empty() {
             return format!("did you mean {}?", any_of(&near));
         }
-        if self.is_empty() {
-            "there are no tools".to_owned()
-        } else {
-            format!("use {}", self.listed(self.names()))
-        }
+        if self.is_empty() { "there are no tools".to_owned() } else { format!("use {}", self.listed(self.names())) }
     }
 }
 
@@ -318,10 +259,7 @@ fn check_spec(tool: &ToolSpec) -> Result<(), ToolSetError> {
         },
         other => format!("got {}", cut(&other.to_string(), 60)),
     };
-    Err(ToolSetError::Parameters {
-        name: tool.name.clone(),
-        cause,
-    })
+    Err(ToolSetError::Parameters { name: tool.name.clone(), cause })
 }
 
 /// One violation for all problems of a call; there is at least one.
@@ -330,11 +268,7 @@ fn violation(tool: &ToolSpec, problems: &[Problem]) -> Violation {
     let Some(first) = problems.first() else {
         return Violation::new(Code::InvalidArgument, "the arguments are wrong").expected(expected);
     };
-    let mut messages: Vec<&str> = problems
-        .iter()
-        .take(TOLD)
-        .map(|problem| problem.message.as_str())
-        .collect();
+    let mut messages: Vec<&str> = problems.iter().take(TOLD).map(|problem| problem.message.as_str()).collect();
     let more = format!("{} more problems", problems.len().saturating_sub(TOLD));
     if problems.len() > TOLD {
         messages.push(&more);

@@ -27,10 +27,7 @@ impl Fuel<'_> {
     /// One step down, where there is fuel for it.
     fn step(self) -> Option<Self> {
         self.work.set(self.work.get().checked_sub(1)?);
-        Some(Self {
-            depth: self.depth.checked_sub(1)?,
-            ..self
-        })
+        Some(Self { depth: self.depth.checked_sub(1)?, ..self })
     }
 }
 
@@ -102,11 +99,7 @@ impl Types {
 
     /// The names of the types, in a fixed order.
     pub(crate) fn names(self) -> Vec<&'static str> {
-        let number = if self.contains(Self::NUMBER) {
-            "number"
-        } else {
-            "integer"
-        };
+        let number = if self.contains(Self::NUMBER) { "number" } else { "integer" };
         [
             (Self::STRING, "string"),
             (Self::INTEGER, number),
@@ -134,10 +127,7 @@ impl<'a> Schema<'a> {
     }
 
     pub(crate) fn at(self, node: &'a Json) -> Self {
-        Self {
-            root: self.root,
-            node,
-        }
+        Self { root: self.root, node }
     }
 
     /// The schema with its `$ref`s followed; itself where there are none or they lead nowhere.
@@ -176,10 +166,7 @@ impl<'a> Schema<'a> {
         for keyword in ["anyOf", "oneOf"] {
             let branches = list(map, keyword);
             if !branches.is_empty() {
-                let union = branches
-                    .iter()
-                    .map(|branch| self.at(branch).types_within(fuel))
-                    .fold(Types(0), Types::or);
+                let union = branches.iter().map(|branch| self.at(branch).types_within(fuel)).fold(Types(0), Types::or);
                 types = types.and(union);
             }
         }
@@ -189,13 +176,8 @@ impl<'a> Schema<'a> {
     /// The schema of the property `key`, where there is exactly one place that says it.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
         self.find(Types::OBJECT, Fuel::new(&Cell::new(0)), &|map| {
-            let own = map
-                .get("properties")
-                .and_then(|properties| properties.get(key));
-            own.or_else(|| {
-                map.get("additionalProperties")
-                    .filter(|schema| schema.is_object())
-            })
+            let own = map.get("properties").and_then(|properties| properties.get(key));
+            own.or_else(|| map.get("additionalProperties").filter(|schema| schema.is_object()))
         })
     }
 
@@ -229,9 +211,8 @@ impl<'a> Schema<'a> {
             }
         }
         for keyword in ["anyOf", "oneOf"] {
-            let mut fitting = list(map, keyword)
-                .iter()
-                .filter(|branch| self.at(branch).types_within(fuel).contains(kind));
+            let mut fitting =
+                list(map, keyword).iter().filter(|branch| self.at(branch).types_within(fuel).contains(kind));
             if let (Some(only), None) = (fitting.next(), fitting.next()) {
                 return self.at(only).find(kind, fuel, look);
             }
@@ -243,12 +224,7 @@ impl<'a> Schema<'a> {
     pub(crate) fn property_names(self) -> Vec<&'a str> {
         let mut names = Vec::new();
         self.each_part(Fuel::new(&Cell::new(0)), &mut |map| {
-            for name in map
-                .get("properties")
-                .and_then(Json::as_object)
-                .into_iter()
-                .flat_map(Map::keys)
-            {
+            for name in map.get("properties").and_then(Json::as_object).into_iter().flat_map(Map::keys) {
                 if !names.contains(&name.as_str()) {
                     names.push(name.as_str());
                 }
@@ -261,11 +237,7 @@ impl<'a> Schema<'a> {
     pub(crate) fn required_names(self) -> Vec<&'a str> {
         let mut names = Vec::new();
         let schema = self.resolved();
-        let parts = schema
-            .node
-            .as_object()
-            .into_iter()
-            .flat_map(|map| list(map, "allOf"));
+        let parts = schema.node.as_object().into_iter().flat_map(|map| list(map, "allOf"));
         for part in std::iter::once(schema.node).chain(parts) {
             let Some(map) = self.at(part).resolved().node.as_object() else {
                 continue;
@@ -310,12 +282,7 @@ impl<'a> Schema<'a> {
                 self.at(part).each_part(fuel, visit);
             }
         }
-        for part in map
-            .get("dependentSchemas")
-            .and_then(Json::as_object)
-            .into_iter()
-            .flat_map(Map::values)
-        {
+        for part in map.get("dependentSchemas").and_then(Json::as_object).into_iter().flat_map(Map::values) {
             self.at(part).each_part(fuel, visit);
         }
     }
@@ -325,11 +292,7 @@ impl<'a> Schema<'a> {
 fn own_types(map: &Map<String, Json>) -> Types {
     let mut types = match map.get("type") {
         Some(Json::String(name)) => Types::named(name),
-        Some(Json::Array(names)) => names
-            .iter()
-            .filter_map(Json::as_str)
-            .map(Types::named)
-            .fold(Types(0), Types::or),
+        Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).map(Types::named).fold(Types(0), Types::or),
         _ => Types::ANY,
     };
     if let Some(Json::Array(options)) = map.get("enum") {
@@ -343,9 +306,7 @@ fn own_types(map: &Map<String, Json>) -> Types {
 
 /// The items of the array under `key`; none where there is no array.
 pub(crate) fn list<'a>(map: &'a Map<String, Json>, key: &str) -> &'a [Json] {
-    map.get(key)
-        .and_then(Json::as_array)
-        .map_or(&[], Vec::as_slice)
+    map.get(key).and_then(Json::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// What the `$ref` of `node` points to, inside the same document.
@@ -356,9 +317,7 @@ pub(crate) fn reference<'a>(root: &'a Json, node: &Json) -> Option<&'a Json> {
     }
     root.pointer(pointer).or_else(|| {
         // A pointer in a URI fragment may be percent-encoded.
-        pointer
-            .contains('%')
-            .then(|| root.pointer(&percent_decode(pointer)))?
+        pointer.contains('%').then(|| root.pointer(&percent_decode(pointer)))?
     })
 }
 
@@ -371,9 +330,7 @@ pub(crate) fn percent_decode(text: &str) -> String {
     let mut rest = text.as_bytes().iter().copied();
     while let Some(byte) = rest.next() {
         let mut ahead = rest.clone();
-        let digits = (byte == b'%')
-            .then(|| Some((hex(ahead.next()?)?, hex(ahead.next()?)?)))
-            .flatten();
+        let digits = (byte == b'%').then(|| Some((hex(ahead.next()?)?, hex(ahead.next()?)?))).flatten();
         if let Some((high, low)) = digits {
             bytes.push(high << 4 | low);
             rest = ahead;
@@ -385,9 +342,7 @@ pub(crate) fn percent_decode(text: &str) -> String {
 }
 
 fn hex(byte: u8) -> Option<u8> {
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]
@@ -401,28 +356,13 @@ mod tests {
 
     #[test]
     fn types_are_read_through_combinations() {
-        assert_eq!(
-            types(&json!({"type": ["string", "null"]})).names(),
-            ["string", "null"]
-        );
-        assert_eq!(
-            types(&json!({"anyOf": [{"type": "integer"}, {"type": "null"}]})).names(),
-            ["integer", "null"]
-        );
-        assert_eq!(
-            types(&json!({"anyOf": [{"type": "integer"}, {}]})),
-            Types::ANY
-        );
-        assert_eq!(
-            types(&json!({"allOf": [{"type": "integer"}, {"minimum": 1}]})),
-            Types::INTEGER
-        );
+        assert_eq!(types(&json!({"type": ["string", "null"]})).names(), ["string", "null"]);
+        assert_eq!(types(&json!({"anyOf": [{"type": "integer"}, {"type": "null"}]})).names(), ["integer", "null"]);
+        assert_eq!(types(&json!({"anyOf": [{"type": "integer"}, {}]})), Types::ANY);
+        assert_eq!(types(&json!({"allOf": [{"type": "integer"}, {"minimum": 1}]})), Types::INTEGER);
         assert_eq!(types(&json!({"enum": [1, 2]})), Types::INTEGER);
         assert_eq!(types(&json!({"const": "x"})), Types::STRING);
-        assert_eq!(
-            types(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}})),
-            Types::ARRAY
-        );
+        assert_eq!(types(&json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}})), Types::ARRAY);
         assert_eq!(types(&json!({"$ref": "#"})), Types::ANY);
         let itself = json!({"$ref": "#"});
         assert_eq!(types(&json!({"anyOf": vec![itself; 9]})), Types::ANY);

@@ -5,15 +5,7 @@ use crate::tool::types::reference;
 use serde_json::{Map, Value as Json, json};
 
 /// Keywords of a schema that say nothing about its values, or only to other programs.
-const DROPPED: [&str; 7] = [
-    "example",
-    "examples",
-    "xml",
-    "discriminator",
-    "externalDocs",
-    "title",
-    "$comment",
-];
+const DROPPED: [&str; 7] = ["example", "examples", "xml", "discriminator", "externalDocs", "title", "$comment"];
 
 /// Copies schemas and gathers what they refer to.
 pub(crate) struct Converter<'a> {
@@ -26,12 +18,7 @@ pub(crate) struct Converter<'a> {
 
 impl<'a> Converter<'a> {
     pub(crate) fn new(document: &'a Document) -> Self {
-        Self {
-            document,
-            defs: Map::new(),
-            names: Vec::new(),
-            pending: Vec::new(),
-        }
+        Self { document, defs: Map::new(), names: Vec::new(), pending: Vec::new() }
     }
 
     /// A copy of a schema as JSON Schema 2020-12, its references led to `$defs`.
@@ -44,13 +31,8 @@ impl<'a> Converter<'a> {
             let Some(name) = self.definition(target) else {
                 return json!({});
             };
-            converted.insert(
-                "$ref".to_owned(),
-                json!(format!(
-                    "#/$defs/{}",
-                    name.replace('~', "~0").replace('/', "~1")
-                )),
-            );
+            converted
+                .insert("$ref".to_owned(), json!(format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"))));
             if self.document.dialect_30 {
                 // Whatever stands beside a reference is ignored there.
                 return Json::Object(converted);
@@ -61,15 +43,9 @@ impl<'a> Converter<'a> {
                 continue;
             }
             let value = match (key.as_str(), value) {
-                (
-                    "properties" | "patternProperties" | "dependentSchemas",
-                    Json::Object(schemas),
-                ) => Json::Object(
-                    schemas
-                        .iter()
-                        .map(|(name, schema)| (name.clone(), self.convert(schema)))
-                        .collect(),
-                ),
+                ("properties" | "patternProperties" | "dependentSchemas", Json::Object(schemas)) => {
+                    Json::Object(schemas.iter().map(|(name, schema)| (name.clone(), self.convert(schema))).collect())
+                }
                 ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
                     Json::Array(schemas.iter().map(|schema| self.convert(schema)).collect())
                 }
@@ -102,17 +78,8 @@ impl<'a> Converter<'a> {
             return Some(name.clone());
         }
         reference(self.document.root(), &json!({"$ref": target}))?;
-        let last = target
-            .rsplit('/')
-            .next()
-            .unwrap_or("schema")
-            .replace("~1", "/")
-            .replace("~0", "~");
-        let mut name = if last.is_empty() {
-            "schema".to_owned()
-        } else {
-            last
-        };
+        let last = target.rsplit('/').next().unwrap_or("schema").replace("~1", "/").replace("~0", "~");
+        let mut name = if last.is_empty() { "schema".to_owned() } else { last };
         while self.names.iter().any(|(_, taken)| *taken == name) {
             name.push('_');
         }
@@ -123,11 +90,7 @@ impl<'a> Converter<'a> {
 
     /// The definitions that the converted schemas refer to, by name.
     pub(crate) fn definitions(mut self) -> Map<String, Json> {
-        while let Some((target, name)) = self
-            .pending
-            .pop()
-            .and_then(|at| self.names.get(at).cloned())
-        {
+        while let Some((target, name)) = self.pending.pop().and_then(|at| self.names.get(at).cloned()) {
             let node = json!({"$ref": target});
             if let Some(schema) = reference(self.document.root(), &node) {
                 let schema = self.convert(schema);
@@ -151,10 +114,7 @@ fn modernise(map: &mut Map<String, Json>) {
             options.push(Json::Null);
         }
     }
-    for (limit, flag) in [
-        ("minimum", "exclusiveMinimum"),
-        ("maximum", "exclusiveMaximum"),
-    ] {
+    for (limit, flag) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         match map.get(flag) {
             Some(Json::Bool(true)) => match map.remove(limit) {
                 Some(value) => {

@@ -5,9 +5,7 @@ use crate::tool::types::reference;
 use serde_json::{Map, Value as Json};
 
 /// The methods an operation can have, as keys of a path item.
-pub(crate) const METHODS: [&str; 8] = [
-    "get", "put", "post", "delete", "options", "head", "patch", "trace",
-];
+pub(crate) const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// References followed from one place; a longer chain is a circle.
 const CHAIN: usize = 32;
@@ -40,43 +38,28 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
-        let root: Json = serde_json::from_str(text)
-            .map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        let root: Json = serde_json::from_str(text).map_err(|error| DocumentError::NotJson(error.to_string()))?;
         let Some(map) = root.as_object() else {
-            return Err(DocumentError::NotOpenApi(
-                "it must be a JSON object".to_owned(),
-            ));
+            return Err(DocumentError::NotOpenApi("it must be a JSON object".to_owned()));
         };
         if let Some(version) = map.get("swagger") {
-            let version = version
-                .as_str()
-                .map_or_else(|| version.to_string(), str::to_owned);
+            let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
             let version = crate::tool::describe::cut(&version, 20);
             let with = ", for example with the npm package swagger2openapi";
             return Err(DocumentError::Version(format!("Swagger {version}"), with));
         }
         let Some(version) = map.get("openapi") else {
-            return Err(DocumentError::NotOpenApi(
-                "it has no field 'openapi' with its version".to_owned(),
-            ));
+            return Err(DocumentError::NotOpenApi("it has no field 'openapi' with its version".to_owned()));
         };
         let version = version.as_str().unwrap_or_default();
-        if !["3.0", "3.1"]
-            .iter()
-            .any(|known| version == *known || version.starts_with(&format!("{known}.")))
-        {
+        if !["3.0", "3.1"].iter().any(|known| version == *known || version.starts_with(&format!("{known}."))) {
             let version = crate::tool::describe::cut(version, 20);
-            return Err(DocumentError::Version(
-                format!("OpenAPI version \"{version}\""),
-                "",
-            ));
+            return Err(DocumentError::Version(format!("OpenAPI version \"{version}\""), ""));
         }
         match map.get("paths") {
             None | Some(Json::Object(_)) => {}
             Some(_) => {
-                return Err(DocumentError::NotOpenApi(
-                    "its 'paths' must be an object".to_owned(),
-                ));
+                return Err(DocumentError::NotOpenApi("its 'paths' must be an object".to_owned()));
             }
         }
         Ok(Self::of(root))
@@ -84,10 +67,7 @@ impl Document {
 
     /// Takes a tree that is known to be a document.
     pub(crate) fn of(root: Json) -> Self {
-        let dialect_30 = root
-            .get("openapi")
-            .and_then(Json::as_str)
-            .is_some_and(|version| version.starts_with("3.0"));
+        let dialect_30 = root.get("openapi").and_then(Json::as_str).is_some_and(|version| version.starts_with("3.0"));
         Self { root, dialect_30 }
     }
 
@@ -111,17 +91,12 @@ impl Document {
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         let paths = self.root.get("paths").and_then(Json::as_object);
-        for (path, item) in paths
-            .into_iter()
-            .flatten()
-            .filter(|(path, _)| path.starts_with('/'))
-        {
+        for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')) {
             let Some(item) = self.path_item(item) else {
                 continue;
             };
             for method in METHODS {
-                let Some(operation) = item.get(method).filter(|operation| operation.is_object())
-                else {
+                let Some(operation) = item.get(method).filter(|operation| operation.is_object()) else {
                     continue;
                 };
                 let method = method.to_uppercase();
@@ -129,10 +104,7 @@ impl Document {
                     name: format!("{method} {path}"),
                     method,
                     path: path.clone(),
-                    id: operation
-                        .get("operationId")
-                        .and_then(Json::as_str)
-                        .map(str::to_owned),
+                    id: operation.get("operationId").and_then(Json::as_str).map(str::to_owned),
                 });
             }
         }
@@ -162,8 +134,7 @@ impl Document {
                     continue;
                 };
                 let same = |other: &&Map<String, Json>| {
-                    other.get("name") == parameter.get("name")
-                        && other.get("in") == parameter.get("in")
+                    other.get("name") == parameter.get("name") && other.get("in") == parameter.get("in")
                 };
                 match parameters.iter_mut().find(|other| same(other)) {
                     Some(earlier) => *earlier = parameter,
@@ -177,11 +148,7 @@ impl Document {
 
 /// The names in the braces of a path, in order.
 pub(crate) fn placeholders(path: &str) -> Vec<&str> {
-    path.split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}'))
-        .map(|(name, _)| name)
-        .collect()
+    path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
 }
 
 #[cfg(test)]
@@ -191,18 +158,9 @@ mod tests {
     #[test]
     fn other_documents_are_refused_clearly() {
         for (text, expected) in [
-            (
-                "",
-                "the OpenAPI document is not JSON: EOF while parsing a value at line 1 column 0",
-            ),
-            (
-                "[]",
-                "this is no OpenAPI document: it must be a JSON object",
-            ),
-            (
-                "{}",
-                "this is no OpenAPI document: it has no field 'openapi' with its version",
-            ),
+            ("", "the OpenAPI document is not JSON: EOF while parsing a value at line 1 column 0"),
+            ("[]", "this is no OpenAPI document: it must be a JSON object"),
+            ("{}", "this is no OpenAPI document: it has no field 'openapi' with its version"),
             (
                 r#"{"swagger": "2.0"}"#,
                 "Swagger 2.0 is not supported: convert the document to OpenAPI 3.0 or 3.1, for example with the npm package swagger2openapi",
@@ -211,14 +169,8 @@ mod tests {
                 r#"{"openapi": "4.0.0"}"#,
                 "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
             ),
-            (
-                r#"{"openapi": 3}"#,
-                "OpenAPI version \"\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
-            ),
-            (
-                r#"{"openapi": "3.1.0", "paths": []}"#,
-                "this is no OpenAPI document: its 'paths' must be an object",
-            ),
+            (r#"{"openapi": 3}"#, "OpenAPI version \"\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
+            (r#"{"openapi": "3.1.0", "paths": []}"#, "this is no OpenAPI document: its 'paths' must be an object"),
         ] {
             assert_eq!(Document::parse(text).unwrap_err().to_string(), expected);
         }
@@ -235,11 +187,7 @@ mod tests {
             }, "components": {"pathItems": {"a": {"get": {"operationId": "a"}, "post": {}, "summary": "s"}}}}"##,
         )
         .unwrap();
-        let names: Vec<String> = document
-            .operations()
-            .into_iter()
-            .map(|operation| operation.name)
-            .collect();
+        let names: Vec<String> = document.operations().into_iter().map(|operation| operation.name).collect();
         assert_eq!(names, ["GET /a", "POST /a"]);
     }
 
@@ -254,23 +202,15 @@ mod tests {
         .unwrap();
         let operation = document.operations().remove(0);
         let parameters = document.parameters(&operation);
-        let found: Vec<String> = parameters
-            .iter()
-            .map(|parameter| format!("{}:{}", parameter["in"], parameter["name"]))
-            .collect();
-        assert_eq!(
-            found,
-            [r#""path":"id""#, r#""query":"q""#, r#""header":"q""#]
-        );
+        let found: Vec<String> =
+            parameters.iter().map(|parameter| format!("{}:{}", parameter["in"], parameter["name"])).collect();
+        assert_eq!(found, [r#""path":"id""#, r#""query":"q""#, r#""header":"q""#]);
         assert_eq!(parameters[0]["description"], "new");
     }
 
     #[test]
     fn placeholders_are_read_from_the_path() {
-        assert_eq!(
-            placeholders("/a/{b}/{c}.json/x{d}..{e}"),
-            ["b", "c", "d", "e"]
-        );
+        assert_eq!(placeholders("/a/{b}/{c}.json/x{d}..{e}"), ["b", "c", "d", "e"]);
         assert!(placeholders("/a/{b").is_empty());
     }
 }

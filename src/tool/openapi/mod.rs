@@ -49,24 +49,14 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// Reads a document.
     pub(crate) fn from_json(text: &str) -> Result<Self, DocumentError> {
-        Ok(Self::of(Document::parse(text)?, |operation| {
-            operation.name.clone()
-        }))
+        Ok(Self::of(Document::parse(text)?, |operation| operation.name.clone()))
     }
 
     /// Offers plain tools as `POST /name` with their name as `operationId`.
     pub(crate) fn from_tools<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Self {
-        let paths: Map<String, Json> = tools
-            .map(|tool| (format!("/{}", tool.name), path_item(tool)))
-            .collect();
-        let document =
-            json!({"openapi": "3.1.0", "info": {"title": "tools", "version": "1"}, "paths": paths});
-        Self::of(Document::of(document), |operation| {
-            operation
-                .id
-                .clone()
-                .unwrap_or_else(|| operation.name.clone())
-        })
+        let paths: Map<String, Json> = tools.map(|tool| (format!("/{}", tool.name), path_item(tool))).collect();
+        let document = json!({"openapi": "3.1.0", "info": {"title": "tools", "version": "1"}, "paths": paths});
+        Self::of(Document::of(document), |operation| operation.id.clone().unwrap_or_else(|| operation.name.clone()))
     }
 
     fn of(document: Document, name: impl Fn(&Operation) -> String) -> Self {
@@ -76,11 +66,7 @@ impl Catalogue {
             operations.insert(operation.name.clone(), operation);
         }
         let routes = Routes::new(operations.values());
-        Self {
-            document,
-            operations,
-            routes,
-        }
+        Self { document, operations, routes }
     }
 
     /// The names of the operations, in the order of the document.
@@ -100,10 +86,7 @@ impl Catalogue {
     pub(crate) fn resolve(&self, route: &str) -> Result<Found<'_>, Violation> {
         let matched = self.routes.resolve(route, &self.operations)?;
         let arguments = request::route_arguments(&self.document, matched.operation, &matched);
-        Ok(Found {
-            name: &matched.operation.name,
-            arguments,
-        })
+        Ok(Found { name: &matched.operation.name, arguments })
     }
 
     /// What the prompt shows, in at most about `tokens` tokens.
@@ -119,10 +102,7 @@ fn path_item(tool: &ToolSpec) -> Json {
         operation.insert("summary".to_owned(), json!(tool.description));
     }
     let schema = super::render::tidy(&tool.parameters);
-    if super::types::Schema::root(&schema)
-        .property_names()
-        .is_empty()
-        && !super::types::Schema::root(&schema).is_open()
+    if super::types::Schema::root(&schema).property_names().is_empty() && !super::types::Schema::root(&schema).is_open()
     {
         return json!({"post": operation});
     }

@@ -22,21 +22,11 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
     let Some((_, object)) = document.objects(operation) else {
         return empty_spec(&operation.name);
     };
-    let mut builder = Builder {
-        document,
-        schemas: Converter::new(document),
-    };
+    let mut builder = Builder { document, schemas: Converter::new(document) };
     let parameters = builder.parameters(operation, object);
-    let safe = matches!(
-        operation.method.as_str(),
-        "GET" | "HEAD" | "OPTIONS" | "TRACE"
-    );
+    let safe = matches!(operation.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE");
     let own = object.get("x-callslip");
-    let flag = |name: &str, default: bool| {
-        own.and_then(|own| own.get(name))
-            .and_then(Json::as_bool)
-            .unwrap_or(default)
-    };
+    let flag = |name: &str, default: bool| own.and_then(|own| own.get(name)).and_then(Json::as_bool).unwrap_or(default);
     let effect = match own.and_then(|own| own.get("effect")).and_then(Json::as_str) {
         Some("pure") => Effect::Pure,
         Some("idempotent") => Effect::Idempotent,
@@ -67,13 +57,7 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
 }
 
 fn description(object: &Map<String, Json>) -> String {
-    let text = |key: &str| {
-        object
-            .get(key)
-            .and_then(Json::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-    };
+    let text = |key: &str| object.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
     let joined = match (text("summary"), text("description")) {
         (Some(summary), Some(description)) if summary != description => {
             format!("{summary}\n{description}")
@@ -91,37 +75,21 @@ pub(crate) fn argument_names<'a>(
 ) -> Vec<(String, &'a Map<String, Json>)> {
     let mut named: Vec<(String, &Map<String, Json>)> = Vec::new();
     for parameter in document.parameters(operation) {
-        let text = |key: &str| {
-            parameter
-                .get(key)
-                .and_then(Json::as_str)
-                .unwrap_or_default()
-        };
+        let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
         let (name, place) = (text("name"), text("in"));
         // What the specification takes from elsewhere: content negotiation and security.
-        let reserved =
-            ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str());
+        let reserved = ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str());
         if name.is_empty() || (place == "header" && reserved) {
             continue;
         }
         let taken = named.iter().any(|(other, _)| other == name);
-        named.push((
-            if taken {
-                format!("{place}.{name}")
-            } else {
-                name.to_owned()
-            },
-            parameter,
-        ));
+        named.push((if taken { format!("{place}.{name}") } else { name.to_owned() }, parameter));
     }
     named
 }
 
 /// The media type and schema of a body, JSON before forms before anything else.
-fn body_schema<'a>(
-    document: &'a Document,
-    body: &'a Map<String, Json>,
-) -> Option<(&'a str, Option<&'a Json>)> {
+fn body_schema<'a>(document: &'a Document, body: &'a Map<String, Json>) -> Option<(&'a str, Option<&'a Json>)> {
     let content = body.get("content")?.as_object()?;
     let rank = |media: &str| {
         let media = media.split(';').next().unwrap_or_default().trim();
@@ -135,12 +103,7 @@ fn body_schema<'a>(
         }
     };
     let (media, object) = content.iter().min_by_key(|(media, _)| rank(media))?;
-    Some((
-        media,
-        document
-            .follow(object)
-            .and_then(|object| object.get("schema")),
-    ))
+    Some((media, document.follow(object).and_then(|object| object.get("schema"))))
 }
 
 struct Builder<'a> {
@@ -167,10 +130,7 @@ impl<'a> Builder<'a> {
         }
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!("object"));
-        let body = object
-            .get("requestBody")
-            .and_then(|body| self.document.follow(body))
-            .and_then(Json::as_object);
+        let body = object.get("requestBody").and_then(|body| self.document.follow(body)).and_then(Json::as_object);
         if let Some(body) = body {
             self.body(body, &mut properties, &mut required, &mut schema);
         }
@@ -178,8 +138,7 @@ impl<'a> Builder<'a> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
         }
-        let definitions =
-            std::mem::replace(&mut self.schemas, Converter::new(self.document)).definitions();
+        let definitions = std::mem::replace(&mut self.schemas, Converter::new(self.document)).definitions();
         if !definitions.is_empty() {
             schema.insert("$defs".to_owned(), Json::Object(definitions));
         }
@@ -193,10 +152,7 @@ impl<'a> Builder<'a> {
         };
         let schema = parameter.get("schema").or_else(content);
         let mut schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
-        if let (Some(text), Some(map)) = (
-            parameter.get("description").and_then(Json::as_str),
-            schema.as_object_mut(),
-        ) {
+        if let (Some(text), Some(map)) = (parameter.get("description").and_then(Json::as_str), schema.as_object_mut()) {
             map.entry("description").or_insert_with(|| json!(text));
         }
         schema
@@ -212,16 +168,9 @@ impl<'a> Builder<'a> {
         let needed = body.get("required").is_some_and(|flag| flag == true);
         let schema = body_schema(self.document, body).and_then(|(_, schema)| schema);
         if let Some(beside) = schema.and_then(|schema| self.flattened(schema))
-            && !beside
-                .properties
-                .iter()
-                .any(|(name, _)| properties.contains_key(name.as_str()))
+            && !beside.properties.iter().any(|(name, _)| properties.contains_key(name.as_str()))
         {
-            let names: Vec<String> = beside
-                .properties
-                .iter()
-                .map(|(name, _)| (*name).clone())
-                .collect();
+            let names: Vec<String> = beside.properties.iter().map(|(name, _)| (*name).clone()).collect();
             for (name, schema) in beside.properties {
                 let schema = self.schemas.convert(schema);
                 properties.insert(name.clone(), schema);
@@ -234,13 +183,8 @@ impl<'a> Builder<'a> {
                 required.extend(beside.required);
             } else if !beside.required.is_empty() {
                 // The body may be left out, but not given in part.
-                let rest = |name: &String| -> Vec<&String> {
-                    beside
-                        .required
-                        .iter()
-                        .filter(|other| *other != name)
-                        .collect()
-                };
+                let rest =
+                    |name: &String| -> Vec<&String> { beside.required.iter().filter(|other| *other != name).collect() };
                 let dependent: Map<String, Json> = names
                     .iter()
                     .map(|name| (name.clone(), json!(rest(name))))
@@ -250,11 +194,7 @@ impl<'a> Builder<'a> {
             }
             return;
         }
-        let name = if properties.contains_key("body") {
-            "request_body"
-        } else {
-            "body"
-        };
+        let name = if properties.contains_key("body") { "request_body" } else { "body" };
         let schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
         properties.insert(name.to_owned(), schema);
         if needed {
@@ -266,13 +206,8 @@ impl<'a> Builder<'a> {
     fn flattened(&self, schema: &'a Json) -> Option<Flattened<'a>> {
         let mut flattened = Flattened::default();
         self.flatten(schema, &mut flattened, 16)?;
-        let types = Schema {
-            root: self.document.root(),
-            node: schema,
-        }
-        .types();
-        let object =
-            types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
+        let types = Schema { root: self.document.root(), node: schema }.types();
+        let object = types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
         object.then_some(flattened)
     }
 
@@ -280,35 +215,18 @@ impl<'a> Builder<'a> {
         let fuel = fuel.checked_sub(1)?;
         let map = self.document.follow(schema)?.as_object()?;
         let nullable = map.get("nullable").is_some_and(|flag| flag == true);
-        let combined = [
-            "anyOf",
-            "oneOf",
-            "not",
-            "if",
-            "patternProperties",
-            "enum",
-            "const",
-            "minProperties",
-            "maxProperties",
-        ]
-        .iter()
-        .any(|key| map.contains_key(*key));
+        let combined =
+            ["anyOf", "oneOf", "not", "if", "patternProperties", "enum", "const", "minProperties", "maxProperties"]
+                .iter()
+                .any(|key| map.contains_key(*key));
         if combined || nullable {
             return None;
         }
         for part in list(map, "allOf") {
             self.flatten(part, into, fuel)?;
         }
-        for (name, property) in map
-            .get("properties")
-            .and_then(Json::as_object)
-            .into_iter()
-            .flatten()
-        {
-            let read_only = self
-                .document
-                .follow(property)
-                .and_then(|schema| schema.get("readOnly"));
+        for (name, property) in map.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            let read_only = self.document.follow(property).and_then(|schema| schema.get("readOnly"));
             if read_only.is_some_and(|flag| flag == true) {
                 into.read_only.push(name);
                 continue;
@@ -317,9 +235,7 @@ impl<'a> Builder<'a> {
             into.properties.push((name, property));
         }
         for name in list(map, "required").iter().filter_map(Json::as_str) {
-            if !into.required.iter().any(|other| other == name)
-                && !into.read_only.iter().any(|other| *other == name)
-            {
+            if !into.required.iter().any(|other| other == name) && !into.read_only.iter().any(|other| *other == name) {
                 into.required.push(name.to_owned());
             }
         }
@@ -340,11 +256,7 @@ struct Flattened<'a> {
 
 /// What a route says of its operation's arguments. The values are strings; a parameter that repeats, or wants an array,
 /// becomes one.
-pub(crate) fn route_arguments(
-    document: &Document,
-    operation: &Operation,
-    matched: &Matched<'_>,
-) -> Object {
+pub(crate) fn route_arguments(document: &Document, operation: &Operation, matched: &Matched<'_>) -> Object {
     let mut arguments = Object::new();
     for (name, value) in &matched.path {
         arguments.insert(name.clone(), Value::String(value.clone()));
@@ -360,30 +272,18 @@ pub(crate) fn route_arguments(
         }
     }
     for name in names {
-        let values: Vec<&String> = matched
-            .query
-            .iter()
-            .filter(|(other, _)| other == name)
-            .map(|(_, value)| value)
-            .collect();
+        let values: Vec<&String> =
+            matched.query.iter().filter(|(other, _)| other == name).map(|(_, value)| value).collect();
         let known = parameters.iter().find(|(_, parameter)| {
             parameter.get("in").is_some_and(|place| place == "query")
                 && parameter.get("name").is_some_and(|other| other == name)
         });
         let argument = known.map_or(name, |(argument, _)| argument);
-        let array = known
-            .and_then(|(_, parameter)| parameter.get("schema"))
-            .is_some_and(|schema| {
-                let types = Schema {
-                    root: document.root(),
-                    node: schema,
-                }
-                .types();
-                types.contains(Types::ARRAY) && !types.contains(Types::STRING)
-            });
-        let joined = known.is_some_and(|(_, parameter)| {
-            parameter.get("explode").is_some_and(|flag| flag == false)
+        let array = known.and_then(|(_, parameter)| parameter.get("schema")).is_some_and(|schema| {
+            let types = Schema { root: document.root(), node: schema }.types();
+            types.contains(Types::ARRAY) && !types.contains(Types::STRING)
         });
+        let joined = known.is_some_and(|(_, parameter)| parameter.get("explode").is_some_and(|flag| flag == false));
         let texts: Vec<&str> = if array && joined {
             values.iter().flat_map(|value| value.split(',')).collect()
         } else {
@@ -432,16 +332,10 @@ pub(crate) fn merge(route: &Object, payload: &Value) -> Result<Value, Vec<Proble
             }),
         }
     }
-    if problems.is_empty() {
-        Ok(Value::Object(merged))
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(Value::Object(merged)) } else { Err(problems) }
 }
 
 /// A value as it would stand in a route.
 fn written(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_json(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_json(), str::to_owned)
 }

@@ -64,29 +64,18 @@ impl Routes {
         }
         let paths = paths
             .into_iter()
-            .map(|(path, operations)| Template {
-                path: path.to_owned(),
-                segments: segments(path),
-                operations,
-            })
+            .map(|(path, operations)| Template { path: path.to_owned(), segments: segments(path), operations })
             .collect();
         Self { by_id, paths }
     }
 
     /// Finds the one operation that `route` names.
-    pub(crate) fn resolve<'a>(
-        &self,
-        route: &str,
-        operations: &'a Operations,
-    ) -> Result<Matched<'a>, Violation> {
+    pub(crate) fn resolve<'a>(&self, route: &str, operations: &'a Operations) -> Result<Matched<'a>, Violation> {
         if route.len() > LONGEST {
             return Err(unknown(route, operations));
         }
         if let Some(ids) = self.by_id.get(route.trim()) {
-            let candidates: Vec<&Operation> = ids
-                .iter()
-                .filter_map(|at| at_position(operations, *at))
-                .collect();
+            let candidates: Vec<&Operation> = ids.iter().filter_map(|at| at_position(operations, *at)).collect();
             return one(route, &candidates).map(|operation| plain(operation, Vec::new()));
         }
         let written = Written::read(route);
@@ -113,37 +102,23 @@ impl Routes {
         let mut fitting = self.fitting(written.target);
         if fitting.is_empty() {
             // A slash too many or too few at the end leaves one reading.
-            let other = written
-                .target
-                .strip_suffix('/')
-                .map_or_else(|| format!("{}/", written.target), str::to_owned);
+            let other = written.target.strip_suffix('/').map_or_else(|| format!("{}/", written.target), str::to_owned);
             fitting = self.fitting(&other);
         }
         if fitting.is_empty() {
             return Err(unknown(route, operations));
         }
         let on_path = |template: &Template| -> Vec<&'a Operation> {
-            template
-                .operations
-                .iter()
-                .filter_map(|at| at_position(operations, *at))
-                .collect()
+            template.operations.iter().filter_map(|at| at_position(operations, *at)).collect()
         };
-        let allowed = |template: &Template| {
-            on_path(template)
-                .iter()
-                .any(|operation| written.allows(operation))
-        };
+        let allowed = |template: &Template| on_path(template).iter().any(|operation| written.allows(operation));
         if !fitting.iter().any(|(template, _)| allowed(template)) {
             let methods: Vec<String> = fitting
                 .iter()
                 .flat_map(|(template, _)| on_path(template))
                 .map(|operation| named(&operation.name))
                 .collect();
-            let message = format!(
-                "unknown route {}: this path has no such method",
-                named(route)
-            );
+            let message = format!("unknown route {}: this path has no such method", named(route));
             return Err(Violation::new(Code::UnknownTool, message)
                 .expected(any_of(&methods))
                 .found(named(route))
@@ -157,16 +132,8 @@ impl Routes {
             .filter(|operation| written.allows(operation))
             .collect();
         let operation = one(route, &candidates)?;
-        let path = best
-            .into_iter()
-            .next()
-            .map(|(_, values)| values)
-            .unwrap_or_default();
-        Ok(Matched {
-            operation,
-            path,
-            query: written.query,
-        })
+        let path = best.into_iter().next().map(|(_, values)| values).unwrap_or_default();
+        Ok(Matched { operation, path, query: written.query })
     }
 
     /// The templates that a path fits, each with the values of its placeholders. A path that is a template word for word
@@ -176,10 +143,7 @@ impl Routes {
             return vec![(template, Vec::new())];
         }
         let written: Vec<&str> = path.split('/').skip(1).collect();
-        self.paths
-            .iter()
-            .filter_map(|template| Some((template, template.fit(&written)?)))
-            .collect()
+        self.paths.iter().filter_map(|template| Some((template, template.fit(&written)?))).collect()
     }
 }
 
@@ -203,17 +167,11 @@ impl Written<'_> {
                 (decode(name), decode(value))
             })
             .collect();
-        Written {
-            method,
-            target,
-            query,
-        }
+        Written { method, target, query }
     }
 
     fn allows(&self, operation: &Operation) -> bool {
-        self.method
-            .as_ref()
-            .is_none_or(|method| *method == operation.method)
+        self.method.as_ref().is_none_or(|method| *method == operation.method)
     }
 }
 
@@ -232,10 +190,7 @@ impl Template {
 
     /// Which segments are plain text.
     fn literal(&self) -> Vec<bool> {
-        self.segments
-            .iter()
-            .map(|pieces| pieces.iter().all(|piece| matches!(piece, Piece::Text(_))))
-            .collect()
+        self.segments.iter().map(|pieces| pieces.iter().all(|piece| matches!(piece, Piece::Text(_)))).collect()
     }
 }
 
@@ -280,13 +235,8 @@ fn fit_segment(pieces: &[Piece], text: &str, values: &mut Vec<(String, String)>)
 
 /// Whether a segment was left to be filled: `{petId}`, or `:id` and `<id>` with the placeholder's own name.
 fn is_placeholder(value: &str, name: &str) -> bool {
-    let braces = value
-        .strip_prefix('{')
-        .is_some_and(|rest| rest.ends_with('}'));
-    let angles = value
-        .strip_prefix('<')
-        .and_then(|rest| rest.strip_suffix('>'))
-        == Some(name);
+    let braces = value.strip_prefix('{').is_some_and(|rest| rest.ends_with('}'));
+    let angles = value.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) == Some(name);
     braces || angles || value.strip_prefix(':') == Some(name)
 }
 
@@ -315,35 +265,22 @@ fn pieces(segment: &str) -> Vec<Piece> {
 
 /// Drops every template that is less specific than another: `/pets/mine` goes before `/pets/{id}`.
 fn most_specific<T>(fitting: Vec<(&Template, T)>) -> Vec<(&Template, T)> {
-    let shapes: Vec<Vec<bool>> = fitting
-        .iter()
-        .map(|(template, _)| template.literal())
-        .collect();
+    let shapes: Vec<Vec<bool>> = fitting.iter().map(|(template, _)| template.literal()).collect();
     let beaten = |shape: &[bool]| {
-        shapes.iter().any(|other| {
-            other.as_slice() != shape && other.iter().zip(shape).all(|(other, own)| *other || !*own)
-        })
+        shapes
+            .iter()
+            .any(|other| other.as_slice() != shape && other.iter().zip(shape).all(|(other, own)| *other || !*own))
     };
     let keep: Vec<bool> = shapes.iter().map(|shape| !beaten(shape)).collect();
-    fitting
-        .into_iter()
-        .zip(keep)
-        .filter_map(|(entry, keep)| keep.then_some(entry))
-        .collect()
+    fitting.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
 }
 
 fn at_position(operations: &Operations, position: usize) -> Option<&Operation> {
-    operations
-        .get_index(position)
-        .map(|(_, operation)| operation)
+    operations.get_index(position).map(|(_, operation)| operation)
 }
 
 fn plain(operation: &Operation, query: Vec<(String, String)>) -> Matched<'_> {
-    Matched {
-        operation,
-        path: Vec::new(),
-        query,
-    }
+    Matched { operation, path: Vec::new(), query }
 }
 
 fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, Violation> {
@@ -355,11 +292,7 @@ fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, V
                 .take(12)
                 .map(|operation| named(&format!("{} {}", operation.method, operation.path)))
                 .collect();
-            let message = format!(
-                "the route {} names {} operations",
-                named(route),
-                several.len()
-            );
+            let message = format!("the route {} names {} operations", named(route), several.len());
             Err(Violation::new(Code::UnknownTool, message)
                 .expected(any_of(&names))
                 .found(named(route))
@@ -371,19 +304,14 @@ fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, V
 fn unknown(route: &str, operations: &Operations) -> Violation {
     let written = Written::read(route);
     let target = cut(written.target, 200);
-    let violation = Violation::new(Code::UnknownTool, format!("unknown route {}", named(route)))
-        .found(named(route));
+    let violation = Violation::new(Code::UnknownTool, format!("unknown route {}", named(route))).found(named(route));
     if operations.is_empty() {
         return violation.hint("there are no operations");
     }
     // The method is compared after the path: it is short and tells little.
-    let labels: Vec<(String, &Operation)> = operations
-        .values()
-        .map(|operation| (operation.id.clone().unwrap_or_default(), operation))
-        .collect();
-    let keys = labels
-        .iter()
-        .flat_map(|(id, operation)| [id.as_str(), operation.path.as_str()]);
+    let labels: Vec<(String, &Operation)> =
+        operations.values().map(|operation| (operation.id.clone().unwrap_or_default(), operation)).collect();
+    let keys = labels.iter().flat_map(|(id, operation)| [id.as_str(), operation.path.as_str()]);
     let mut names: Vec<String> = Vec::new();
     for key in closest(&target, keys, 6) {
         for (id, operation) in &labels {
@@ -398,7 +326,5 @@ fn unknown(route: &str, operations: &Operations) -> Violation {
     }
     names.truncate(3);
     let names: Vec<String> = names.iter().map(|name| named(name)).collect();
-    violation
-        .expected(any_of(&names))
-        .hint(format!("the nearest are {}", names.join(", ")))
+    violation.expected(any_of(&names)).hint(format!("the nearest are {}", names.join(", ")))
 }

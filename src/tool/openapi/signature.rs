@@ -21,19 +21,13 @@ const CHARACTERS: usize = 4;
 const SUMMARY: usize = 100;
 
 /// The document in at most about `tokens` tokens.
-pub(crate) fn render(
-    document: &Document,
-    operations: &IndexMap<String, Operation>,
-    tokens: usize,
-) -> String {
+pub(crate) fn render(document: &Document, operations: &IndexMap<String, Operation>, tokens: usize) -> String {
     let whole = compact(document.root()).to_string();
     if fits(&whole, tokens.min(WHOLE)) {
         return whole;
     }
     for detail in [Detail::All, Detail::Arguments, Detail::Names] {
-        let lines = operations
-            .values()
-            .map(|operation| line(document, operation, detail));
+        let lines = operations.values().map(|operation| line(document, operation, detail));
         if let Some(text) = joined(lines, tokens) {
             return text;
         }
@@ -42,9 +36,7 @@ pub(crate) fn render(
 }
 
 fn fits(text: &str, tokens: usize) -> bool {
-    text.chars()
-        .nth(tokens.saturating_mul(CHARACTERS))
-        .is_none()
+    text.chars().nth(tokens.saturating_mul(CHARACTERS)).is_none()
 }
 
 /// How much a line says.
@@ -90,14 +82,7 @@ fn line(document: &Document, operation: &Operation, detail: Detail) -> String {
         return line;
     }
     let spec = request::spec(document, operation);
-    let _ = write!(
-        line,
-        "({})",
-        fields(
-            Schema::root(&spec.parameters),
-            usize::from(detail == Detail::All)
-        )
-    );
+    let _ = write!(line, "({})", fields(Schema::root(&spec.parameters), usize::from(detail == Detail::All)));
     if detail == Detail::Arguments {
         return line;
     }
@@ -121,14 +106,8 @@ fn result(document: &Document, operation: &Operation) -> Option<String> {
         .min_by(|left, right| left.0.cmp(right.0))
         .or_else(|| responses.get_key_value("default"))?;
     let content = document.follow(response)?.get("content")?.as_object()?;
-    let schema = content
-        .get("application/json")
-        .or_else(|| content.values().next())?
-        .get("schema")?;
-    let schema = Schema {
-        root: document.root(),
-        node: schema,
-    };
+    let schema = content.get("application/json").or_else(|| content.values().next())?.get("schema")?;
+    let schema = Schema { root: document.root(), node: schema };
     Some(short_type(schema, 0))
 }
 

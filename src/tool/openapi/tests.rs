@@ -67,10 +67,7 @@ fn pets() -> ToolSet {
 /// The tool that a route leads to and what the route says of its arguments.
 fn routed(set: &ToolSet, route: &str) -> (String, String) {
     match set.resolve_route(route) {
-        Ok(resolved) => (
-            resolved.tool.name.clone(),
-            Value::Object(resolved.path_arguments).to_json(),
-        ),
+        Ok(resolved) => (resolved.tool.name.clone(), Value::Object(resolved.path_arguments).to_json()),
         Err(violation) => panic!("{route}: {violation:?}"),
     }
 }
@@ -97,42 +94,14 @@ fn routes_are_read_in_every_way_that_names_one_operation() {
         ("GET /pets/:id", "GET /pets/{id}", "{}"),
         ("GET /pets/5", "GET /pets/{id}", r#"{"id":"5"}"#),
         ("DELETE /pets/5", "DELETE /pets/{id}", r#"{"id":"5"}"#),
-        (
-            "/pets/5/notes/a%20b%2Fc",
-            "PUT /pets/{id}/notes/{note}",
-            r#"{"id":"5","note":"a b/c"}"#,
-        ),
-        (
-            "/pets/5/notes/{note}",
-            "PUT /pets/{id}/notes/{note}",
-            r#"{"id":"5"}"#,
-        ),
-        (
-            "GET /compare/main...dev",
-            "GET /compare/{base}...{head}",
-            r#"{"base":"main","head":"dev"}"#,
-        ),
-        (
-            "GET /pets?limit=5&tags=a&tags=b+c",
-            "GET /pets",
-            r#"{"limit":"5","tags":["a","b c"]}"#,
-        ),
-        (
-            "GET /pets?tags=a&ids=1,2",
-            "GET /pets",
-            r#"{"tags":["a"],"ids":["1","2"]}"#,
-        ),
-        (
-            "GET /pets/7?fields=name#top",
-            "GET /pets/{id}",
-            r#"{"id":"7","fields":["name"]}"#,
-        ),
+        ("/pets/5/notes/a%20b%2Fc", "PUT /pets/{id}/notes/{note}", r#"{"id":"5","note":"a b/c"}"#),
+        ("/pets/5/notes/{note}", "PUT /pets/{id}/notes/{note}", r#"{"id":"5"}"#),
+        ("GET /compare/main...dev", "GET /compare/{base}...{head}", r#"{"base":"main","head":"dev"}"#),
+        ("GET /pets?limit=5&tags=a&tags=b+c", "GET /pets", r#"{"limit":"5","tags":["a","b c"]}"#),
+        ("GET /pets?tags=a&ids=1,2", "GET /pets", r#"{"tags":["a"],"ids":["1","2"]}"#),
+        ("GET /pets/7?fields=name#top", "GET /pets/{id}", r#"{"id":"7","fields":["name"]}"#),
     ] {
-        assert_eq!(
-            routed(&set, route),
-            (name.to_owned(), arguments.to_owned()),
-            "{route}"
-        );
+        assert_eq!(routed(&set, route), (name.to_owned(), arguments.to_owned()), "{route}");
     }
 }
 
@@ -140,16 +109,8 @@ fn routes_are_read_in_every_way_that_names_one_operation() {
 fn routes_that_name_no_operation_come_with_the_nearest() {
     let set = pets();
     for (route, message, hint) in [
-        (
-            "/pets",
-            "the route '/pets' names 2 operations",
-            "use 'GET /pets' or 'POST /pets'",
-        ),
-        (
-            "/pets/5",
-            "the route '/pets/5' names 2 operations",
-            "use 'GET /pets/{id}' or 'DELETE /pets/{id}'",
-        ),
+        ("/pets", "the route '/pets' names 2 operations", "use 'GET /pets' or 'POST /pets'"),
+        ("/pets/5", "the route '/pets/5' names 2 operations", "use 'GET /pets/{id}' or 'DELETE /pets/{id}'"),
         (
             "DELETE /pets/mine",
             "unknown route 'DELETE /pets/mine': this path has no such method",
@@ -160,36 +121,17 @@ fn routes_that_name_no_operation_come_with_the_nearest() {
             "unknown route 'PATCH /pets/5': this path has no such method",
             "did you mean 'GET /pets/{id}' or 'DELETE /pets/{id}'?",
         ),
-        (
-            "listPet",
-            "unknown route 'listPet'",
-            "the nearest are 'GET /pets', 'POST /pets', 'GET /pets/{id}'",
-        ),
-        (
-            "GET /pet",
-            "unknown route 'GET /pet'",
-            "the nearest are 'GET /pets/{id}', 'GET /pets', 'GET /pets/mine'",
-        ),
+        ("listPet", "unknown route 'listPet'", "the nearest are 'GET /pets', 'POST /pets', 'GET /pets/{id}'"),
+        ("GET /pet", "unknown route 'GET /pet'", "the nearest are 'GET /pets/{id}', 'GET /pets', 'GET /pets/mine'"),
         (
             "GET /compare/...dev",
             "unknown route 'GET /compare/...dev'",
             "the nearest are 'GET /compare/{base}...{head}', 'GET /pets', 'GET /pets/mine'",
         ),
     ] {
-        assert_eq!(
-            lost(&set, route),
-            (message.to_owned(), hint.to_owned()),
-            "{route}"
-        );
+        assert_eq!(lost(&set, route), (message.to_owned(), hint.to_owned()), "{route}");
     }
-    for route in [
-        "",
-        "/",
-        "GET",
-        "x".repeat(1 << 20).as_str(),
-        "GET /pets//5",
-        "GET /pets/5/notes",
-    ] {
+    for route in ["", "/", "GET", "x".repeat(1 << 20).as_str(), "GET /pets//5", "GET /pets/5/notes"] {
         assert!(set.resolve_route(route).is_err());
     }
     let empty = ToolSet::from_openapi(r#"{"openapi": "3.1.0"}"#).unwrap();
@@ -198,14 +140,10 @@ fn routes_that_name_no_operation_come_with_the_nearest() {
 
 #[test]
 fn two_templates_for_one_path_are_ambiguous() {
-    let set = ToolSet::from_openapi(
-        r#"{"openapi": "3.1.0", "paths": {"/a/{x}/c": {"get": {}}, "/a/b/{y}": {"get": {}}}}"#,
-    )
-    .unwrap();
-    assert_eq!(
-        lost(&set, "/a/b/c").0,
-        "the route '/a/b/c' names 2 operations"
-    );
+    let set =
+        ToolSet::from_openapi(r#"{"openapi": "3.1.0", "paths": {"/a/{x}/c": {"get": {}}, "/a/b/{y}": {"get": {}}}}"#)
+            .unwrap();
+    assert_eq!(lost(&set, "/a/b/c").0, "the route '/a/b/c' names 2 operations");
     assert_eq!(routed(&set, "/a/z/c").0, "GET /a/{x}/c");
 }
 
@@ -264,10 +202,7 @@ fn methods_say_what_a_crash_means_unless_the_document_does() {
         (tool.effect, tool.readonly, tool.repeatable)
     };
     assert_eq!(traits("GET /pets"), (Effect::Pure, true, false));
-    assert_eq!(
-        traits("DELETE /pets/{id}"),
-        (Effect::Idempotent, false, false)
-    );
+    assert_eq!(traits("DELETE /pets/{id}"), (Effect::Idempotent, false, false));
     assert_eq!(traits("PUT /tags"), (Effect::Idempotent, false, false));
     assert_eq!(traits("POST /swap/{id}"), (Effect::Once, false, false));
     assert_eq!(traits("POST /pets"), (Effect::Idempotent, false, true));
@@ -275,9 +210,7 @@ fn methods_say_what_a_crash_means_unless_the_document_does() {
 
 fn called(set: &ToolSet, route: &str, payload: &Value) -> Result<(String, Vec<String>), String> {
     let resolved = set.resolve_route(route).unwrap();
-    let checked = set
-        .check_call(&resolved, payload)
-        .map_err(|violation| violation.message)?;
+    let checked = set.check_call(&resolved, payload).map_err(|violation| violation.message)?;
     Ok((Value::Object(checked.arguments).to_json(), checked.coerced))
 }
 
@@ -285,43 +218,19 @@ fn called(set: &ToolSet, route: &str, payload: &Value) -> Result<(String, Vec<St
 fn a_payload_joins_what_the_route_says() {
     let set = pets();
     let ok = |arguments: &str, coerced: &[&str]| {
-        Ok((
-            arguments.to_owned(),
-            coerced
-                .iter()
-                .map(|pointer| (*pointer).to_owned())
-                .collect(),
-        ))
+        Ok((arguments.to_owned(), coerced.iter().map(|pointer| (*pointer).to_owned()).collect()))
     };
     let json = |text: &str| parse(text).unwrap();
-    assert_eq!(
-        called(&set, "GET /pets/5", &Value::Null),
-        ok(r#"{"id":5}"#, &[])
-    );
-    assert_eq!(
-        called(&set, "GET /pets/5", &Value::from("")),
-        ok(r#"{"id":5}"#, &[])
-    );
-    assert_eq!(
-        called(&set, "GET /pets/5", &json(r#"{"id": 5}"#)),
-        ok(r#"{"id":5}"#, &[])
-    );
-    assert_eq!(
-        called(&set, "GET /pets/{id}", &json(r#"{"id": "5"}"#)),
-        ok(r#"{"id":5}"#, &["/id"])
-    );
+    assert_eq!(called(&set, "GET /pets/5", &Value::Null), ok(r#"{"id":5}"#, &[]));
+    assert_eq!(called(&set, "GET /pets/5", &Value::from("")), ok(r#"{"id":5}"#, &[]));
+    assert_eq!(called(&set, "GET /pets/5", &json(r#"{"id": 5}"#)), ok(r#"{"id":5}"#, &[]));
+    assert_eq!(called(&set, "GET /pets/{id}", &json(r#"{"id": "5"}"#)), ok(r#"{"id":5}"#, &["/id"]));
     assert_eq!(
         called(&set, "GET /pets/5", &Value::from(r#"{"fields": ["a"]}"#)),
         ok(r#"{"fields":["a"],"id":5}"#, &[])
     );
-    assert_eq!(
-        called(&set, "GET /pets?ids=1,2&limit=3", &Value::Null),
-        ok(r#"{"ids":[1,2],"limit":3}"#, &[])
-    );
-    assert_eq!(
-        called(&set, "PUT /tags", &json(r#"{"body": ["x"]}"#)),
-        ok(r#"{"body":["x"]}"#, &[])
-    );
+    assert_eq!(called(&set, "GET /pets?ids=1,2&limit=3", &Value::Null), ok(r#"{"ids":[1,2],"limit":3}"#, &[]));
+    assert_eq!(called(&set, "PUT /tags", &json(r#"{"body": ["x"]}"#)), ok(r#"{"body":["x"]}"#, &[]));
     assert_eq!(
         called(&set, "GET /pets/5", &json(r#"{"id": 6}"#)),
         Err("'id' is the string \"5\" in the route and the integer 6 in the payload".to_owned())
@@ -351,13 +260,7 @@ fn a_payload_joins_what_the_route_says() {
 #[test]
 fn plain_tools_are_operations_too() {
     let set = crate::tool::set::tests::set();
-    for route in [
-        "calculator",
-        "POST /calculator",
-        "/calculator",
-        "post calculator",
-        "/calculator/",
-    ] {
+    for route in ["calculator", "POST /calculator", "/calculator", "post calculator", "/calculator/"] {
         assert_eq!(routed(&set, route).0, "calculator", "{route}");
     }
     assert_eq!(
@@ -368,24 +271,12 @@ fn plain_tools_are_operations_too() {
         called(&set, "/search?query=x&max_results=3", &Value::Null),
         Ok((r#"{"query":"x","max_results":3}"#.to_owned(), vec![]))
     );
-    assert_eq!(
-        lost(&set, "GET /calculator").0,
-        "unknown route 'GET /calculator': this path has no such method"
-    );
-    assert_eq!(
-        lost(&set, "/calculate").1,
-        "the nearest are 'POST /calculator', 'POST /search', 'POST /now'"
-    );
+    assert_eq!(lost(&set, "GET /calculator").0, "unknown route 'GET /calculator': this path has no such method");
+    assert_eq!(lost(&set, "/calculate").1, "the nearest are 'POST /calculator', 'POST /search', 'POST /now'");
     let document: Json = serde_json::from_str(&set.openapi_spec()).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
-    assert_eq!(
-        document["paths"]["/calculator"]["post"]["operationId"],
-        "calculator"
-    );
-    assert_eq!(
-        document["paths"]["/now"],
-        json!({"post": {"operationId": "now", "summary": "The time."}})
-    );
+    assert_eq!(document["paths"]["/calculator"]["post"]["operationId"], "calculator");
+    assert_eq!(document["paths"]["/now"], json!({"post": {"operationId": "now", "summary": "The time."}}));
 }
 
 #[test]
@@ -406,10 +297,7 @@ fn a_short_document_is_shown_as_it_is() {
         r#"{"openapi": "3.1.0", "info": {"title": "x"}, "servers": [], "paths": {"/a": {"get": {"x-callslip": {"effect": "once"}}}}}"#,
     )
     .unwrap();
-    assert_eq!(
-        set.openapi_spec(),
-        r#"{"openapi":"3.1.0","paths":{"/a":{"get":{}}}}"#
-    );
+    assert_eq!(set.openapi_spec(), r#"{"openapi":"3.1.0","paths":{"/a":{"get":{}}}}"#);
 }
 
 #[test]
@@ -433,29 +321,12 @@ fn bodies_of_every_shape_have_a_place() {
         json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]})
     );
     let union = json!({"oneOf": [{"$ref": "#/components/schemas/Base"}, {"type": "null"}]});
-    assert_eq!(
-        body(union)["properties"]["body"]["oneOf"][0],
-        json!({"$ref": "#/$defs/Base"})
-    );
-    assert_eq!(
-        body(json!({"$ref": "#/components/schemas/Loop"}))["required"],
-        json!(["body"])
-    );
-    assert_eq!(
-        body(json!({"$ref": "elsewhere.json"}))["properties"],
-        json!({"body": {}})
-    );
+    assert_eq!(body(union)["properties"]["body"]["oneOf"][0], json!({"$ref": "#/$defs/Base"}));
+    assert_eq!(body(json!({"$ref": "#/components/schemas/Loop"}))["required"], json!(["body"]));
+    assert_eq!(body(json!({"$ref": "elsewhere.json"}))["properties"], json!({"body": {}}));
     let open = body(json!({"type": "object", "additionalProperties": {"type": "integer"}}));
-    assert_eq!(
-        open,
-        json!({"type": "object", "additionalProperties": {"type": "integer"}, "properties": {}})
-    );
-    let plain = ToolSet::from_openapi(&document(
-        json!({"content": {"text/plain": {"schema": {"type": "string"}}}}),
-    ))
-    .unwrap();
-    assert_eq!(
-        plain.get("POST /a").unwrap().parameters["properties"],
-        json!({"body": {"type": "string"}})
-    );
+    assert_eq!(open, json!({"type": "object", "additionalProperties": {"type": "integer"}, "properties": {}}));
+    let plain =
+        ToolSet::from_openapi(&document(json!({"content": {"text/plain": {"schema": {"type": "string"}}}}))).unwrap();
+    assert_eq!(plain.get("POST /a").unwrap().parameters["properties"], json!({"body": {"type": "string"}}));
 }

@@ -5,10 +5,7 @@ use crate::tool::ToolSpec;
 use crate::tool::json_text::parse;
 use serde_json::json;
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the tests write the schema in place"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "the tests write the schema in place")]
 pub(crate) fn tool(name: &str, description: &str, parameters: serde_json::Value) -> ToolSpec {
     let text = json!({"name": name, "description": description, "parameters": parameters});
     serde_json::from_value(text).unwrap()
@@ -36,20 +33,14 @@ pub(crate) fn set() -> ToolSet {
                 }, "required": ["tags"], "additionalProperties": false},
             }, "required": ["query"]}),
         ),
-        tool(
-            "now",
-            "The time.",
-            json!({"type": "object", "properties": {}}),
-        ),
+        tool("now", "The time.", json!({"type": "object", "properties": {}})),
     ])
     .unwrap()
 }
 
 fn refused(name: &str, arguments: &str) -> (Code, String) {
     let set = set();
-    let violation = set
-        .check(set.get(name).unwrap(), &parse(arguments).unwrap())
-        .unwrap_err();
+    let violation = set.check(set.get(name).unwrap(), &parse(arguments).unwrap()).unwrap_err();
     (violation.code, violation.message)
 }
 
@@ -79,10 +70,7 @@ fn bad_tools_are_refused() {
             vec![tool("a", "", json!({"type": "array"}))],
             "the parameters of tool 'a' must be a JSON Schema of an object: its type is \"array\"",
         ),
-        (
-            vec![tool("a", "", json!(true))],
-            "the parameters of tool 'a' must be a JSON Schema of an object: got true",
-        ),
+        (vec![tool("a", "", json!(true))], "the parameters of tool 'a' must be a JSON Schema of an object: got true"),
     ] {
         assert_eq!(ToolSet::new(tools).unwrap_err().to_string(), expected);
     }
@@ -90,21 +78,11 @@ fn bad_tools_are_refused() {
 
 #[test]
 fn a_schema_that_is_none_is_found_when_compiled() {
-    let set = ToolSet::new(vec![tool(
-        "a",
-        "",
-        json!({"type": "object", "required": 5}),
-    )])
-    .unwrap();
-    assert!(matches!(
-        set.compile(),
-        Err(ToolSetError::Parameters { .. })
-    ));
+    let set = ToolSet::new(vec![tool("a", "", json!({"type": "object", "required": 5}))]).unwrap();
+    assert!(matches!(set.compile(), Err(ToolSetError::Parameters { .. })));
     let violation = set.check(set.get("a").unwrap(), &Value::Null).unwrap_err();
     assert!(
-        violation
-            .message
-            .starts_with("the tool cannot be called, its schema is at fault: "),
+        violation.message.starts_with("the tool cannot be called, its schema is at fault: "),
         "{}",
         violation.message
     );
@@ -118,30 +96,16 @@ fn an_unknown_tool_comes_with_the_nearest() {
     assert_eq!(violation.code, Code::UnknownTool);
     assert_eq!(violation.message, "unknown tool 'web_search'");
     assert_eq!(violation.hint.as_deref(), Some("did you mean 'search'?"));
-    assert_eq!(
-        set.resolve("Search").unwrap_err().hint.as_deref(),
-        Some("did you mean 'search'?")
-    );
-    assert_eq!(
-        set.resolve("x").unwrap_err().hint.as_deref(),
-        Some("use 'calculator', 'search' or 'now'")
-    );
+    assert_eq!(set.resolve("Search").unwrap_err().hint.as_deref(), Some("did you mean 'search'?"));
+    assert_eq!(set.resolve("x").unwrap_err().hint.as_deref(), Some("use 'calculator', 'search' or 'now'"));
     let none = ToolSet::new(Vec::new()).unwrap();
-    assert_eq!(
-        none.resolve("x").unwrap_err().hint.as_deref(),
-        Some("there are no tools")
-    );
+    assert_eq!(none.resolve("x").unwrap_err().hint.as_deref(), Some("there are no tools"));
 }
 
 #[test]
 fn every_problem_is_named() {
     for (name, arguments, code, message) in [
-        (
-            "search",
-            "{}",
-            Code::MissingArgument,
-            "missing required argument 'query' (string)",
-        ),
+        ("search", "{}", Code::MissingArgument, "missing required argument 'query' (string)"),
         (
             "calculator",
             r#"{"formula": "1"}"#,
@@ -160,12 +124,7 @@ fn every_problem_is_named() {
             Code::UnknownArgument,
             "unknown argument 'zzz': there is 'query', 'max_results', 'order', 'filter'",
         ),
-        (
-            "now",
-            r#"{"zone": "x"}"#,
-            Code::UnknownArgument,
-            "unknown argument 'zone': there are none",
-        ),
+        ("now", r#"{"zone": "x"}"#, Code::UnknownArgument, "unknown argument 'zone': there are none"),
         (
             "search",
             r#"{"query": 5, "max_results": "five"}"#,
@@ -196,33 +155,17 @@ fn every_problem_is_named() {
             Code::InvalidArgument,
             "'max_results' must be an integer: got null",
         ),
-        (
-            "search",
-            "[]",
-            Code::InvalidArgument,
-            "the arguments must be an object: got an empty array",
-        ),
-        (
-            "search",
-            r#""query""#,
-            Code::InvalidArgument,
-            "the arguments must be an object: got the string \"query\"",
-        ),
+        ("search", "[]", Code::InvalidArgument, "the arguments must be an object: got an empty array"),
+        ("search", r#""query""#, Code::InvalidArgument, "the arguments must be an object: got the string \"query\""),
     ] {
-        assert_eq!(
-            refused(name, arguments),
-            (code, message.to_owned()),
-            "{arguments}"
-        );
+        assert_eq!(refused(name, arguments), (code, message.to_owned()), "{arguments}");
     }
 }
 
 #[test]
 fn a_violation_shows_the_schema_of_its_tool_alone() {
     let set = set();
-    let violation = set
-        .check(set.get("calculator").unwrap(), &Value::Null)
-        .unwrap_err();
+    let violation = set.check(set.get("calculator").unwrap(), &Value::Null).unwrap_err();
     assert_eq!(violation.pointer.as_deref(), Some("/expression"));
     assert_eq!(
         violation.expected.as_deref(),
@@ -236,24 +179,14 @@ fn a_violation_shows_the_schema_of_its_tool_alone() {
 fn hostile_sizes_stay_short() {
     let huge = "x".repeat(1 << 20);
     let long = "n".repeat(100);
-    let names: Vec<String> = (0..5_000)
-        .map(|number| format!("\"{long}{number}\":1,"))
-        .collect();
+    let names: Vec<String> = (0..5_000).map(|number| format!("\"{long}{number}\":1,")).collect();
     let names = format!("{{{}\"query\":1}}", names.concat());
-    for arguments in [
-        format!(r#"{{"query": 1, "{huge}": 1}}"#),
-        format!(r#"{{"query": "x", "order": "{huge}"}}"#),
-        names,
-    ] {
+    for arguments in
+        [format!(r#"{{"query": 1, "{huge}": 1}}"#), format!(r#"{{"query": "x", "order": "{huge}"}}"#), names]
+    {
         let set = set();
-        let violation = set
-            .check(set.get("search").unwrap(), &parse(&arguments).unwrap())
-            .unwrap_err();
-        assert!(
-            violation.message.len() < 1_500,
-            "{}",
-            violation.message.len()
-        );
+        let violation = set.check(set.get("search").unwrap(), &parse(&arguments).unwrap()).unwrap_err();
+        assert!(violation.message.len() < 1_500, "{}", violation.message.len());
         assert!(violation.found.unwrap().len() < 200);
     }
     assert!(set().resolve(&huge).unwrap_err().message.len() < 200);
@@ -263,9 +196,7 @@ fn hostile_sizes_stay_short() {
 fn numbers_keep_their_digits() {
     let set = set();
     let text = r#"{"query":"x","filter":{"tags":[],"since":123456789012345678901234567890}}"#;
-    let checked = set
-        .check(set.get("search").unwrap(), &parse(text).unwrap())
-        .unwrap();
+    let checked = set.check(set.get("search").unwrap(), &parse(text).unwrap()).unwrap();
     assert_eq!(Value::Object(checked.arguments).to_json(), text);
     assert!(checked.coerced.is_empty());
 }
@@ -274,17 +205,10 @@ fn numbers_keep_their_digits() {
 fn references_to_other_calls_are_let_through() {
     let set = set();
     let search = set.get("search").unwrap();
-    let arguments =
-        parse(r#"{"query": "x", "max_results": "$a", "filter": {"tags": "$b"}}"#).unwrap();
+    let arguments = parse(r#"{"query": "x", "max_results": "$a", "filter": {"tags": "$b"}}"#).unwrap();
     assert!(set.check(search, &arguments).is_err());
     let except = ["/max_results".to_owned(), "/filter/tags".to_owned()];
-    assert_eq!(
-        set.check_except(search, &arguments, &except)
-            .unwrap()
-            .arguments
-            .len(),
-        3
-    );
+    assert_eq!(set.check_except(search, &arguments, &except).unwrap().arguments.len(), 3);
     let arguments = parse(r#"{"max_results": "$a", "order": 1}"#).unwrap();
     let violation = set.check_except(search, &arguments, &except).unwrap_err();
     assert_eq!(

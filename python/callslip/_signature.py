@@ -1,0 +1,354 @@
+"""The signature of a tool: what the model may give, and how it becomes a call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from callslip._annotation import is_required, shape_of
+from callslip.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["ArgumentsError", "Signature", "read_signature"]
+
+_EMPTY: Any = inspect.Parameter.empty
+_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+
+
+class ArgumentsError(Exception):
+    """Arguments that fit the schema and yet are no values of their parameters' types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes.
+
+    Attributes:
+        parameters: JSON Schema of the arguments.
+        positional: Names that are given by position, in order, with their defaults.
+        context: The name of the parameter that gets the `Context`; `None` where there is none.
+        converts: For the parameters whose JSON is not yet their value, what makes it one.
+        factories: What makes the defaults that are no plain values (`Field(default_factory=…)`).
+    """
+
+    parameters: dict[str, Any]
+    positional: tuple[tuple[str, Any], ...]
+    context: str | None
+    converts: Mapping[str, Callable[[Any], Any]]
+    factories: Mapping[str, Callable[[], Any]]
+
+    def bind(
+        self, arguments: Mapping[str, Any], context: object
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Make positional and keyword arguments of what the model gave.
+
+        Raises:
+            ArgumentsError: An argument is no value of its parameter's type.
+        """
+        named = dict(arguments)
+        for name, convert in self.converts.items():
+            if name in named:
+                named[name] = _converted(name, convert, named[name])
+        for name, factory in self.factories.items():
+            if name not in named:
+                named[name] = factory()
+        if self.context is not None:
+            named[self.context] = context
+        given: list[Any] = []
+        if self.positional:
+            places = [at for at, (name, _) in enumerate(self.positional) if name in named]
+            for name, default in self.positional[: max(places, default=-1) + 1]:
+                given.append(named.pop(name, default))
+        return given, named
+
+
+def _converted(name: str, convert: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return convert(value)
+    except ValueError as error:
+        raise ArgumentsError(f"'{name}' {_first_fault(error)}") from error
+
+
+def _first_fault(error: ValueError) -> str:
+    faults = getattr(error, "errors", None)
+    if not callable(faults):
+        return f"is no value of its type: {error}"
+    fault = faults(include_url=False, include_context=False)[0]
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
+    message = fault["msg"]
+    return f"is wrong{' at ' + place if place else ''}: {message[:1].lower()}{message[1:]}"
+
+
+def read_signature(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    context_type: type,
+    descriptions: Mapping[str, str],
+    names: Mapping[str, Any] | None = None,
+) -> Signature:
+    """Describe what a function takes.
+
+    Args:
+        function: A function, method, `functools.partial` or callable object.
+        name: The tool's name, for errors.
+        context_type: The annotation of the parameter that is injected and hidden.
+        descriptions: The parameters' descriptions, from the docstring.
+        names: Names of the scope in which the function was made, for annotations that are text.
+
+    Raises:
+        ToolError: It takes `*args`, or an annotation can't be resolved or described.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise ToolError(f"the signature of tool '{name}' can't be read: {error}") from error
+    resolve = _Resolver(function, name, names or {})
+    bound = _bound_names(function)
+    reader = _Reader(name, context_type, descriptions)
+    for parameter in signature.parameters.values():
+        if parameter.name not in bound:
+            reader.read(parameter, resolve(parameter))
+    return reader.signature()
+
+
+class _Reader:
+    """Gathers the parameters of one function."""
+
+    def __init__(self, tool: str, context_type: type, descriptions: Mapping[str, str]) -> None:
+        self._tool = tool
+        self._context_type = context_type
+        self._descriptions = descriptions
+        self._properties: dict[str, dict[str, Any]] = {}
+        self._required: list[str] = []
+        self._positional: list[tuple[str, Any]] = []
+        self._context: str | None = None
+        self._converts: dict[str, Callable[[Any], Any]] = {}
+        self._factories: dict[str, Callable[[], Any]] = {}
+        self._adapters: dict[str, Any] = {}
+        self._further: Any = False
+
+    def read(self, parameter: inspect.Parameter, annotation: Any) -> None:
+        name = parameter.name
+        if parameter.kind is _VAR_POSITIONAL:
+            raise ToolError(
+                f"tool '{self._tool}' takes *{name}, which a model can't give by name: "
+                "declare a list parameter instead"
+            )
+        if parameter.kind is _VAR_KEYWORD:
+            self._read_further(annotation)
+            return
+        if _is_context(annotation, self._context_type):
+            if self._context is not None:
+                raise ToolError(
+                    f"tool '{self._tool}' has two parameters annotated "
+                    f"{self._context_type.__name__}: '{self._context}' and '{name}'"
+                )
+            self._context = name
+            if parameter.kind is _POSITIONAL_ONLY:
+                self._positional.append((name, None))
+            return
+        annotation, default = self._default(name, annotation, parameter.default)
+        if parameter.kind is _POSITIONAL_ONLY:
+            self._positional.append((name, None if default is _EMPTY else default))
+        schema = self._describe(name, annotation)
+        if default is _EMPTY:
+            self._required.append(name)
+        elif default is not None:
+            _add_default(schema, default, self._adapters.get(name))
+        if (text := self._descriptions.get(name)) and "description" not in schema:
+            schema["description"] = text
+        self._properties[name] = schema
+
+    def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
+        """Take `x: int = Field(5, ge=1)` apart."""
+        if not _is_field(default):
+            return annotation, default
+        annotation = Annotated[Any if annotation is _EMPTY else annotation, default]
+        if default.is_required():
+            return annotation, _EMPTY
+        self._factories[name] = lambda: default.get_default(call_default_factory=True)
+        return annotation, default.get_default()
+
+    def _describe(self, name: str, annotation: Any) -> dict[str, Any]:
+        if annotation is _EMPTY:
+            return {}
+        shape = shape_of(annotation)
+        if shape is not None:
+            if shape.convert is not None:
+                self._converts[name] = shape.convert
+            return dict(shape.schema)
+        adapter = self._adapter(name, annotation)
+        self._adapters[name] = adapter
+        self._converts[name] = adapter.validate_python
+        return {}
+
+    def _adapter(self, name: str, annotation: Any) -> Any:
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        try:
+            adapter: Any = TypeAdapter(_with_typed_dicts(annotation))
+            adapter.json_schema()
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise _unusable(self._tool, name, annotation, error) from error
+        return adapter
+
+    def _read_further(self, annotation: Any) -> None:
+        self._further = True
+        if annotation is _EMPTY:
+            return
+        shape = shape_of(annotation)
+        if shape is not None and shape.schema and shape.convert is None:
+            self._further = shape.schema
+
+    def signature(self) -> Signature:
+        definitions = self._add_adapted()
+        parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
+        if self._required:
+            parameters["required"] = self._required
+        parameters["additionalProperties"] = self._further
+        if definitions:
+            parameters["$defs"] = definitions
+        return Signature(
+            parameters=parameters,
+            positional=tuple(self._positional),
+            context=self._context,
+            converts=self._converts,
+            factories=self._factories,
+        )
+
+    def _add_adapted(self) -> dict[str, Any]:
+        """Add what pydantic describes, all at once: names of models must not collide."""
+        if not self._adapters:
+            return {}
+        from pydantic import TypeAdapter
+
+        adapters = self._adapters.items()
+        inputs: list[Any] = [(name, "validation", adapter) for name, adapter in adapters]
+        schemas, shared = TypeAdapter.json_schemas(inputs)
+        for (name, _), schema in schemas.items():
+            merged = {key: value for key, value in schema.items() if key != "title"}
+            self._properties[name] = {**merged, **self._properties[name]}
+        definitions: dict[str, Any] = shared.get("$defs", {})
+        return definitions
+
+
+class _Resolver:
+    """Turns annotations that are text into types."""
+
+    def __init__(self, function: Callable[..., Any], tool: str, names: Mapping[str, Any]) -> None:
+        plain = _plain_function(function)
+        self._tool = tool
+        self._globals = getattr(plain, "__globals__", {})
+        self._names = dict(names)
+        code, cells = getattr(plain, "__code__", None), getattr(plain, "__closure__", None)
+        if code is not None and cells:
+            for free, cell in zip(code.co_freevars, cells, strict=True):
+                try:
+                    self._names[free] = cell.cell_contents
+                except ValueError:
+                    continue
+        for parameter in getattr(plain, "__type_params__", ()):
+            self._names[parameter.__name__] = parameter
+
+    def __call__(self, parameter: inspect.Parameter) -> Any:
+        annotation = parameter.annotation
+        if annotation is _EMPTY:
+            return _EMPTY
+        holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
+        try:
+            hints = typing.get_type_hints(
+                holder, globalns=self._globals, localns=self._names, include_extras=True
+            )
+        except Exception as error:
+            raise _unusable(self._tool, parameter.name, annotation, error) from error
+        return hints[parameter.name]
+
+
+def _unusable(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    # The first sentence: pydantic goes on with advice about its own configuration.
+    cause = str(error).strip().splitlines()
+    reason = cause[0].split(". ")[0] if cause else type(error).__name__
+    return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
+
+
+def _plain_function(function: Any) -> Any:
+    """Find the function whose scope the annotations were written in."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.isfunction(function) or inspect.isbuiltin(function):
+            return function
+        elif inspect.isclass(function):
+            return function.__init__
+        elif inspect.ismethod(call := getattr(function, "__call__", None)):  # noqa: B004
+            function = call
+        else:
+            return function
+
+
+def _bound_names(function: Any) -> set[str]:
+    """Names that a `functools.partial` has bound: no one's to change, and perhaps secrets."""
+    bound: set[str] = set()
+    while isinstance(function, functools.partial):
+        bound.update(function.keywords)
+        function = function.func
+    return bound
+
+
+def _is_context(annotation: Any, context_type: type) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, context_type)
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return any(_is_context(arg, context_type) for arg in get_args(annotation))
+    return False
+
+
+def _is_field(default: Any) -> bool:
+    kind = type(default)
+    return kind.__name__ == "FieldInfo" and kind.__module__.startswith("pydantic.")
+
+
+def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:
+    """Show a default that has a JSON form; one that has none is the function's own business."""
+    import json
+
+    try:
+        if adapter is not None:
+            default = adapter.dump_python(default, mode="json", warnings=False)
+        json.dumps(default, allow_nan=False)
+    except (TypeError, ValueError):
+        return
+    schema["default"] = default
+
+
+def _with_typed_dicts(annotation: Any) -> Any:
+    """Before Python 3.12 pydantic takes the `TypedDict` of typing_extensions only."""
+    import sys
+
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(annotation):
+        return annotation
+    import typing_extensions as extensions
+
+    fields: dict[str, Any] = {}
+    for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
+        marked = get_origin(hint) in {typing.Required, typing.NotRequired}
+        required = is_required(annotation, name, hint)
+        mark: Any = extensions.Required if required else extensions.NotRequired
+        fields[name] = mark[_with_typed_dicts(get_args(hint)[0] if marked else hint)]
+    make: Any = extensions.TypedDict
+    return make(annotation.__name__, fields)

@@ -1,0 +1,465 @@
+"""Tools: typed functions that a model may call.
+
+    @tool(readonly=True)
+    def calculator(expression: str) -> float:
+        ...
+
+The schema of the arguments comes from the hints, the descriptions from the docstring. Both are read
+when an agent first needs them. A tool's outcome is the value it returns, `Retry` or `Fail` (raised
+or returned), or any other exception it raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
+
+from callslip._json import to_json
+from callslip._signature import ArgumentsError, Signature, read_signature
+from callslip.errors import ToolError
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
+
+    from callslip._core import ToolSet
+    from callslip.openapi import OpenAPI
+
+__all__ = ["Context", "Effect", "Fail", "Outcome", "Retry", "Tool", "ToolLike", "Toolbox", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Effect: TypeAlias = Literal["once", "idempotent", "pure"]
+"""After a crash in mid-call: not repeated, repeated with the ticket as key, repeated freely."""
+
+Outcome: TypeAlias = tuple[str, str]
+"""How a call ended: `ok` with the JSON of the result; `error` or `retry` with what is told."""
+
+_MESSAGE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a tool is told about its call, where a parameter is annotated with it.
+
+    Attributes:
+        run_id: The run that calls.
+        ticket_id: The ticket that this call completes: the same when a call is repeated.
+        tool: The tool's name.
+        deps: What the caller gave the run for its tools; `None` where nothing was.
+    """
+
+    run_id: str
+    ticket_id: str
+    tool: str
+    deps: Any = None
+
+
+class Retry(Exception):  # noqa: N818  # a signal, not an error
+    """Tells the model, in these words and no others, to try again. Raise it or return it."""
+
+
+class Fail(Exception):  # noqa: N818  # a signal, not an error
+    """Tells the model that the call failed, in the tool's own words. Raise it or return it."""
+
+
+class Tool(Generic[P, R]):
+    """A function with what a model needs to call it. Calling it calls the function.
+
+    Attributes:
+        name: As the model writes it.
+        description: For the model.
+        readonly: It changes nothing, and so may start before the rest of its block has arrived.
+        effect: What a crash in mid-call means.
+        repeatable: It polls: the guard against repetition does not apply.
+        timeout: Seconds after which a call fails; `None` for no bound.
+        is_async: Whether calling it gives a coroutine for certain.
+    """
+
+    _function: Callable[P, R]
+    name: str
+    readonly: bool
+    effect: Effect
+    repeatable: bool
+    timeout: float | None
+    is_async: bool
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        readonly: bool = False,
+        effect: Effect = "once",
+        repeatable: bool = False,
+        timeout: float | None = None,
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ToolError(f"a tool must be callable: got {type(function).__name__}")
+        if effect not in {"once", "idempotent", "pure"}:
+            raise ToolError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
+        if timeout is not None and not timeout > 0:
+            raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
+        if isinstance(function, Tool):
+            function = function._function  # noqa: SLF001
+        # Not its attributes: a callable object may have a `name` or `timeout` of its own.
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._names = names
+        self._own_name = name
+        self._own_description = description
+        self.name = name if name is not None else _name_of(function)
+        self.readonly = readonly
+        self.effect = effect
+        self.repeatable = repeatable
+        self.timeout = timeout
+        self.is_async = _is_async(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, unchecked."""
+        return self._function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
+        """Bind a tool that was made of a method, as a method is bound."""
+        bind = getattr(self._function, "__get__", None)
+        if instance is None or bind is None or not inspect.isfunction(self._function):
+            return self
+        return Tool(
+            bind(instance, owner),
+            name=self._own_name,
+            description=self._own_description,
+            readonly=self.readonly,
+            effect=self.effect,
+            repeatable=self.repeatable,
+            timeout=self.timeout,
+            names=self._names,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name!r}>"
+
+    @functools.cached_property
+    def _documentation(self) -> tuple[str, dict[str, str]]:
+        from callslip._docstring import read_docstring
+
+        return read_docstring(_doc_of(self._function))
+
+    @functools.cached_property
+    def description(self) -> str:
+        """What the tool does, for the model."""
+        own = self._own_description
+        return own if own is not None else self._documentation[0]
+
+    @functools.cached_property
+    def _signature(self) -> Signature:
+        code = self._function.__code__ if inspect.isfunction(self._function) else None
+        if code is not None and code.co_argcount and code.co_varnames[0] == "self":
+            raise ToolError(f"tool '{self.name}' is a method: take it from an instance")
+        signature = read_signature(
+            self._function,
+            name=self.name,
+            context_type=Context,
+            descriptions=self._documentation[1],
+            names=self._names,
+        )
+        self._names = None
+        return signature
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON Schema of the arguments.
+
+        Raises:
+            ToolError: The signature can't be described.
+        """
+        return self._signature.parameters
+
+    def spec(self) -> str:
+        """Return what the core is told of the tool, as JSON text."""
+        return to_json(
+            {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters,
+                "effect": self.effect,
+                "readonly": self.readonly,
+                "repeatable": self.repeatable,
+            }
+        )
+
+    def call(self, arguments: Mapping[str, Any], context: Context) -> Any:
+        """Call with checked arguments. Returns the outcome, or an awaitable of it.
+
+        Whatever the function raises is an outcome; only what ends a program or a task passes.
+        """
+        token = _calling().set(True)
+        try:
+            args, kwargs = self._bind(arguments, context)
+            if self.timeout is None or self.is_async:
+                result: Any = self._function(*args, **kwargs)
+            else:
+                result = _within(self.timeout, self._function, args, kwargs)
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
+            return self._failed(error)
+        finally:
+            _calling().reset(token)
+        if hasattr(result, "__await__"):
+            return self._awaited(result)
+        return self._returned(result)
+
+    async def acall(self, arguments: Mapping[str, Any], context: Context) -> Outcome:
+        """Call with checked arguments and wait for the outcome."""
+        outcome = self.call(arguments, context)
+        if hasattr(outcome, "__await__"):
+            outcome = await outcome
+        return outcome  # type: ignore[no-any-return]
+
+    async def _awaited(self, awaitable: Any) -> Outcome:
+        token = _calling().set(True)
+        try:
+            if self.timeout is None:
+                result = await awaitable
+            else:
+                result = await _awaited_within(self.timeout, awaitable)
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
+            return self._failed(error)
+        finally:
+            _calling().reset(token)
+        return self._returned(result)
+
+    def _bind(
+        self, arguments: Mapping[str, Any], context: Context
+    ) -> tuple[list[Any], dict[str, Any]]:
+        return self._signature.bind(arguments, context)
+
+    def _returned(self, result: object) -> Outcome:
+        if isinstance(result, (Retry, Fail)):
+            return self._failed(result)
+        return "ok", to_json(result)
+
+    def _failed(self, error: Exception) -> Outcome:
+        if isinstance(error, Retry):
+            return "retry", str(error)
+        _log_failure(self.name, error)
+        return "error", f"Error calling tool '{self.name}': {_in_one_line(error)}."
+
+
+ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    readonly: bool = False,
+    effect: Effect = "once",
+    repeatable: bool = False,
+    timeout: float | None = None,
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    readonly: bool = False,
+    effect: Effect = "once",
+    repeatable: bool = False,
+    timeout: float | None = None,
+) -> Any:
+    """Make a tool of a function: `@tool`, or `@tool(name=…, …)`.
+
+    Args:
+        function: Sync or async, with hints; also a method, a `functools.partial` or a callable
+            object. A parameter annotated `Context` is filled in and hidden from the model.
+        name: Default: the function's.
+        description: Default: the docstring without its sections.
+        readonly: It changes nothing; then a call may start while its block is still arriving.
+        effect: What a crash in mid-call means; see `Effect`.
+        repeatable: It polls: the same call may be made any number of times.
+        timeout: Seconds after which a call fails. A sync function can't be stopped: it goes on in
+            its thread, and its result is dropped.
+
+    Raises:
+        ToolError: It is not callable, or an option is out of range. A signature that can't be
+            described raises when an agent is made.
+    """
+    names = _scope(sys._getframe(1))  # noqa: SLF001
+
+    def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
+        return Tool(
+            function,
+            name=name,
+            description=description,
+            readonly=readonly,
+            effect=effect,
+            repeatable=repeatable,
+            timeout=timeout,
+            names=names,
+        )
+
+    return decorate if function is None else decorate(function)
+
+
+class Toolbox:
+    """The tools of an agent, by name, and the core's view of them.
+
+    Raises:
+        ToolError: A tool can't be offered, or two share a name.
+    """
+
+    __slots__ = ("_tools", "tool_set")
+
+    tool_set: ToolSet
+
+    def __init__(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> None:
+        from callslip._core import ToolSet
+
+        self._tools: dict[str, Tool[..., Any]]
+        document: Any = tools
+        if isinstance(tools, Sequence) and len(tools) == 1:
+            document = tools[0]
+        if hasattr(document, "document_json"):
+            self.tool_set = ToolSet.from_openapi(document.document_json)
+            self._tools = dict(document.tools)
+            return
+        if isinstance(tools, str) or not isinstance(tools, Sequence):
+            kind = type(tools).__name__
+            raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
+        made = [as_tool(one) for one in tools]
+        self.tool_set = ToolSet([one.spec() for one in made])
+        self._tools = {one.name: one for one in made}
+
+    def get(self, name: str) -> Tool[..., Any]:
+        """Return the tool of exactly this name."""
+        return self._tools[name]
+
+
+def as_tool(function: ToolLike) -> Tool[..., Any]:
+    """Return a tool as it is, and any other callable as a tool with the defaults."""
+    if isinstance(function, Tool):
+        return function
+    if hasattr(function, "document_json"):
+        raise ToolError("an OpenAPI document can't stand beside other tools: pass it as tools=…")
+    return Tool(function)
+
+
+def _name_of(function: Any) -> str:
+    plain = function
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    name = getattr(plain, "__name__", None) or type(plain).__name__
+    if name == "<lambda>":
+        raise ToolError("a lambda has no name that a model could write: use tool(name=…)")
+    return str(name)
+
+
+def _doc_of(function: Any) -> str:
+    plain = function
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if not (inspect.isroutine(plain) or inspect.isclass(plain)):
+        call = getattr(type(plain), "__call__", None)  # noqa: B004
+        # Not `getdoc`, which finds what `object` says of calling.
+        if own := getattr(call, "__doc__", None):
+            return inspect.cleandoc(own)
+        plain = type(plain)
+    return inspect.getdoc(plain) or ""
+
+
+def _is_async(function: Any) -> bool:
+    if inspect.iscoroutinefunction(function):
+        return True
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
+
+
+def _scope(frame: Any) -> dict[str, Any] | None:
+    """Names of the function in which a tool is made: annotations that are text may need them."""
+    if frame.f_locals is frame.f_globals:
+        return None
+    return dict(frame.f_locals)
+
+
+@functools.cache
+def _calling() -> ContextVar[bool]:
+    # Imported here: the session's module needs this one.
+    from callslip._session import calling
+
+    return calling
+
+
+def _in_one_line(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split()).rstrip(".")
+    except Exception:  # noqa: BLE001  # the exception's own __str__ is at fault
+        text = ""
+    if len(text) > _MESSAGE:
+        text = f"{text[:_MESSAGE]}…"
+    if isinstance(error, Fail):
+        return text or "it failed"
+    kind = "InvalidArguments" if isinstance(error, ArgumentsError) else type(error).__name__
+    return f"{kind}: {text}" if text else kind
+
+
+def _log_failure(name: str, error: BaseException) -> None:
+    import logging
+
+    root = logging.getLogger("callslip")
+    if not root.handlers:
+        # Without a handler of the program's own, nothing is to appear on its standard error.
+        root.addHandler(logging.NullHandler())
+    logging.getLogger("callslip.tools").warning(
+        "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
+    )
+
+
+def _within(seconds: float, function: Callable[..., Any], args: list[Any], kwargs: Any) -> Any:
+    """Call in a thread of its own and give it up after a time."""
+    import threading
+    from concurrent.futures import Future
+    from contextvars import copy_context
+
+    future: Future[Any] = Future()
+    context = copy_context()
+
+    def perform() -> None:
+        try:
+            result = context.run(function, *args, **kwargs)
+        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=perform, name="callslip tool", daemon=True).start()
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        if future.done():
+            raise
+        raise _too_late(seconds) from None
+
+
+async def _awaited_within(seconds: float, awaitable: Any) -> Any:
+    import asyncio
+
+    try:
+        async with asyncio.timeout(seconds) as scope:
+            return await awaitable
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise _too_late(seconds) from None
+
+
+def _too_late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"no result within {seconds:g} seconds")
