@@ -1,0 +1,430 @@
+"""Both drivers: loops, threads, mixes of sync and async, cancellation, fork, exit."""
+
+import asyncio
+import contextvars
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from callslip import Agent, Delta, FunctionModel, ModelError, ScriptedModel, UsageError, tool
+
+
+def call(name, **args):
+    return json.dumps({"thought": "t", "action": name, "args": json.dumps(args)})
+
+
+def finish(answer="done"):
+    return json.dumps(
+        {"thought": "t", "action": "FINISH", "final_answer": answer, "task_successful": True}
+    )
+
+
+SCRIPT = [call("here", n=1), call("there", n=2), finish()]
+
+
+@tool
+def here(n: int) -> int:
+    """Sync."""
+    return n
+
+
+@tool
+async def there(n: int) -> int:
+    """Async."""
+    await asyncio.sleep(0)
+    return n
+
+
+def replies(messages):
+    return SCRIPT[(len(messages) - 2) // 2]
+
+
+def sync_whole(messages):
+    return replies(messages)
+
+
+async def async_whole(messages):
+    await asyncio.sleep(0)
+    return replies(messages)
+
+
+def sync_stream(messages):
+    text = replies(messages)
+    yield from (text[at : at + 5] for at in range(0, len(text), 5))
+
+
+async def async_stream(messages):
+    text = replies(messages)
+    for at in range(0, len(text), 5):
+        await asyncio.sleep(0)
+        yield text[at : at + 5]
+
+
+class Callable:
+    async def __call__(self, messages):
+        return replies(messages)
+
+
+def returns_a_coroutine(messages):
+    return async_whole(messages)
+
+
+MODELS = [sync_whole, async_whole, sync_stream, async_stream, Callable(), returns_a_coroutine]
+
+
+def agent(model):
+    return Agent(model, protocol="react", tools=[here, there])
+
+
+def check(result):
+    assert result.value == "done"
+    assert [ticket.result for ticket in result.tickets] == [1, 2]
+
+
+@pytest.fixture(params=MODELS, ids=lambda model: getattr(model, "__name__", "callable_object"))
+def model(request):
+    return request.param
+
+
+def test_asyncio(model):
+    check(asyncio.run(agent(model).run("x")))
+
+
+def test_uvloop(model):
+    uvloop = pytest.importorskip("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        check(runner.run(agent(model).run("x")))
+
+
+def test_a_plain_thread(model):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(agent(model).run_sync("x")))
+    thread.start()
+    thread.join(10)
+    check(results[0])
+
+
+def test_sync(model):
+    check(agent(model).run_sync("x"))
+
+
+def test_sync_inside_a_running_loop(model):
+    async def cell():
+        return agent(model).run_sync("x")
+
+    check(asyncio.run(cell()))
+
+
+def test_many_runs_of_one_agent_side_by_side(model):
+    one = agent(model)
+
+    async def all_of_them():
+        return await asyncio.gather(*(one.run("x") for _ in range(20)))
+
+    for result in asyncio.run(all_of_them()):
+        check(result)
+
+
+def test_streamed_events(model):
+    async def watch():
+        seen = []
+        async with agent(model).stream("x") as run:
+            async for event in run:
+                seen.append(event)
+        return seen, run.result
+
+    seen, result = asyncio.run(watch())
+    check(result)
+    kinds = [event.kind for event in seen if not isinstance(event, Delta)]
+    assert kinds == [event.kind for event in result.run.log]
+    assert kinds[0] == "run_started"
+    assert kinds[-1] == "run_finished"
+    if model in (sync_stream, async_stream):
+        answer = "".join(delta.text for delta in seen if isinstance(delta, Delta.Answer))
+        assert answer == "done"
+
+
+def test_leaving_a_stream_early_cancels_the_run():
+    closed = []
+
+    async def forever(messages):
+        try:
+            while True:
+                await asyncio.sleep(0.01)
+                yield " "
+        finally:
+            closed.append(1)
+
+    async def watch():
+        async with Agent(forever).stream("x") as run:
+            async for _ in run:
+                await asyncio.sleep(0.05)
+                break
+        return run.run
+
+    run = asyncio.run(watch())
+    assert run.stop_reason == "cancelled"
+    assert closed == [1]
+
+
+def test_context_variables_reach_tools_and_models():
+    variable = contextvars.ContextVar("variable", default="unset")
+    seen = []
+
+    @tool
+    def look() -> str:
+        """Look."""
+        seen.append(variable.get())
+        return "x"
+
+    @tool
+    async def alook() -> str:
+        """Look."""
+        seen.append(variable.get())
+        return "x"
+
+    def model(messages):
+        seen.append(variable.get())
+        return [call("look"), call("alook"), finish()][(len(messages) - 2) // 2]
+
+    variable.set("mine")
+    one = Agent(model, tools=[look, alook])
+    one.run_sync("x")
+    asyncio.run(one.run("x"))
+    assert seen == ["mine"] * 10
+
+
+def test_a_failing_client_ends_the_run_and_keeps_it():
+    def model(messages):
+        raise ConnectionError("no route")
+
+    with pytest.raises(ModelError, match="ConnectionError: no route") as caught:
+        Agent(model).run_sync("x")
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    assert caught.value.run.stop_reason == "model_error"
+    with pytest.raises(ModelError):
+        asyncio.run(Agent(model).run("x"))
+
+
+def test_a_result_that_is_no_reply():
+    with pytest.raises(ModelError, match="None"):
+        Agent(lambda messages: None).run_sync("x")
+
+
+def test_an_unexpected_call_shows_the_unanswered_messages():
+    with pytest.raises(ModelError, match="the task"):
+        Agent(ScriptedModel([])).run_sync("the task")
+
+
+def test_run_sync_inside_a_tool_is_refused():
+    inner = Agent(ScriptedModel([finish()]))
+
+    @tool
+    def nested() -> str:
+        """Run another agent."""
+        return inner.run_sync("y").value
+
+    model = ScriptedModel([call("nested"), finish()])
+    result = Agent(model, tools=[nested]).run_sync("x")
+    assert "UsageError" in result.tickets[0].error
+    assert "await agent.run" in result.tickets[0].error
+
+
+def test_an_async_tool_may_run_another_agent():
+    @tool
+    async def nested() -> str:
+        """Run another agent."""
+        return (await Agent(ScriptedModel([finish("inner")])).run("y")).value
+
+    result = Agent(ScriptedModel([call("nested"), finish()]), tools=[nested]).run_sync("x")
+    assert result.tickets[0].result == "inner"
+
+
+async def pending():
+    await asyncio.sleep(30)
+
+
+@pytest.mark.parametrize("place", ["model", "stream", "tool", "sync_tool", "sync_model"])
+def test_cancellation_at_each_await(place):
+    entered = threading.Event()
+    release = threading.Event()
+
+    async def model(messages):
+        if place == "model":
+            entered.set()
+            await pending()
+        return call("work")
+
+    async def stream(messages):
+        yield "{"
+        entered.set()
+        await pending()
+
+    def sync_model(messages):
+        entered.set()
+        release.wait(10)
+        return finish()
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        entered.set()
+        await pending()
+
+    @tool(name="work")
+    def sync_work() -> str:
+        """Work."""
+        entered.set()
+        release.wait(10)
+        return "late"
+
+    models = {"stream": stream, "sync_model": sync_model}
+    tools = [sync_work] if place == "sync_tool" else [work]
+    one = Agent(models.get(place, model), tools=tools)
+
+    async def main():
+        before = asyncio.all_tasks()
+        task = asyncio.create_task(one.run("x"))
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+        began = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        assert time.monotonic() - began < 1
+        assert asyncio.all_tasks() == before
+        return caught.value.run
+
+    try:
+        run = asyncio.run(main())
+    finally:
+        release.set()
+    assert run.stop_reason == "cancelled"
+    assert all(ticket.outcome == "cancelled" for ticket in run.tickets)
+
+
+def test_a_timeout_around_a_run_is_the_callers():
+    async def model(messages):
+        await pending()
+
+    async def main():
+        async with asyncio.timeout(0.05):
+            await Agent(model).run("x")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+PROGRAM = """
+import asyncio
+from callslip import Agent, FunctionModel, tool
+from tests_script import script, tools
+async def main():
+    result = await Agent(FunctionModel(script), tools=tools).run("x")
+    assert result.value == "done"
+asyncio.run(main())
+"""
+
+
+def program(tmp_path, text):
+    (tmp_path / "tests_script.py").write_text(
+        "import asyncio, json\n"
+        "from callslip import tool\n"
+        "@tool\n"
+        "def here(n: int) -> int:\n    '''Sync.'''\n    return n\n"
+        "@tool\n"
+        "async def there(n: int) -> int:\n    '''Async.'''\n    return n\n"
+        "tools = [here, there]\n"
+        f"REPLIES = {SCRIPT!r}\n"
+        "def script(messages):\n    return REPLIES[(len(messages) - 2) // 2]\n"
+    )
+    path = tmp_path / "main.py"
+    path.write_text(text)
+    return [sys.executable, str(path)]
+
+
+def test_a_script_that_ends_right_after_its_last_await_exits_0_fifty_times(tmp_path):
+    command = program(tmp_path, PROGRAM)
+    codes = []
+    for _ in range(25):
+        pair = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
+        for process in pair:
+            _, errors = process.communicate(timeout=60)
+            codes.append((process.returncode, errors))
+    assert codes == [(0, b"")] * 50
+
+
+def test_fork_then_run(tmp_path):
+    text = """
+import os, sys, asyncio
+from callslip import Agent, FunctionModel
+from tests_script import script, tools
+agent = Agent(FunctionModel(script), tools=tools)
+agent.run_sync("x")
+asyncio.run(agent.run("x"))
+pid = os.fork()
+if pid == 0:
+    assert agent.run_sync("x").value == "done"
+    assert asyncio.run(agent.run("x")).value == "done"
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run(
+        program(tmp_path, text), capture_output=True, timeout=60, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("where", ["model", "tool", "async_model"])
+def test_ctrl_c_answers_at_once_and_keeps_the_run(tmp_path, where):
+    text = f"""
+import asyncio, os, signal, threading, time, json
+from callslip import Agent, tool
+WHERE = {where!r}
+began = None
+def interrupt():
+    global began
+    began = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+def wait():
+    threading.Timer(0.2, interrupt).start()
+    time.sleep(30)
+@tool
+def work() -> str:
+    '''Work.'''
+    wait()
+def model(messages):
+    if WHERE == "model":
+        wait()
+    return json.dumps({{"thought": "t", "action": "work", "args": "{{}}"}})
+async def async_model(messages):
+    threading.Timer(0.2, interrupt).start()
+    await asyncio.sleep(30)
+try:
+    Agent(async_model if WHERE == "async_model" else model, tools=[work]).run_sync("x")
+except KeyboardInterrupt as error:
+    took = time.monotonic() - began
+    assert took < 0.1, took
+    assert error.run.stop_reason == "cancelled"
+    assert all(ticket.outcome == "cancelled" for ticket in error.run.tickets)
+    print("interrupted")
+"""
+    done = subprocess.run(
+        program(tmp_path, text), capture_output=True, timeout=60, check=False, text=True
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
+def test_a_task_must_be_text():
+    with pytest.raises(UsageError, match="string"):
+        Agent(FunctionModel(replies)).run_sync(7)
+
+
+def test_nothing_of_ours_runs_before_a_run():
+    code = "import threading, callslip; callslip.Agent(lambda m: 'x'); assert threading.active_count() == 1"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ}, timeout=60)
