@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import enum
 import functools
 import json
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Sequence  # noqa: TC003
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -162,7 +162,7 @@ class Movie(TypedDict):
 
 
 class Show(TypedDict):
-    at: datetime.date
+    at: dt.date
     movie: Movie
 
 
@@ -263,7 +263,7 @@ def test_local_types_are_found() -> None:
 def test_an_unresolvable_annotation_names_parameter_and_cause() -> None:
     def f(a: int, b: Missing): ...  # noqa: F821
 
-    def g(a: list["Missing | None"]): ...  # noqa: F821
+    def g(a: list["Missing | None"]): ...  # noqa: F821, UP037
 
     for function, text in [(f, "Missing"), (g, "list['Missing | None']")]:
         name = "b" if function is f else "a"
@@ -291,11 +291,11 @@ def test_an_indescribable_annotation_names_parameter_and_cause() -> None:
 def test_unions() -> None:
     UserId = NewType("UserId", int)
 
-    def f(
+    def f(  # noqa: PLR0917
         a: int | None,
         b: str | list[int] | None = None,
         c: Literal["x", "y", 3] | None = None,
-        d: float | int = 1,
+        d: float | int = 1,  # noqa: PYI041
         e: float | None = None,
         g: UserId | str = 0,
         h: list[float] | None = None,
@@ -324,7 +324,7 @@ def test_unions() -> None:
 
 def test_typed_dicts_also_on_311() -> None:
     def f(movie: Movie, show: Show):
-        assert isinstance(show["at"], datetime.date)
+        assert isinstance(show["at"], dt.date)
         return [movie, show["movie"]]
 
     movie = {
@@ -353,7 +353,7 @@ def test_constraints_and_fields() -> None:
     def f(
         a: Annotated[int, Field(ge=1, description="From 1.")],
         b: int = Field(7, le=9),
-        c: list[int] = Field(default_factory=list, description="Any."),
+        c: list[int] = Field(default_factory=list, description="Any."),  # noqa: B008
         d: Annotated[str, "In words."] = "x",
     ):
         return [a, b, c, d]
@@ -375,8 +375,8 @@ def test_constraints_and_fields() -> None:
 
 def test_values_are_made_of_their_json() -> None:
     @tool
-    def f(
-        when: datetime.datetime,
+    def f(  # noqa: PLR0917
+        when: dt.datetime,
         color: Color = Color.RED,
         point: Point = Point(1),  # noqa: B008
         tags: set[str] = frozenset(),
@@ -404,7 +404,7 @@ def test_values_are_made_of_their_json() -> None:
 
 def test_values_that_are_none_of_their_type_are_told() -> None:
     @tool
-    def f(when: datetime.datetime, person: Person | None = None) -> None: ...
+    def f(when: dt.datetime, person: Person | None = None) -> None: ...
 
     kind, text = call(f, when="noon")
     assert kind == "error"
@@ -473,7 +473,7 @@ def test_methods() -> None:
     assert call(counter.add, by=2) == ("ok", "2")
     assert counter.add(3) == 5
     assert call(as_tool(counter.plain), by=1) == ("ok", "6")
-    with pytest.raises(ToolError, match="^tool 'add' is a method: take it from an instance$"):
+    with pytest.raises(ToolError, match=r"^tool 'add' is a method: take it from an instance$"):
         _ = Counter.add.parameters
 
 
@@ -516,7 +516,7 @@ def test_wrapped_functions_keep_their_signature() -> None:
 
 
 def test_builtins_without_a_signature() -> None:
-    with pytest.raises(ToolError, match="^the signature of tool 'iter' can't be read: "):
+    with pytest.raises(ToolError, match=r"^the signature of tool 'iter' can't be read: "):
         _ = as_tool(iter).parameters
 
 
@@ -566,13 +566,13 @@ def outcome(kind: str) -> Any:
         case "bare error":
             raise KeyError
         case "odd error":
-            raise Odd
+            raise OddError
         case "long error":
             raise ValueError("x" * 10_000)
     return kind
 
 
-class Odd(Exception):
+class OddError(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -586,7 +586,7 @@ class Odd(Exception):
         ("return fail", ("error", "Error calling tool 'outcome': there is no such city.")),
         ("error", ("error", "Error calling tool 'outcome': ValueError: first line second line.")),
         ("bare error", ("error", "Error calling tool 'outcome': KeyError.")),
-        ("odd error", ("error", "Error calling tool 'outcome': Odd.")),
+        ("odd error", ("error", "Error calling tool 'outcome': OddError.")),
         ("a value", ("ok", '"a value"')),
     ],
 )
@@ -620,7 +620,7 @@ def test_what_ends_a_program_passes(error: type[BaseException]) -> None:
 
 def test_async_outcomes() -> None:
     @tool
-    async def f(fail: bool) -> int:
+    async def f(*, fail: bool) -> int:
         await asyncio.sleep(0)
         if fail:
             raise ValueError("no")
@@ -698,9 +698,9 @@ circle.append(circle)
         (Point(1.0), '{"x":1.0,"y":0.0}'),
         (Person(name="A"), '{"name":"A","address":null}'),
         ([Person(name="A")], '[{"name":"A","address":null}]'),
-        (datetime.date(2025, 1, 31), '"2025-01-31"'),
-        (datetime.datetime(2025, 1, 31, tzinfo=datetime.timezone.utc), '"2025-01-31T00:00:00Z"'),
-        (datetime.timedelta(hours=1), '"PT1H"'),
+        (dt.date(2025, 1, 31), '"2025-01-31"'),
+        (dt.datetime(2025, 1, 31, tzinfo=dt.UTC), '"2025-01-31T00:00:00Z"'),
+        (dt.timedelta(hours=1), '"PT1H"'),
         (Path("a") / "b", '"a/b"'),
         (uuid.UUID(int=1), '"00000000-0000-0000-0000-000000000001"'),
         (Decimal("1.10"), '"1.10"'),
@@ -721,7 +721,7 @@ def test_to_json_never_raises() -> None:
     deep: Any = 1
     for _ in range(10_000):
         deep = [deep]
-    for value in (circle, deep, {"a": circle}, Odd(), type("Bad", (), {"__str__": 5})()):
+    for value in (circle, deep, {"a": circle}, OddError(), type("Bad", (), {"__str__": 5})()):
         json.loads(to_json(value))
 
 
@@ -753,4 +753,4 @@ assert f.call({"a": "x"}, Context(run_id="r", ticket_id="T1", tool="f")) == ("ok
 heavy = {"pydantic", "pydantic_core", "griffe", "asyncio", "logging"} & set(sys.modules)
 assert not heavy, heavy
 """
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", code], check=True)

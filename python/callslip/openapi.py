@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from callslip._json import to_json
 from callslip.errors import ToolError
-from callslip.tools import Context, Tool, as_tool
+from callslip.tools import Context, Tool
 
 if TYPE_CHECKING:
     import os
@@ -111,7 +111,7 @@ class _OperationTool(Tool[..., Any]):
     """A handler called with the arguments of its operation."""
 
     def __init__(self, name: str, handler: Handler) -> None:
-        own = as_tool(handler)
+        own = handler if isinstance(handler, Tool) else Tool(handler, name=name)
         super().__init__(
             own,
             name=name,
