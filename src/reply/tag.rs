@@ -96,23 +96,25 @@ impl Tag {
     }
 }
 
+/// Control tokens without a common form.
+const NAMED: [&str; 13] = [
+    "</s>",
+    "<s>",
+    "<eos>",
+    "<bos>",
+    "<end_of_turn>",
+    "<start_of_turn>",
+    "<EOT>",
+    "[EOS]",
+    "[/INST]",
+    "[INST]",
+    "<pad>",
+    "<end_of_utterance>",
+    "[DONE]",
+];
+
 /// The length of the chat template's control token that `rest` begins with, such as `<|im_end|>` or `</s>`.
 pub fn special_token(rest: &str) -> Option<usize> {
-    const NAMED: [&str; 13] = [
-        "</s>",
-        "<s>",
-        "<eos>",
-        "<bos>",
-        "<end_of_turn>",
-        "<start_of_turn>",
-        "<EOT>",
-        "[EOS]",
-        "[/INST]",
-        "[INST]",
-        "<pad>",
-        "<end_of_utterance>",
-        "[DONE]",
-    ];
     for (opening, closing) in [("<|", "|>"), ("<｜", "｜>")] {
         if let Some(inside) = rest.strip_prefix(opening) {
             let length = inside
@@ -126,6 +128,36 @@ pub fn special_token(rest: &str) -> Option<usize> {
         }
     }
     NAMED.iter().find(|name| rest.starts_with(**name)).map(|name| name.len())
+}
+
+/// Where the control tokens begin that `text`, up to `until`, ends with, the last one perhaps cut; else `until`.
+pub fn unfinished_tokens(text: &str, until: usize) -> usize {
+    let Some(before) = text.get(..until) else { return until };
+    let mut from = until.saturating_sub(96);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let window = before.get(from..).unwrap_or("");
+    let begins = window.char_indices().filter(|(_, c)| matches!(c, '<' | '['));
+    begins.map(|(at, _)| at).find(|at| tokens_only(window.get(*at..).unwrap_or(""))).map_or(until, |at| from + at)
+}
+
+/// Whether `rest` is control tokens and blanks, the last token perhaps cut.
+fn tokens_only(mut rest: &str) -> bool {
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return true;
+        }
+        match special_token(rest) {
+            Some(length) => rest = rest.get(length..).unwrap_or(""),
+            None => {
+                let open = ["<|", "<｜"].iter().any(|opening| rest.starts_with(opening) || opening.starts_with(rest));
+                let named = NAMED.iter().any(|name| name.starts_with(rest));
+                return named || open && rest.len() < 64 && !rest.contains(char::is_whitespace);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,19 @@
 //! Reads chatty replies: a direct answer, or one tool block with an array of calls.
 
-use crate::protocol::{Decoder, ReadOptions};
+mod answer;
+mod block;
+mod call;
+
+use crate::protocol::around::{self, trailing};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::reasoning::{Growing, Reasoning, gaps};
+use crate::protocol::refusal;
+use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall};
+use crate::reply::buffer::Buffer;
+use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::tag::{Match, Tag, unfinished_tokens};
+use crate::reply::{Code, RepairCode, Span, Value, Violation};
+use block::{Block, Step};
 
 /// The configured tags around a tool block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +24,470 @@ pub struct ToolTags {
     pub end: String,
 }
 
+/// What counts in the text.
+const LOOK: Look = Look { brackets: false, reasoning: true, code: true };
+/// The start tag among the envelope's.
+const START: usize = 0;
+
 /// A decoder of one chatty reply.
-pub fn decoder(_options: ReadOptions, _tags: &ToolTags) -> Box<dyn Decoder> {
-    unimplemented!()
+pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
+    let (start, end) = (Tag::new(&*tags.start), Tag::new(&*tags.end));
+    Box::new(ChattyDecoder {
+        options,
+        buffer: Buffer::default(),
+        envelope: Envelope::new(vec![start.clone(), end.clone()], &[], options.think_prefilled),
+        start,
+        end,
+        reasoning: Reasoning::default(),
+        narration: Growing::default(),
+        sent: 0,
+        tag: None,
+        maybe: None,
+        orphan: None,
+        block: None,
+        blocks: Vec::new(),
+        calls: Vec::new(),
+        second: None,
+        fault: None,
+    })
+}
+
+/// A block that has ended.
+struct Ended {
+    span: Span,
+    notes: Notes,
+}
+
+struct ChattyDecoder {
+    options: ReadOptions,
+    buffer: Buffer,
+    envelope: Envelope,
+    start: Tag,
+    end: Tag,
+    reasoning: Reasoning,
+    narration: Growing,
+    /// Up to here the text before the first block was told.
+    sent: usize,
+    /// A start tag whose next token has not arrived.
+    tag: Option<(Span, bool)>,
+    /// A start tag that no bracket follows: text, unless an end tag comes.
+    maybe: Option<(Span, bool)>,
+    /// The first end tag outside a block.
+    orphan: Option<Span>,
+    block: Option<Block>,
+    blocks: Vec<Ended>,
+    calls: Vec<ToolCall>,
+    /// Another block that can't be joined with the first.
+    second: Option<Span>,
+    fault: Option<Fault>,
+}
+
+impl Decoder for ChattyDecoder {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.buffer.push(chunk);
+        self.advance(false, deltas);
+        match (&self.fault, self.blocks.first()) {
+            (Some(_), _) => Status::Doomed,
+            (None, Some(block)) => Status::Complete(block.span.end),
+            _ => Status::Open,
+        }
+    }
+
+    fn calls(&self) -> &[ToolCall] {
+        &self.calls
+    }
+
+    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
+        self.buffer.close();
+        self.advance(true, &mut Vec::new());
+        let raw = std::mem::take(&mut self.buffer).into_text();
+        let mut notes = Notes::new(self.options.repairs);
+        let mut discarded = Vec::new();
+        let outcome = self.judge(&raw, reason, &mut notes, &mut discarded);
+        let thoughts = self.reasoning.text.into_text();
+        let (outcome, narration, repairs) = match outcome {
+            Ok(outcome @ Move::Call { .. }) => (Ok(outcome), self.narration.into_text(), notes.into_sorted()),
+            Ok(outcome) => (Ok(outcome), None, notes.into_sorted()),
+            Err(fault) => (Err(*fault), None, Vec::new()),
+        };
+        Reply { raw, thoughts, reasoning: None, narration, outcome, repairs, discarded }
+    }
+}
+
+impl ChattyDecoder {
+    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) {
+        if self.fault.is_some() {
+            return;
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        let text = buffer.text();
+        if text.len() > self.options.limits.bytes {
+            self.fault = Some(refusal::too_large(&self.options));
+        } else {
+            self.scan(text, end, deltas);
+        }
+        self.buffer = buffer;
+    }
+
+    fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
+        loop {
+            if self.block.is_some() {
+                if !self.in_block(text, end, deltas) {
+                    return;
+                }
+                continue;
+            }
+            if let Some((tag, exact)) = self.tag {
+                match self.after_tag(text, tag, end) {
+                    After::Unknown if !end => return,
+                    After::Unknown => {
+                        let message = "expected an array of calls after the tag: the text ended";
+                        if self.blocks.is_empty() {
+                            self.fault = Some(Box::new(Violation::new(Code::Truncated, message).at(tag)));
+                        }
+                        return;
+                    }
+                    After::Block => self.open(tag, exact),
+                    After::Text => self.maybe = Some((tag, exact)),
+                }
+                self.tag = None;
+                continue;
+            }
+            let mark = self.envelope.next(text, end, LOOK);
+            if self.blocks.is_empty() {
+                self.look(text, mark, deltas);
+            }
+            match mark {
+                Some(Mark::Tag { index: START, span, exact }) => {
+                    self.tag = Some((span, exact));
+                    self.maybe = None;
+                }
+                Some(Mark::Tag { span, .. }) => self.end_tag(text, span, deltas),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Tells the text and the reasoning before the first block.
+    fn look(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
+        // Reasoning in mid-text counts only once it is closed: it may be a tag that an answer speaks of.
+        let leading = self.envelope.reasoning_start().is_none_or(|start| self.leading(text, start));
+        if leading || mark.is_some() {
+            deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Thoughts));
+        }
+        let until = match mark {
+            Some(Mark::Reasoning { whole, .. }) => whole.end,
+            Some(Mark::Tag { index: START, span, .. }) => span.start,
+            Some(_) => return,
+            None => self.envelope.reasoning_start().unwrap_or(self.envelope.settled()),
+        };
+        if matches!(mark, Some(Mark::Tag { .. })) || self.maybe.is_none() && !self.may_be_whole(text, until) {
+            // The end of the text may be a control token.
+            let until = if mark.is_none() { self.sent.max(unfinished_tokens(text, until)) } else { until };
+            self.tell(text, until, deltas);
+        }
+    }
+
+    fn tell(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
+        for piece in gaps(self.sent, until.max(self.sent), &self.reasoning.spans()) {
+            deltas.extend(self.narration.push(piece.of(text)).map(Delta::Text));
+        }
+        self.sent = self.sent.max(until);
+    }
+
+    /// Whether only reasoning and blanks stand before `at`.
+    fn leading(&self, text: &str, at: usize) -> bool {
+        gaps(0, at, &self.reasoning.spans()).iter().all(|piece| piece.of(text).trim().is_empty())
+    }
+
+    /// Where the reply begins, after blanks and reasoning.
+    fn body(&self, text: &str) -> usize {
+        let mut body = 0;
+        for (block, _) in &self.reasoning.blocks {
+            if !text.get(body..block.start).unwrap_or("").trim().is_empty() {
+                break;
+            }
+            body = block.end;
+        }
+        body
+    }
+
+    /// Whether the reply may yet turn out to be one fence, or JSON without tags: then it is no answer.
+    fn may_be_whole(&self, text: &str, until: usize) -> bool {
+        let body = self.body(text);
+        let rest = text.get(body..until).unwrap_or("");
+        let rest = rest.trim_start();
+        if rest.starts_with(['[', '{']) {
+            return true;
+        }
+        if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
+            return false;
+        }
+        match self.envelope.code(until).first() {
+            Some(fence) => text.get(fence.end..until).unwrap_or("").trim().is_empty(),
+            None => true,
+        }
+    }
+
+    /// What follows a start tag: a block begins with a bracket, perhaps in a fence.
+    fn after_tag(&mut self, text: &str, tag: Span, end: bool) -> After {
+        let rest = text.get(tag.end..).unwrap_or("").trim_start();
+        let after = rest.trim_start_matches(['`', '~']);
+        let fenced = after.len() < rest.len();
+        let after = if fenced {
+            after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start()
+        } else {
+            after
+        };
+        match self.end.at(after, end) {
+            Match::Yes { .. } => return After::Block,
+            Match::Partial => return After::Unknown,
+            Match::No => {}
+        }
+        if after.is_empty() {
+            return After::Unknown;
+        }
+        if after.starts_with(['[', '{']) { After::Block } else { After::Text }
+    }
+
+    fn open(&mut self, tag: Span, exact: bool) {
+        let mut block = Block::new(self.options, (&self.start, &self.end), tag);
+        if !exact && let Err(fault) = block.notes.note(RepairCode::TagForm, tag) {
+            self.fault = Some(fault);
+        }
+        self.block = Some(block);
+    }
+
+    /// Goes on in a block; `false` where more text is needed or nothing more can come.
+    fn in_block(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) -> bool {
+        let Some(mut block) = self.block.take() else { return true };
+        let first = self.blocks.is_empty();
+        let mut later = Vec::new();
+        let step = match first {
+            true => block.run(text, end, &mut self.calls, deltas),
+            // What follows the first block is not told: it may be a copy.
+            false => block.run(text, end, &mut later, &mut Vec::new()),
+        };
+        match step {
+            Step::More => {
+                self.block = Some(block);
+                return false;
+            }
+            Step::Failed if first => {
+                self.fault = block.fault.take();
+                return false;
+            }
+            Step::Failed => {
+                self.second.get_or_insert(block.tag());
+                self.envelope.resume(block.tag().end);
+                return true;
+            }
+            Step::Ended => {}
+        }
+        self.envelope.resume(block.end);
+        let span = Span::new(block.tag().start, block.end);
+        if !first && let Err(fault) = self.join(text, span, later, &mut block.notes) {
+            self.fault = Some(fault);
+            return false;
+        }
+        self.blocks.push(Ended { span, notes: block.notes });
+        true
+    }
+
+    /// Joins a later block with the first: a copy is dropped, an adjacent block goes on with the list.
+    fn join(&mut self, text: &str, span: Span, later: Vec<ToolCall>, notes: &mut Notes) -> Result<(), Fault> {
+        let same = later.len() == self.calls.len()
+            && later.iter().zip(&self.calls).all(|(a, b)| a.tool == b.tool && a.arguments == b.arguments);
+        if same {
+            *notes = Notes::new(self.options.repairs);
+            return notes.note(RepairCode::DuplicateObjectDropped, span);
+        }
+        let before = self.blocks.last().map_or(0, |block| block.span.end);
+        if !text.get(before..span.start).unwrap_or("").trim().is_empty() {
+            self.second.get_or_insert(span);
+            return Ok(());
+        }
+        notes.note(RepairCode::MergedBlocks, span)?;
+        for call in later {
+            if let Some(twin) = self.calls.iter().find(|other| other.call_id == call.call_id) {
+                let id = call.call_id.as_deref().unwrap_or_default();
+                let message = format!("expected a call_id of its own for each call: got '{id}' twice");
+                return Err(Box::new(
+                    Violation::new(Code::DuplicateCallId, message)
+                        .at(call.span)
+                        .related(twin.span, "the first call with it")
+                        .expected(call::CALL),
+                ));
+            }
+            self.calls.push(call);
+        }
+        Ok(())
+    }
+
+    /// An end tag outside a block.
+    fn end_tag(&mut self, text: &str, span: Span, deltas: &mut Vec<Delta>) {
+        let Some((tag, exact)) = self.maybe.take() else {
+            self.orphan.get_or_insert(span);
+            return;
+        };
+        if !self.blocks.is_empty() {
+            return;
+        }
+        // A block with text before its array: read once more, now that its end is known.
+        let before = self.sent;
+        self.open(tag, exact);
+        let upto = text.get(..span.end).unwrap_or(text);
+        self.in_block(upto, true, deltas);
+        debug_assert!(before <= tag.start);
+    }
+}
+
+enum After {
+    Unknown,
+    Block,
+    Text,
+}
+
+/// Two blocks that are not one.
+fn several(first: Span, second: Span) -> Fault {
+    refusal::several(first, second, call::CALL)
+}
+
+impl ChattyDecoder {
+    /// What the whole reply comes to.
+    fn judge(
+        &mut self,
+        raw: &str,
+        reason: FinishReason,
+        notes: &mut Notes,
+        discarded: &mut Vec<Span>,
+    ) -> Result<Move, Fault> {
+        let form = format!("{}[{}]{}", self.start.literal(), call::CALL, self.end.literal());
+        if let Some(fault) = self.fault.take() {
+            return Err(refusal::cut(fault, reason, &form));
+        }
+        if self.blocks.is_empty() {
+            if let Some(start) = self.unclosed_reasoning(raw) {
+                return Err(refusal::unclosed_think(start, raw.len(), reason, &form));
+            }
+            self.note_reasoning(raw.len(), notes)?;
+            if let Some(block) = self.fenced_block(raw)? {
+                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
+                self.blocks.push(block);
+                self.sent = raw.len();
+                return self.calls(raw, notes, discarded, None);
+            }
+            return self.answer(raw, reason, notes, &form);
+        }
+        let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
+        if let Some(second) = self.second {
+            return Err(several(first, second));
+        }
+        self.note_reasoning(first.start, notes)?;
+        self.calls(raw, notes, discarded, Some(first))
+    }
+
+    fn note_reasoning(&self, until: usize, notes: &mut Notes) -> Result<(), Fault> {
+        for (block, implicit) in self.reasoning.blocks.iter().filter(|(block, _)| block.end <= until) {
+            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
+            notes.note(code, *block)?;
+        }
+        Ok(())
+    }
+
+    /// The calls, with what stands after their blocks.
+    fn calls(
+        &mut self,
+        raw: &str,
+        notes: &mut Notes,
+        discarded: &mut Vec<Span>,
+        first: Option<Span>,
+    ) -> Result<Move, Fault> {
+        let spans: Vec<Span> = self.blocks.iter().map(|block| block.span).collect();
+        for block in self.blocks.drain(..) {
+            notes.extend(block.notes.into_sorted());
+        }
+        if let Some(first) = first {
+            let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
+            discarded.extend(trailing(raw, &after, false, notes)?);
+        }
+        Ok(Move::Call { calls: std::mem::take(&mut self.calls) })
+    }
+
+    /// A reasoning block that never ends, unless it is a tag that an answer speaks of.
+    fn unclosed_reasoning(&mut self, raw: &str) -> Option<usize> {
+        let start = self.envelope.reasoning_start()?;
+        let inside = raw.get(start..).unwrap_or("");
+        (self.leading(raw, start) || inside.contains(self.start.literal())).then_some(start)
+    }
+
+    /// The block of a reply that is one fence around it.
+    fn fenced_block(&mut self, raw: &str) -> Result<Option<Ended>, Fault> {
+        let body = self.body(raw);
+        let rest = raw.get(body..).unwrap_or("");
+        let trimmed = rest.trim_start();
+        let inside = trimmed.trim_start_matches(['`', '~']);
+        let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
+            return Ok(None);
+        };
+        let content = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start();
+        let at = raw.len() - content.len();
+        let Match::Yes { length, exact } = self.start.at(content, true) else { return Ok(None) };
+        let tail = raw.trim_end();
+        let until = tail.strip_suffix(fence).map_or(tail.len(), str::len).max(at + length);
+        let tag = Span::new(at, at + length);
+        let text = raw.get(..until).unwrap_or(raw);
+        if !matches!(self.after_tag(text, tag, true), After::Block) {
+            return Ok(None);
+        }
+        let mut block = Block::new(self.options, (&self.start, &self.end), tag);
+        if !exact {
+            block.notes.note(RepairCode::TagForm, tag)?;
+        }
+        let mut calls = Vec::new();
+        let step = block.run(text, true, &mut calls, &mut Vec::new());
+        if !text.get(block.end..).unwrap_or("").trim().is_empty() {
+            // Text in the fence, or after it: then it only shows a block.
+            return Ok(None);
+        }
+        if step == Step::Failed {
+            return match block.fault.take() {
+                Some(fault) => Err(fault),
+                None => Ok(None),
+            };
+        }
+        self.calls = calls;
+        Ok(Some(Ended { span: Span::new(tag.start, block.end), notes: block.notes }))
+    }
+
+    /// A direct answer, if nothing speaks against it.
+    fn answer(&mut self, raw: &str, reason: FinishReason, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
+        let body = self.body(raw);
+        let code = self.envelope.code(raw.len());
+        if let Some(fault) = answer::objection(raw, body, &code, (&self.start, &self.end), &self.options) {
+            return Err(fault);
+        }
+        if let Some(orphan) = self.orphan {
+            let message = format!("expected {} before this end tag: got none", self.start.literal());
+            return Err(Box::new(Violation::new(Code::OrphanCloseTag, message).at(orphan).expected(form)));
+        }
+        self.tell(raw, raw.len(), &mut Vec::new());
+        let text = std::mem::take(&mut self.narration).into_text().unwrap_or_default();
+        let (kept, token) = around::answer(&text);
+        if let Some(token) = token {
+            // Tokens stand at the end of the reply, as in its text.
+            let from_end = text.len() - token.start;
+            let start = raw.trim_end().len().saturating_sub(from_end);
+            notes.note(RepairCode::SpecialTokenStripped, Span::new(start, raw.len()))?;
+        }
+        let text = kept.of(&text);
+        if text.is_empty() {
+            return Err(match reason {
+                FinishReason::Length => refusal::cut_before_move(raw.len(), form),
+                FinishReason::Stop => refusal::blank(form),
+            });
+        }
+        Ok(Move::Finish { value: Value::from(text), success: None })
+    }
 }

@@ -1,0 +1,76 @@
+//! One call of a tool block: `{call_id, tool_name, arguments}`.
+
+use crate::protocol::arguments::{Written, arguments};
+use crate::protocol::field::{FieldReader, Form};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::{Code, ReadOptions, ToolCall};
+use crate::reply::RepairCode;
+use crate::reply::json::Record;
+
+/// The keys of a call.
+pub(super) const KEYS: &[&str] = &["call_id", "tool_name", "arguments"];
+
+/// The smallest correct call.
+pub(super) const CALL: &str = r#"{"call_id": "call_1", "tool_name": "tool_name", "arguments": {"name": "value"}}"#;
+
+static FORM: Form = Form {
+    name: "a call",
+    keys: KEYS,
+    nullable: &[],
+    others: &["name", "tool", "function", "parameters", "params", "args", "input", "kwargs", "tool_calls", "calls"],
+    expected: CALL,
+};
+
+/// Reads one call. `before` are the calls ahead of it; `None` says that it is an identical copy of one of them.
+pub(super) fn read(
+    record: &Record,
+    place: &str,
+    before: &[ToolCall],
+    raw: &str,
+    options: &ReadOptions,
+    notes: &mut Notes,
+) -> Result<Option<ToolCall>, Fault> {
+    let mut reader = FieldReader { record, form: &FORM, at: place.to_owned(), notes };
+    let (tool, tool_span) = reader.name("tool_name")?;
+    if tool.is_empty() {
+        let message = "expected the name of a tool in 'tool_name': it is empty";
+        return Err(reader.fault(Code::MissingField, message, tool_span, "tool_name"));
+    }
+    let (arguments, arguments_span) = arguments(&mut reader, "arguments", Written::AsObject, raw, options)?;
+    let (call_id, id_span) = if reader.get("call_id").is_some() {
+        reader.id("call_id")?
+    } else {
+        reader.notes.note(RepairCode::MissingCallId, record.span)?;
+        (free_id(before), record.span)
+    };
+    reader.rest(&[])?;
+    let call = ToolCall {
+        call_id: Some(call_id),
+        tool: tool.to_owned(),
+        arguments,
+        description: None,
+        span: record.span,
+        tool_span,
+        arguments_span,
+    };
+    if let Some(twin) = before.iter().find(|other| other.call_id == call.call_id) {
+        if twin.tool == call.tool && twin.arguments == call.arguments {
+            reader.notes.note(RepairCode::DuplicateObjectDropped, record.span)?;
+            return Ok(None);
+        }
+        let id = call.call_id.as_deref().unwrap_or_default();
+        let message = format!("expected a call_id of its own for each call: got '{id}' twice");
+        let fault = reader.fault(Code::DuplicateCallId, message, id_span, "call_id");
+        return Err(Box::new(fault.related(twin.span, "the first call with it")));
+    }
+    Ok(Some(call))
+}
+
+/// The id of a call that has none: `call_` and its number, unless that is taken.
+fn free_id(before: &[ToolCall]) -> String {
+    let mut id = format!("call_{}", before.len() + 1);
+    while before.iter().any(|call| call.call_id.as_deref() == Some(&id)) {
+        id.push('_');
+    }
+    id
+}
