@@ -235,11 +235,8 @@ impl ChattyDecoder {
         let rest = text.get(tag.end..).unwrap_or("").trim_start();
         let after = rest.trim_start_matches(['`', '~']);
         let fenced = after.len() < rest.len();
-        let after = if fenced {
-            after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start()
-        } else {
-            after
-        };
+        let after =
+            if fenced { after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start() } else { after };
         match self.end.at(after, end) {
             Match::Yes { .. } => return After::Block,
             Match::Partial => return After::Unknown,

@@ -1,8 +1,316 @@
 //! Reads ticket replies: `<thoughts>` then `<output>` with one JSON object.
 
-use crate::protocol::{Decoder, ReadOptions};
+mod decision;
+mod judge;
+
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::reasoning::{Growing, Reasoning};
+use crate::protocol::refusal;
+use crate::protocol::seek::Seeker;
+use crate::protocol::watch::Watch;
+use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+use crate::reply::Span;
+use crate::reply::buffer::Buffer;
+use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::tag::Tag;
+use decision::{Decision, Teller};
+
+/// The tags, by their place in the envelope's list.
+const THOUGHTS: usize = 0;
+const END_THOUGHTS: usize = 1;
+const OUTPUT: usize = 2;
+const END_OUTPUT: usize = 3;
 
 /// A decoder of one ticket reply.
-pub fn decoder(_options: ReadOptions) -> Box<dyn Decoder> {
-    unimplemented!()
+pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
+    let tags = vec![Tag::new("<thoughts>"), Tag::new("</thoughts>"), Tag::new("<output>"), Tag::new("</output>")];
+    let ends = vec![Tag::new("</output>")];
+    Box::new(TicketDecoder {
+        options,
+        buffer: Buffer::default(),
+        envelope: Envelope::new(tags, &["thoughts", "thought"], options.think_prefilled),
+        place: Place::Outside,
+        outside: Seeker::new(&decision::SOUGHT, &options, ends.clone()),
+        inside: Seeker::new(&decision::SOUGHT, &options, ends),
+        watch: Watch::default(),
+        teller: Teller::default(),
+        reasoning: Reasoning::default(),
+        thoughts: Growing::default(),
+        thoughts_sent: 0,
+        sections: Sections::default(),
+        decision: None,
+        fault: None,
+    })
+}
+
+/// Where in the reply the text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    Thoughts {
+        /// The first start tag of an output inside: the thoughts end there if they are never closed.
+        output: Option<Span>,
+    },
+    Output,
+}
+
+/// The sections of the reply.
+#[derive(Debug, Default)]
+struct Sections {
+    /// Each block of thoughts, with its tags.
+    thoughts: Vec<Span>,
+    /// The thoughts that are open begin here.
+    open_thoughts: Option<Span>,
+    /// The thoughts end without an end tag.
+    unclosed: Option<Span>,
+    /// The thoughts begin without a start tag.
+    unopened: Option<Span>,
+    /// The start tag of the output that counts.
+    output: Option<Span>,
+    /// The end tag of the first output that holds a decision, or of the last one.
+    end_output: Option<Span>,
+    /// Tags in other case or with blanks.
+    odd: Vec<Span>,
+}
+
+struct TicketDecoder {
+    options: ReadOptions,
+    buffer: Buffer,
+    envelope: Envelope,
+    place: Place,
+    /// Objects outside an output section, in a reply that may have none.
+    outside: Seeker,
+    inside: Seeker,
+    watch: Watch,
+    teller: Teller,
+    reasoning: Reasoning,
+    thoughts: Growing,
+    thoughts_sent: usize,
+    sections: Sections,
+    /// The first object of the output, read.
+    decision: Option<Result<Decision, Fault>>,
+    fault: Option<Fault>,
+}
+
+impl Decoder for TicketDecoder {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.buffer.push(chunk);
+        self.advance(false, deltas);
+        match (&self.fault, &self.decision, self.sections.end_output) {
+            (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
+            (None, Some(Ok(_)), Some(end)) => Status::Complete(end.end),
+            _ => Status::Open,
+        }
+    }
+
+    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
+        self.buffer.close();
+        self.advance(true, &mut Vec::new());
+        let raw = std::mem::take(&mut self.buffer).into_text();
+        let mut notes = Notes::new(self.options.repairs);
+        let mut discarded = Vec::new();
+        let outcome = self.judge(&raw, reason, &mut notes, &mut discarded);
+        let (thoughts, reasoning) = (self.thoughts.into_text(), self.reasoning.text.into_text());
+        let (outcome, repairs) = match outcome {
+            Ok(decision) => (Ok(decision.outcome), notes.into_sorted()),
+            Err(fault) => (Err(*fault), Vec::new()),
+        };
+        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded }
+    }
+}
+
+impl TicketDecoder {
+    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) {
+        if self.fault.is_some() {
+            return;
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        if buffer.text().len() > self.options.limits.bytes {
+            self.fault = Some(refusal::too_large(&self.options));
+        } else {
+            self.scan(buffer.text(), end, deltas);
+        }
+        self.buffer = buffer;
+    }
+
+    fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
+        loop {
+            if self.inside.machine().is_some() || self.outside.machine().is_some() {
+                let Some(position) = self.in_payload(text, end, deltas) else { return };
+                if self.fault.is_some() {
+                    return;
+                }
+                self.envelope.resume(position);
+            }
+            let brackets = !matches!(self.place, Place::Thoughts { .. });
+            let look = Look { brackets, reasoning: brackets, code: false };
+            let mark = self.envelope.next(text, end, look);
+            self.told(text, mark, deltas);
+            match mark {
+                Some(Mark::Bracket(at)) if self.place == Place::Output => self.inside.open(text, at),
+                Some(Mark::Bracket(at)) => self.outside.open(text, at),
+                Some(Mark::Reasoning { whole, .. }) => self.begin_at(whole.end),
+                Some(Mark::Tag { index, span, exact }) => self.tag(text, index, span, exact, deltas),
+                None => match self.place {
+                    Place::Thoughts { output: Some(output) } if end => self.thoughts_end_at(output),
+                    _ => return,
+                },
+            }
+        }
+    }
+
+    /// Goes on in the object that is being read. Gives the place after it, or `None` where more text is needed.
+    fn in_payload(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) -> Option<usize> {
+        if self.outside.machine().is_some() {
+            let resumed = self.outside.run(text, end);
+            // Outside an output nothing is told: an output may yet come.
+            if let Some(fault) = self.outside.fault.take() {
+                self.fault = Some(fault);
+            }
+            return resumed;
+        }
+        let resumed = self.inside.run(text, end);
+        let teller = &mut self.teller;
+        let mut tell = |key: &str, piece: crate::protocol::watch::Piece<'_>| teller.tell(key, &piece, deltas);
+        if self.inside.first.is_none()
+            && let Some(machine) = self.inside.machine()
+            && machine.meant()
+        {
+            self.watch.poll(text, machine, 0, &mut tell);
+        }
+        if self.decision.is_none()
+            && let Some(found) = &self.inside.first
+        {
+            self.watch.record(text, &found.record, &mut tell);
+            self.decision = Some(decision::read(found, &self.options));
+        }
+        if let Some(fault) = self.inside.fault.take() {
+            self.fault = Some(fault);
+        } else if self.inside.first.is_none()
+            && let Some(fault) = self.teller.fault.take()
+        {
+            // A `type` that is none: no later field can mend it.
+            self.fault = Some(fault);
+            return None;
+        }
+        resumed
+    }
+
+    /// Tells the reasoning and the thoughts.
+    fn told(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
+        if self.decision.is_some() {
+            return;
+        }
+        match self.place {
+            Place::Thoughts { output: None } => {
+                let until = match mark {
+                    Some(Mark::Tag { index: END_THOUGHTS | OUTPUT, span, .. }) => span.start,
+                    Some(_) => return,
+                    None => self.envelope.settled(),
+                };
+                self.think(text, until, deltas);
+            }
+            Place::Thoughts { output: Some(_) } => {
+                if let Some(Mark::Tag { index: END_THOUGHTS, span, .. }) = mark {
+                    self.think(text, span.start, deltas);
+                }
+            }
+            _ => deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Reasoning)),
+        }
+    }
+
+    fn think(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
+        let more = text.get(self.thoughts_sent..until).unwrap_or("");
+        deltas.extend(self.thoughts.push(more).map(Delta::Thoughts));
+        self.thoughts_sent = self.thoughts_sent.max(until);
+    }
+
+    fn tag(&mut self, text: &str, index: usize, span: Span, exact: bool, deltas: &mut Vec<Delta>) {
+        let counts = match (index, self.place) {
+            (THOUGHTS, Place::Outside) => {
+                self.sections.open_thoughts = Some(span);
+                self.place = Place::Thoughts { output: None };
+                self.thoughts_sent = span.end;
+                self.decision.is_none()
+            }
+            (END_THOUGHTS, Place::Thoughts { .. }) => {
+                self.place = Place::Outside;
+                let start = self.sections.open_thoughts.take().map_or(span.start, |open| open.start);
+                if self.decision.is_none() {
+                    self.sections.thoughts.push(Span::new(start, span.end));
+                    self.thoughts.part();
+                }
+                true
+            }
+            (END_THOUGHTS, Place::Outside) => self.unopened_thoughts(text, span, deltas),
+            (OUTPUT, Place::Thoughts { output: None }) => {
+                self.place = Place::Thoughts { output: Some(span) };
+                false
+            }
+            (OUTPUT, Place::Outside | Place::Output) => {
+                self.place = Place::Output;
+                if self.inside.first.is_none() {
+                    self.sections.output = Some(span);
+                }
+                true
+            }
+            (END_OUTPUT, Place::Output) => {
+                self.place = Place::Outside;
+                if self.sections.end_output.is_none() || self.decision.is_none() {
+                    self.sections.end_output = Some(span);
+                }
+                true
+            }
+            (END_OUTPUT, Place::Outside) if self.sections.output.is_none() && self.outside.first.is_some() => {
+                self.without_start_tag(span)
+            }
+            _ => false,
+        };
+        if counts && !exact {
+            self.sections.odd.push(span);
+        }
+        self.begin_at(span.end);
+    }
+
+    /// An end tag of thoughts that no start tag opened: the chat template may have opened them.
+    fn unopened_thoughts(&mut self, text: &str, span: Span, deltas: &mut Vec<Delta>) -> bool {
+        let sections = &mut self.sections;
+        if !sections.thoughts.is_empty() || sections.output.is_some() || sections.unopened.is_some() {
+            return false;
+        }
+        let start = self.reasoning.blocks.last().map_or(0, |(block, _)| block.end);
+        sections.unopened = Some(span);
+        sections.thoughts.push(Span::new(start, span.end));
+        self.thoughts_sent = start;
+        self.think(text, span.start, deltas);
+        // What the thoughts hold is a rehearsal.
+        self.outside = Seeker::new(&decision::SOUGHT, &self.options, vec![Tag::new("</output>")]);
+        true
+    }
+
+    /// An end tag of an output that no start tag opened, after the only object.
+    fn without_start_tag(&mut self, span: Span) -> bool {
+        std::mem::swap(&mut self.outside, &mut self.inside);
+        self.decision = self.inside.first.as_ref().map(|found| decision::read(found, &self.options));
+        self.sections.end_output = Some(span);
+        true
+    }
+
+    /// The text has ended in thoughts in which an output began: they end there, and the output counts.
+    fn thoughts_end_at(&mut self, output: Span) {
+        let start = self.sections.open_thoughts.take().map_or(output.start, |open| open.start);
+        if self.decision.is_none() {
+            self.sections.thoughts.push(Span::new(start, output.start));
+            self.sections.unclosed = Some(Span::new(start, output.start));
+            self.sections.output = Some(output);
+        }
+        self.place = Place::Output;
+        self.envelope.rewind(output.end);
+        self.begin_at(output.end);
+    }
+
+    fn begin_at(&mut self, position: usize) {
+        self.outside.begin_at(position);
+        self.inside.begin_at(position);
+    }
 }

@@ -10,13 +10,33 @@ use crate::reply::{RepairPolicy, Span};
 
 /// Names of the tags that other protocols put around calls.
 const NAMES: [&str; 15] = [
-    "tool", "tools", "tool_call", "tool_calls", "tool_use", "toolcall", "function", "function_call", "function_calls",
-    "functioncall", "invoke", "action", "output", "call", "calls",
+    "tool",
+    "tools",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+    "toolcall",
+    "function",
+    "function_call",
+    "function_calls",
+    "functioncall",
+    "invoke",
+    "action",
+    "output",
+    "call",
+    "calls",
 ];
 /// Other openings of calls.
 const OPENINGS: [&str; 9] = [
-    "<function=", "<|tool_call|>", "<|tool_calls|>", "<|python_tag|>", "<|tool_call_start|>", "<|tool_calls_section_begin|>",
-    "<｜tool▁calls▁begin｜>", "[TOOL_CALLS]", "[TOOL_REQUEST]",
+    "<function=",
+    "<|tool_call|>",
+    "<|tool_calls|>",
+    "<|python_tag|>",
+    "<|tool_call_start|>",
+    "<|tool_calls_section_begin|>",
+    "<｜tool▁calls▁begin｜>",
+    "[TOOL_CALLS]",
+    "[TOOL_REQUEST]",
 ];
 
 /// What speaks against showing the reply as an answer. `code` are the places of Markdown code, in order.

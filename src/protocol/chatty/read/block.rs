@@ -157,7 +157,9 @@ impl Block {
         let length = rest
             .char_indices()
             .skip(1)
-            .find(|&(_, c)| matches!(c, '[' | '{' | '`' | '\n' | '<') || u8::try_from(c).is_ok_and(|byte| stops.contains(&byte)))
+            .find(|&(_, c)| {
+                matches!(c, '[' | '{' | '`' | '\n' | '<') || u8::try_from(c).is_ok_and(|byte| stops.contains(&byte))
+            })
             .map_or(rest.len(), |(at, _)| at);
         self.passed(Span::new(self.position, self.position + length));
         self.position += length;
@@ -311,7 +313,10 @@ impl Block {
 
     fn nothing(&mut self, close: Span) -> Fault {
         match (self.doubt.take(), self.prose) {
-            (Some(doubt), prose) if doubt.code == Code::BadType && prose.is_none_or(|prose| Some(prose.start) == doubt.span.map(|span| span.start - 1)) => {
+            (Some(doubt), prose)
+                if doubt.code == Code::BadType
+                    && prose.is_none_or(|prose| Some(prose.start) == doubt.span.map(|span| span.start - 1)) =>
+            {
                 doubt
             }
             (_, Some(_)) => {

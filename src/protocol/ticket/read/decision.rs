@@ -1,0 +1,228 @@
+//! The ticket object: its `type`, the fields of each type, and what of it is told while it arrives.
+
+use crate::protocol::field::{FieldReader, Form};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::seek::{Found, Sought};
+use crate::protocol::watch::Piece;
+use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
+use crate::reply::json::{Field, Record};
+use crate::reply::{Repair, RepairCode, Value};
+
+/// What is sought in a reply.
+pub(super) static SOUGHT: Sought =
+    Sought { keys: KEYS, is: |record| record.fields.get("type").is_some_and(|field| Type::of(field).is_some()) };
+
+const KEYS: &[&str] = &["type", "value", "route", "payload", "description", "task", "ticket_id"];
+
+/// The smallest correct output, as feedback shows it.
+pub(super) const OUTPUT: &str = r#"<output>{"type": "RETURN", "value": "the result"}</output>"#;
+
+/// The five decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Return,
+    Call,
+    Delegate,
+    Await,
+    Load,
+}
+
+impl Type {
+    const ALL: [Self; 5] = [Self::Return, Self::Call, Self::Delegate, Self::Await, Self::Load];
+
+    const fn keyword(self) -> &'static str {
+        match self {
+            Self::Return => "RETURN",
+            Self::Call => "CALL",
+            Self::Delegate => "DELEGATE",
+            Self::Await => "AWAIT",
+            Self::Load => "LOAD_TICKET",
+        }
+    }
+
+    /// The type that a field names, in any case.
+    fn of(field: &Field) -> Option<Self> {
+        let text = field.value.as_str()?.trim();
+        Self::ALL.into_iter().find(|kind| kind.keyword().eq_ignore_ascii_case(text))
+    }
+
+    fn form(self) -> &'static Form {
+        match self {
+            Self::Return => &RETURN,
+            Self::Call => &CALL,
+            Self::Delegate => &DELEGATE,
+            Self::Await => &AWAIT,
+            Self::Load => &LOAD,
+        }
+    }
+}
+
+static RETURN: Form = Form {
+    name: "a RETURN",
+    keys: &["type", "value"],
+    nullable: &["value"],
+    others: KEYS,
+    expected: r#"{"type": "RETURN", "value": "the result"}"#,
+};
+static CALL: Form = Form {
+    name: "a CALL",
+    keys: &["type", "route", "payload", "description"],
+    nullable: &["payload"],
+    others: KEYS,
+    expected: r#"{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}"#,
+};
+static DELEGATE: Form = Form {
+    name: "a DELEGATE",
+    keys: &["type", "task"],
+    nullable: &[],
+    others: KEYS,
+    expected: r#"{"type": "DELEGATE", "task": "what to do"}"#,
+};
+static AWAIT: Form = Form {
+    name: "an AWAIT",
+    keys: &["type", "ticket_id"],
+    nullable: &[],
+    others: KEYS,
+    expected: r#"{"type": "AWAIT", "ticket_id": "T1"}"#,
+};
+static LOAD: Form = Form {
+    name: "a LOAD_TICKET",
+    keys: &["type", "ticket_id"],
+    nullable: &[],
+    others: KEYS,
+    expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
+};
+
+/// The decision, read.
+pub(super) struct Decision {
+    pub(super) outcome: Move,
+    pub(super) repairs: Vec<Repair>,
+}
+
+/// Reads a complete object.
+pub(super) fn read(found: &Found, options: &ReadOptions) -> Result<Decision, Fault> {
+    let mut notes = Notes::new(options.repairs);
+    if found.in_array {
+        notes.note(RepairCode::SingleElementArray, found.root)?;
+    }
+    let record = &found.record;
+    let Some((field, kind)) = record.fields.get("type").and_then(|field| Some((field, Type::of(field)?))) else {
+        return Err(misfit(record));
+    };
+    let at = if found.in_array { "/0".to_owned() } else { String::new() };
+    let mut reader = FieldReader { record, form: kind.form(), at, notes: &mut notes };
+    if let Some(text) = field.value.as_str() {
+        if text.trim() != text {
+            reader.notes.note(RepairCode::NameTrimmed, field.span)?;
+        }
+        if text.trim() != kind.keyword() {
+            reader.notes.note(RepairCode::KeywordCase, field.span)?;
+        }
+    }
+    let outcome = match kind {
+        Type::Return => Move::Finish { value: reader.required("value")?.value.clone(), success: None },
+        Type::Call => call(&mut reader)?,
+        Type::Delegate => Move::Delegate { task: reader.text("task")?.0.to_owned() },
+        Type::Await => Move::Await { ticket_id: reader.id("ticket_id")?.0 },
+        Type::Load => Move::Load { ticket_id: reader.id("ticket_id")?.0 },
+    };
+    reader.rest(&[])?;
+    Ok(Decision { outcome, repairs: notes.into_sorted() })
+}
+
+fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
+    let span = reader.record.span;
+    let (tool, tool_span) = reader.name("route")?;
+    let payload = reader.required("payload")?;
+    let description = match reader.optional_text("description")? {
+        Some((text, _)) => text.to_owned(),
+        None => {
+            reader.notes.note(RepairCode::MissingDescription, span)?;
+            String::new()
+        }
+    };
+    let call = ToolCall {
+        call_id: None,
+        tool: tool.to_owned(),
+        arguments: payload.value.clone(),
+        description: Some(description),
+        span,
+        tool_span,
+        arguments_span: payload.span,
+    };
+    Ok(Move::Call { calls: vec![call] })
+}
+
+/// The violation of an output whose object is no decision.
+pub(super) fn misfit(record: &Record) -> Fault {
+    let keywords = Type::ALL.map(Type::keyword).join(", ");
+    match record.fields.get("type").filter(|field| field.value != Value::Null) {
+        Some(field) => unknown_type(field),
+        None => {
+            let message = format!("expected 'type' in the object, one of {keywords}: it is missing");
+            Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(OUTPUT))
+        }
+    }
+}
+
+/// The violation of a `type` that is none, if it is none.
+pub(super) fn type_fault(field: &Field) -> Option<Fault> {
+    (field.value != Value::Null && Type::of(field).is_none()).then(|| unknown_type(field))
+}
+
+fn unknown_type(field: &Field) -> Fault {
+    let keywords = Type::ALL.map(Type::keyword).join(", ");
+    let violation = match field.value.as_str() {
+        Some(text) => {
+            let found: String = text.chars().take(40).collect();
+            let shown = Value::from(found.as_str()).to_json();
+            Violation::new(Code::UnknownType, format!("expected a 'type' of {keywords}: got {shown}")).found(found)
+        }
+        None => {
+            let found = field.value.type_name();
+            Violation::new(Code::BadType, format!("expected a 'type' of {keywords}: got {found}")).found(found)
+        }
+    };
+    Box::new(violation.at(field.span).pointer("/type").expected(OUTPUT))
+}
+
+/// Tells of the object while it arrives.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    kind: Option<Type>,
+    /// The `type` that is none.
+    pub(super) fault: Option<Fault>,
+}
+
+impl Teller {
+    /// What a piece of a field is news of. A field before the `type` is told as what only one type has.
+    pub(super) fn tell(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
+        let may_be = |wanted: &[Type]| self.kind.is_none_or(|kind| wanted.contains(&kind));
+        match (key, piece) {
+            ("type", Piece::End(field)) => {
+                self.kind = Type::of(field);
+                self.fault = type_fault(field);
+            }
+            ("value", Piece::Text(more) | Piece::Json(more)) if may_be(&[Type::Return]) => {
+                deltas.push(Delta::Answer((*more).to_owned()));
+            }
+            ("payload", Piece::Text(more) | Piece::Json(more)) if may_be(&[Type::Call]) => {
+                deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
+            }
+            ("route", Piece::End(field)) if may_be(&[Type::Call]) => {
+                if let Some(name) = field.value.as_str().map(str::trim) {
+                    deltas.push(Delta::Tool { call: 0, name: name.to_owned(), span: field.span });
+                }
+            }
+            ("ticket_id", Piece::End(field)) if may_be(&[Type::Await, Type::Load]) => {
+                let id = match &field.value {
+                    Value::String(text) => text.trim().to_owned(),
+                    Value::Number(number) => number.as_str().to_owned(),
+                    _ => return,
+                };
+                deltas.push(Delta::TicketId { id, span: field.span });
+            }
+            _ => {}
+        }
+    }
+}
