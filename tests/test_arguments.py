@@ -1,4 +1,4 @@
-"""Checks of arguments, against Python's own `jsonschema` on the corpus and on what hypothesis finds."""
+"""Checks of arguments against `jsonschema`, on the corpus and on what hypothesis finds."""
 
 from __future__ import annotations
 

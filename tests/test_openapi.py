@@ -195,8 +195,10 @@ def test_arguments_that_a_handler_does_not_take() -> None:
         ),
         (
             {"GET /pet": list_pets},
-            "the document has no operation 'GET /pet': "
-            "did you mean 'GET /pets' or 'GET /pets/{id}' or 'POST /pets'?",
+            (
+                "the document has no operation 'GET /pet': "
+                "did you mean 'GET /pets' or 'GET /pets/{id}' or 'POST /pets'?"
+            ),
         ),
         ({"zzz": list_pets}, "the document has no operation 'zzz'"),
         (
