@@ -76,6 +76,15 @@ class Delta:
         def text(self) -> str: ...
 
     @final
+    class Reasoning(Delta):
+        """More of the model's reasoning, which stands before the protocol's own reply."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("text",)
+        def __new__(cls, text: str) -> Delta.Reasoning: ...
+        @property
+        def text(self) -> str: ...
+
+    @final
     class Text(Delta):
         """More of the text before a tool block, which may yet be a direct answer (chatty)."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
@@ -75,16 +75,16 @@ class _Driver:
         return ()
 
     async def _bounded(self, perform: Callable[[], Any]) -> Sequence[Command]:
-        remaining = self._session.remaining()
-        if remaining is None:
+        deadline = self._session.core.deadline
+        if deadline is None:
             return await perform()
         try:
-            async with asyncio.timeout(remaining) as scope:
+            async with asyncio.timeout(deadline - self._session.now()) as scope:
                 return await perform()
         except TimeoutError:
             if not scope.expired():
                 raise
-            return self._session.timed_out()
+            return self._session.timed_out(deadline)
 
     async def _ask(self) -> Sequence[Command]:
         session = self._session
@@ -93,10 +93,11 @@ class _Driver:
                 result = session.ask()
             else:
                 result = await _in_thread(session.ask)
-            if hasattr(result, "__await__"):
+            awaited = hasattr(result, "__await__")
+            if awaited:
                 self._model_is_async = True
-                result = await result
-            reply = open_result(result)
+                result = await cast("Awaitable[object]", result)
+            reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 return session.reply(reply)
             return await receive(session, reply, self._begin)

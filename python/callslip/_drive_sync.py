@@ -58,13 +58,14 @@ class _Driver:
         """Perform commands until the run is over."""
         self._todo.extend(commands)
         while not self._session.core.finished:
+            deadline = self._session.core.deadline
             try:
                 if self._todo:
                     self._perform(self._todo.popleft())
                 else:
                     self._wait()
             except _DeadlineReached:
-                self._todo.extend(self._session.timed_out())
+                self._todo.extend(self._session.timed_out(deadline))
         for command in self._todo:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
@@ -118,9 +119,10 @@ class _Driver:
                 result = self._result(_threads.submit(session.ask))
             else:
                 result = session.ask()
-            if hasattr(result, "__await__"):
+            awaited = hasattr(result, "__await__")
+            if awaited:
                 result = self._result(_threads.on_loop(_awaited(result)))
-            reply = open_result(result)
+            reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 self._take_ended()
                 return session.reply(reply)

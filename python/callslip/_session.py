@@ -112,9 +112,9 @@ class Session:
         """Say that the grace is over."""
         return self.told(self.core.settled(self.now()))
 
-    def timed_out(self) -> list[Command]:
-        """Say that the deadline is reached."""
-        return self.told(self.core.timed_out(self.now()))
+    def timed_out(self, deadline: float | None) -> list[Command]:
+        """Say that this deadline is reached. A timer of another clock may have come a little early."""
+        return self.told(self.core.timed_out(max(self.now(), deadline or 0.0)))
 
     def cancelled(self) -> list[Command]:
         """Say that the run is to end now."""

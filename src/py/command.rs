@@ -41,6 +41,8 @@ impl PyCommand {
 pub(super) enum PyDelta {
     /// More of the thoughts.
     Thoughts { text: String },
+    /// More of the model's reasoning, which stands before the protocol's own reply.
+    Reasoning { text: String },
     /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
     Text { text: String },
     /// More of the final answer.
@@ -59,6 +61,7 @@ impl From<Delta> for PyDelta {
     fn from(delta: Delta) -> Self {
         match delta {
             Delta::Thoughts(text) => Self::Thoughts { text },
+            Delta::Reasoning(text) => Self::Reasoning { text },
             Delta::Text(text) => Self::Text { text },
             Delta::Answer(text) => Self::Answer { text },
             Delta::Tool { call, name, .. } => Self::Tool { call, name },

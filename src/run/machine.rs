@@ -310,9 +310,11 @@ impl Machine {
         }
     }
 
-    /// The deadline is reached: what is under way is given up.
+    /// The deadline is reached: what is under way is given up. Before the deadline this does nothing, so that each of
+    /// several waiters may say it.
     pub fn timed_out(&mut self, now: f64) {
-        if matches!(self.state.phase, Phase::Finished | Phase::Idle) {
+        let due = self.deadline().is_some_and(|deadline| now >= deadline);
+        if !due || matches!(self.state.phase, Phase::Finished | Phase::Idle) {
             return;
         }
         self.stream = None;
