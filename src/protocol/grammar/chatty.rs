@@ -1,0 +1,67 @@
+//! Chatty: a direct answer, or one tool block.
+
+use super::chars::CharSet;
+use super::text::{First, Level};
+use super::tree::{Node, Rules};
+use super::{Grammar, Scope, arguments, bounds};
+use crate::protocol::chatty::read::ToolTags;
+use serde_json::Value as Json;
+
+/// Between the opening tag and the array, and between the array and the closing tag.
+const BLOCK: [&str; 2] = ["\n[", "]\n"];
+const CALL_ID: &str = r#"{"call_id": "#;
+const TOOL_NAME: &str = r#", "tool_name": "#;
+const ARGUMENTS: &str = r#", "arguments": "#;
+const END: &str = "}";
+const BETWEEN: &str = ", ";
+
+/// Of a chatty reply.
+pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
+    let mut rules = Rules::default();
+    // `$call_1` as a whole argument would stand for another call's result.
+    let calls = arguments(&mut rules, scope, Level::Plain, First::NoReference);
+    let mut forms = Vec::new();
+    if scope.finish || calls.is_empty() {
+        forms.push(answer(&mut rules, tags));
+    }
+    if !calls.is_empty() {
+        forms.push(block(&mut rules, calls, tags));
+    }
+    let root = Node::choice(forms).unwrap_or_else(Node::empty);
+    Grammar::of(&rules, &root, None)
+}
+
+fn block(rules: &mut Rules, calls: Vec<(&str, Node)>, tags: &ToolTags) -> Node {
+    let calls = calls.into_iter().map(|(name, arguments)| {
+        let name = Node::literal(Json::from(name).to_string());
+        Node::sequence([name, Node::literal(ARGUMENTS), arguments, Node::literal(END)])
+    });
+    let call = Node::choice(calls).unwrap_or_else(Node::empty);
+    let call = rules.rule("call", call);
+    // The id of a call is its place: a second one alike would be another call's.
+    let mut more = Node::empty();
+    for at in (1..=bounds::CALLS).rev() {
+        let between = Node::literal(if at > 1 { BETWEEN } else { "" });
+        let id = Node::literal(format!(r#"{CALL_ID}"call_{at}"{TOOL_NAME}"#));
+        let one = Node::sequence([between, id, call.clone(), more]);
+        more = if at > 1 { Node::optional(one) } else { one };
+    }
+    let [open, close] = BLOCK;
+    let start = Node::literal(format!("{}{open}", tags.start));
+    Node::sequence([start, more, Node::literal(format!("{close}{}", tags.end))])
+}
+
+/// Plain text that nothing but an answer can be: without what begins a tag, a special token or JSON.
+fn answer(rules: &mut Rules, tags: &ToolTags) -> Node {
+    let mut without = CharSet::controls().minus(&CharSet::of("\n")).union(&CharSet::of("<{}"));
+    for tag in [&tags.start, &tags.end] {
+        // One mark of a tag is enough to keep the whole tag out.
+        let mark = tag.chars().find(|character| !character.is_alphanumeric() && !character.is_whitespace());
+        without =
+            without.union(&CharSet::of(&mark.or_else(|| tag.chars().next()).map(String::from).unwrap_or_default()));
+    }
+    let any = without.complement();
+    let first = any.minus(&CharSet::blanks()).minus(&CharSet::of("[`"));
+    let rest = Node::repeat(Node::Class(any), 0, bounds::ANSWER - 1);
+    rules.word("answer", Node::sequence([Node::Class(first), rest]))
+}

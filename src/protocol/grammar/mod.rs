@@ -1,0 +1,82 @@
+//! Grammars of what may be said now, for clients that constrain a model's decoding.
+//!
+//! A reply that a grammar admits is a valid move without repairs: tools, arguments, routes and ticket ids are spelled
+//! out, properties have one order, and no blank is free. Every string and list is bounded (`bounds.rs`), so a reply ends
+//! before `max_tokens` cuts it. The words around the values stand at the top of `react.rs`, `chatty.rs` and `ticket.rs`,
+//! laid out as the built-in prompts show them.
+
+mod bounds;
+mod chars;
+mod chatty;
+mod merge;
+mod number;
+mod object;
+mod pattern;
+mod react;
+mod schema;
+mod text;
+mod ticket;
+mod tree;
+mod write;
+
+pub use chatty::chatty;
+pub use react::react;
+pub use ticket::ticket;
+
+use crate::tool::ToolSet;
+use schema::Converter;
+use text::{First, Level};
+use tree::{Node, Rules};
+
+/// What may be said in the coming reply.
+#[derive(Debug, Clone)]
+pub struct Scope<'a> {
+    /// The tools on offer.
+    pub tools: &'a ToolSet,
+    /// Whether a call may be made.
+    pub calls: bool,
+    /// Whether the run may be finished. Where nothing else can be said, it may.
+    pub finish: bool,
+    /// Ids of tickets in progress, which may be awaited (ticket).
+    pub in_progress: Vec<String>,
+    /// Ids of completed tickets, which may be loaded or awaited (ticket).
+    pub completed: Vec<String>,
+}
+
+/// One language in the forms that inference engines take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grammar {
+    /// llama.cpp's form.
+    pub gbnf: String,
+    /// llguidance's form.
+    pub lark: String,
+    /// JSON Schema, where the reply is one JSON value (react).
+    pub json_schema: Option<String>,
+    /// Tokens that the longest reply of the language may take, at most.
+    pub max_tokens: u32,
+}
+
+impl Grammar {
+    fn of(rules: &Rules, root: &Node, json_schema: Option<String>) -> Self {
+        let tokens = rules.tokens(root).saturating_add(bounds::MARGIN);
+        Self {
+            gbnf: write::gbnf(rules, root),
+            lark: write::lark(rules, root),
+            json_schema,
+            max_tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// The arguments of each tool that can be called, with its name.
+fn arguments<'a>(rules: &mut Rules, scope: &Scope<'a>, level: Level, first: First) -> Vec<(&'a str, Node)> {
+    if !scope.calls {
+        return Vec::new();
+    }
+    let tools = scope.tools.iter();
+    let each = tools.filter_map(|tool| {
+        let arguments = Converter::new(rules, level, first, &tool.parameters).arguments(&tool.name)?;
+        Some((tool.name.as_str(), arguments))
+    });
+    each.collect()
+}

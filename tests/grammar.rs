@@ -1,0 +1,322 @@
+//! What the grammars admit, the strict readers read: random replies of each language, and replies that none may have.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests fail as tests do"
+)]
+
+mod grammar_walk;
+
+use callslip::protocol::chatty::read::ToolTags;
+use callslip::protocol::grammar::{self, Grammar, Scope};
+use callslip::protocol::{Chatty, FinishReason, Move, Protocol, React, ReadOptions, Reply, Ticket};
+use callslip::reply::RepairPolicy;
+use callslip::tool::{Effect, ToolSet, ToolSpec};
+use grammar_walk::{Random, admits, walk};
+use serde_json::{Value as Json, json};
+
+const WALKS: u64 = 40;
+
+fn tool(name: &str, parameters: Json) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters,
+        effect: Effect::Pure,
+        readonly: true,
+        repeatable: false,
+    }
+}
+
+fn object(properties: Json, required: &[&str]) -> Json {
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn simple() -> ToolSet {
+    ToolSet::new(vec![
+        tool("calculator", object(json!({"expression": {"type": "string"}}), &["expression"])),
+        tool("weather", object(json!({"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}}), &["city"])),
+        tool("now", object(json!({}), &[])),
+        tool(
+            "search",
+            object(
+                json!({"limit": {"type": "integer", "minimum": 1, "maximum": 20}, "query": {"type": "string"}}),
+                &["query"],
+            ),
+        ),
+        tool(
+            "send",
+            object(
+                json!({
+                    "to": {"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1},
+                    "subject": {"type": "string", "maxLength": 60},
+                    "urgent": {"type": "boolean"},
+                }),
+                &["to", "subject"],
+            ),
+        ),
+    ])
+    .unwrap()
+}
+
+/// Schemas with something of everything.
+fn intricate() -> ToolSet {
+    let tree = json!({
+        "type": "object",
+        "properties": {"node": {"$ref": "#/$defs/Node"}},
+        "required": ["node"],
+        "$defs": {"Node": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+                "parent": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
+            },
+            "required": ["name"],
+        }},
+    });
+    ToolSet::new(vec![
+        tool("tree", tree),
+        tool(
+            "limits",
+            object(
+                json!({
+                    "percent": {"type": "number", "minimum": 0, "maximum": 100},
+                    "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                    "fine": {"type": "number", "minimum": 0.25, "maximum": 0.3},
+                    "below": {"type": "integer", "maximum": -3},
+                    "odd": {"type": "integer", "minimum": -37, "maximum": 4096},
+                    "dozen": {"type": "integer", "multipleOf": 12, "minimum": 100},
+                    "name": {"type": "string", "minLength": 3, "maxLength": 5},
+                }),
+                &["percent", "share", "fine", "below", "odd", "dozen", "name"],
+            ),
+        ),
+        tool(
+            "kinds",
+            json!({
+                "type": "object",
+                "properties": {
+                    "any": {},
+                    "maybe": {"type": ["string", "null"]},
+                    "either": {"anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "array", "items": {"type": "boolean"}}]},
+                    "one": {"oneOf": [
+                        {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind", "x"]},
+                        {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]},
+                    ]},
+                    "both": {"allOf": [{"type": "string", "minLength": 2}, {"maxLength": 4}]},
+                    "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"enum": ["\"quoted\"", "back\\slash", "é"]}], "minItems": 2, "maxItems": 2},
+                    "prices": {"type": "object", "additionalProperties": {"type": "number"}, "maxProperties": 1},
+                    "fixed": {"const": {"a": [1, 2.5, null]}},
+                    "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+                },
+            }),
+        ),
+        tool(
+            "texts",
+            object(
+                json!({
+                    "date": {"type": "string", "format": "date"},
+                    "at": {"type": "string", "format": "date-time"},
+                    "id": {"type": "string", "format": "uuid"},
+                    "url": {"type": "string", "format": "uri"},
+                    "code": {"type": "string", "pattern": "^[A-Z]{2}\\d{3,}$", "maxLength": 8},
+                    "part": {"type": "string", "pattern": "[0-9]"},
+                    "other": {"type": "string", "pattern": "^[^\\s/]+$"},
+                    "path": {"type": "string", "pattern": "^/(?:\\w+/)*\\w*$", "maxLength": 30},
+                }),
+                &["date", "code", "part"],
+            ),
+        ),
+    ])
+    .unwrap()
+}
+
+fn operations() -> ToolSet {
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {"title": "shop", "version": "1"},
+        "paths": {
+            "/items/{id}": {
+                "get": {"parameters": [
+                    {"name": "id", "in": "path", "required": true, "schema": {"type": "integer", "minimum": 1}},
+                    {"name": "full", "in": "query", "schema": {"type": "boolean"}},
+                ]},
+                "put": {
+                    "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}],
+                    "requestBody": {"content": {"application/json": {"schema": {
+                        "type": "object",
+                        "properties": {"title": {"type": "string"}, "price": {"type": "number", "minimum": 0}, "note": {"type": "string"}},
+                        "required": ["title", "price"],
+                    }}}},
+                },
+            },
+            "/items": {"get": {"parameters": [{"name": "q", "in": "query", "schema": {"type": "string"}}]}},
+        },
+    });
+    ToolSet::from_openapi(&document.to_string()).unwrap()
+}
+
+fn all(tools: &ToolSet) -> Scope<'_> {
+    Scope { tools, calls: true, finish: true, in_progress: Vec::new(), completed: Vec::new() }
+}
+
+fn tags() -> ToolTags {
+    Chatty::default().tags
+}
+
+/// Reads a reply strictly and checks the arguments of its calls.
+fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move {
+    let options = ReadOptions { repairs: RepairPolicy::Strict, ..ReadOptions::default() };
+    let mut decoder = protocol.decoder(options);
+    decoder.push(text.as_bytes(), &mut Vec::new());
+    let reply: Reply = decoder.finish(FinishReason::Stop);
+    let moved = reply.outcome.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
+    assert!(reply.repairs.is_empty() && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
+    if let Move::Call { calls } = &moved {
+        for call in calls {
+            let checked = if protocol.routes() {
+                tools.resolve_route(&call.tool).and_then(|found| tools.check_call(&found, &call.arguments))
+            } else {
+                tools.resolve(&call.tool).and_then(|tool| tools.check(tool, &call.arguments))
+            };
+            let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
+            assert!(checked.coerced.is_empty(), "{text}\n{:?}", checked.coerced);
+        }
+    }
+    moved
+}
+
+/// Walks through the language, reads what comes, and gives the moves.
+fn explore(protocol: &dyn Protocol, scope: &Scope<'_>, grammar: &Grammar) -> Vec<Move> {
+    let mut random = Random::new(7);
+    let matcher = grammar_walk::matcher(&grammar.lark);
+    let replies = (0..WALKS).map(|_| walk(&matcher, &mut random));
+    let moves = replies.map(|text| {
+        let tokens = text.chars().filter(char::is_ascii_digit).count() + text.chars().count() / 4;
+        assert!(tokens < grammar.max_tokens as usize, "{tokens} of {}", grammar.max_tokens);
+        read(protocol, scope.tools, &text)
+    });
+    moves.collect()
+}
+
+fn is_call(moved: &Move) -> bool {
+    matches!(moved, Move::Call { .. })
+}
+
+#[test]
+fn react_replies_are_read() {
+    for tools in [simple(), intricate()] {
+        let grammar = grammar::react(&all(&tools));
+        let moves = explore(&React::default(), &all(&tools), &grammar);
+        assert!(moves.iter().any(is_call) && !moves.iter().all(is_call));
+    }
+}
+
+#[test]
+fn chatty_replies_are_read() {
+    for tools in [simple(), intricate()] {
+        // Apart: at random, hardly any reply would begin with a tag.
+        let (calls, answers) = (Scope { finish: false, ..all(&tools) }, Scope { calls: false, ..all(&tools) });
+        let moves = explore(&Chatty::default(), &calls, &grammar::chatty(&calls, &tags()));
+        assert!(moves.iter().all(is_call));
+        assert!(moves.iter().any(|moved| matches!(moved, Move::Call { calls } if calls.len() > 1)));
+        let moves = explore(&Chatty::default(), &answers, &grammar::chatty(&answers, &tags()));
+        assert!(!moves.iter().any(is_call));
+    }
+}
+
+#[test]
+fn ticket_replies_are_read() {
+    for tools in [simple(), intricate(), operations()] {
+        let scope = Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], ..all(&tools) };
+        let grammar = grammar::ticket(&scope);
+        let moves = explore(&Ticket::default(), &scope, &grammar);
+        assert!(moves.iter().any(is_call));
+        assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
+        assert!(moves.iter().any(|moved| matches!(moved, Move::Load { ticket_id } if ticket_id == "T2")));
+    }
+}
+
+#[test]
+fn the_scope_says_what_may_be_said() {
+    let tools = simple();
+    let call = r#"{"thought": "x", "action": "calculator", "args": "{\"expression\": \"1+1\"}"}"#;
+    let finish = r#"{"thought": "x", "action": "FINISH", "final_answer": "2", "task_successful": true}"#;
+    let both = grammar::react(&all(&tools)).lark;
+    assert!(admits(&both, call) && admits(&both, finish));
+    let only_call = grammar::react(&Scope { finish: false, ..all(&tools) }).lark;
+    assert!(admits(&only_call, call) && !admits(&only_call, finish));
+    let only_finish = grammar::react(&Scope { calls: false, ..all(&tools) }).lark;
+    assert!(!admits(&only_finish, call) && admits(&only_finish, finish));
+
+    let block = "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>";
+    let both = grammar::chatty(&all(&tools), &tags()).lark;
+    assert!(admits(&both, block) && admits(&both, "It is noon,\nor nearly: 5 > 4 & \"so\" on. `é` 🎉"));
+    let only_call = grammar::chatty(&Scope { finish: false, ..all(&tools) }, &tags()).lark;
+    assert!(admits(&only_call, block) && !admits(&only_call, "It is noon."));
+    let only_finish = grammar::chatty(&Scope { calls: false, ..all(&tools) }, &tags()).lark;
+    assert!(!admits(&only_finish, block) && admits(&only_finish, "It is noon."));
+}
+
+#[test]
+fn what_is_wrong_is_not_admitted() {
+    let tools = simple();
+    let react = grammar::react(&all(&tools)).lark;
+    for args in [
+        r#""calculate", "args": "{\"expression\": \"1\"}"}"#,
+        r#""calculator", "args": "{\"formula\": \"1\"}"}"#,
+        r#""calculator", "args": "{}"}"#,
+        r#""calculator", "args": {"expression": "1"}}"#,
+        r#""calculator", "args": "{\"expression\": \"1\"}", "final_answer": "1"}"#,
+        r#""calculator", "args": "{\"expression\": \"1\"}"} "#,
+        r#""search", "args": "{\"limit\": 21, \"query\": \"x\"}"}"#,
+        r#""FINISH", "final_answer": "x"}"#,
+    ] {
+        let text = format!(r#"{{"thought": "x", "action": {args}"#);
+        assert!(!admits(&react, &text), "{text}");
+    }
+    let chatty = grammar::chatty(&all(&tools), &tags()).lark;
+    for text in [
+        "",
+        " noon",
+        "<tool>\n[]\n</tool>",
+        "noon <tool>",
+        "<think>noon",
+        "{\"tool_name\": \"now\"}",
+        "<tool>\n[{\"call_id\": \"call_2\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>",
+        "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"calculator\", \"arguments\": {\"expression\": \"$call_1\"}}]\n</tool>",
+    ] {
+        assert!(!admits(&chatty, text), "{text}");
+    }
+    let scope =
+        Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], finish: false, ..all(&tools) };
+    let ticket = grammar::ticket(&scope).lark;
+    let reply = |json: &str| format!("<thoughts>\nx\n</thoughts>\n<output>\n{json}\n</output>");
+    for (json, admitted) in [
+        (r#"{"type": "AWAIT", "ticket_id": "T1"}"#, true),
+        (r#"{"type": "AWAIT", "ticket_id": "T2"}"#, true),
+        (r#"{"type": "AWAIT", "ticket_id": "T3"}"#, false),
+        (r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#, false),
+        (r#"{"type": "LOAD_TICKET", "ticket_id": "T2"}"#, true),
+        (r#"{"type": "RETURN", "value": "x"}"#, false),
+        (r#"{"type": "CALL", "route": "POST /now", "payload": {}, "description": "why"}"#, true),
+        (r#"{"type": "CALL", "route": "POST /then", "payload": {}, "description": "why"}"#, false),
+        (r#"{"type": "DELEGATE", "task": "x"}"#, false),
+    ] {
+        assert_eq!(admits(&ticket, &reply(json)), admitted, "{json}");
+    }
+    assert!(admits(&grammar::ticket(&all(&tools)).lark, &reply(r#"{"type": "RETURN", "value": ["x", {"y": 1.5}]}"#)));
+}
+
+#[test]
+fn where_nothing_can_be_said_an_answer_can() {
+    let none = ToolSet::new(Vec::new()).unwrap();
+    let scope = Scope { finish: false, ..all(&none) };
+    explore(&React::default(), &scope, &grammar::react(&scope));
+    explore(&Chatty::default(), &scope, &grammar::chatty(&scope, &tags()));
+    explore(&Ticket::default(), &scope, &grammar::ticket(&scope));
+}

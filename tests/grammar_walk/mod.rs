@@ -1,0 +1,94 @@
+//! Random walks through a grammar: replies that an engine could be made to write, without a model.
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use std::sync::OnceLock;
+use toktrie::{ApproximateTokEnv, SimpleVob};
+
+/// Bytes after which a walk is given up: no language of the tests has a longer reply.
+const LONGEST: usize = 60_000;
+
+/// A small generator: the same replies for the same seed, everywhere.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound.max(1)
+    }
+}
+
+fn factory() -> &'static ParserFactory {
+    static FACTORY: OnceLock<ParserFactory> = OnceLock::new();
+    FACTORY.get_or_init(|| {
+        let mut factory =
+            ParserFactory::new(&ApproximateTokEnv::single_byte_env(), toktrie::InferenceCapabilities::default(), &[])
+                .unwrap();
+        factory.quiet();
+        factory
+    })
+}
+
+pub(crate) fn matcher(lark: &str) -> Matcher {
+    let parser = factory().create_parser(TopLevelGrammar::from_lark(lark.to_owned()));
+    let mut matcher = Matcher::new(parser);
+    assert!(!matcher.is_error(), "{:?}\n{lark}", matcher.get_error());
+    assert_eq!(matcher.grammar_warnings(), Vec::<String>::new(), "{lark}");
+    matcher
+}
+
+/// Whether the language has exactly this reply.
+pub(crate) fn admits(lark: &str, reply: &str) -> bool {
+    admitted(lark, reply) == (reply.len(), true)
+}
+
+/// How many bytes of the reply the language follows, and whether it may end there.
+pub(crate) fn admitted(lark: &str, reply: &str) -> (usize, bool) {
+    let mut matcher = matcher(lark);
+    let tokens: Vec<u32> = reply.bytes().map(u32::from).collect();
+    let count = matcher.try_consume_tokens(&tokens).unwrap();
+    (count, matcher.is_accepting().unwrap())
+}
+
+/// One reply of the language that a fresh `matcher` is for.
+pub(crate) fn walk(matcher: &Matcher, random: &mut Random) -> String {
+    let mut matcher = matcher.deep_clone();
+    let end = matcher.tok_env().unwrap().tok_trie().eos_token();
+    let mut bytes = Vec::new();
+    // Some walks end each string soon, some late.
+    let patience = [4, 12, 60][random.below(3)];
+    while !matcher.is_stopped() {
+        assert!(bytes.len() < LONGEST, "no end");
+        let mask =
+            matcher.compute_mask().unwrap_or_else(|error| panic!("{error}\n{}", String::from_utf8_lossy(&bytes)));
+        let Some(byte) = choose(&mask, end, patience, random) else { break };
+        matcher.consume_token(u32::from(byte)).unwrap();
+        bytes.push(byte);
+    }
+    assert!(!matcher.is_error(), "{:?}", matcher.get_error());
+    String::from_utf8(bytes).unwrap()
+}
+
+fn choose(mask: &SimpleVob, end: u32, patience: usize, random: &mut Random) -> Option<u8> {
+    let allowed: Vec<u8> = (0..=255_u8).filter(|byte| mask.is_allowed(u32::from(*byte))).collect();
+    let may_end = mask.is_allowed(end);
+    if allowed.is_empty() || (may_end && random.below(patience) == 0) {
+        assert!(may_end, "neither a byte nor the end");
+        return None;
+    }
+    let closing: Vec<u8> = allowed.iter().copied().filter(|byte| b"\"\\\n}]".contains(byte)).collect();
+    if !closing.is_empty() && random.below(patience) == 0 {
+        return Some(closing[random.below(closing.len())]);
+    }
+    let plain: Vec<u8> = allowed.iter().copied().filter(u8::is_ascii_graphic).collect();
+    if !plain.is_empty() && random.below(8) > 0 {
+        return Some(plain[random.below(plain.len())]);
+    }
+    Some(allowed[random.below(allowed.len())])
+}
