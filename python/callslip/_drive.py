@@ -110,8 +110,7 @@ class _Driver:
         assert task is not None
         self._calls[ticket] = task
         try:
-            tool = session.toolbox.get(command.tool)
-            context = session.run.context(ticket, command.tool)
+            tool, context = session.tool(command)
             if tool.is_async:
                 outcome = await tool.acall(command.arguments, context)
             else:

@@ -166,8 +166,7 @@ class _Driver:
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session = self._session
-        tool = session.toolbox.get(command.tool)
-        context = session.run.context(command.ticket, command.tool)
+        tool, context = session.tool(command)
         if tool.is_async:
             outcome = self._result(_threads.on_loop(tool.acall(command.arguments, context)))
         else:
@@ -182,8 +181,7 @@ class _Driver:
             self._todo.append(command)
             return
         session, ticket = self._session, command.ticket
-        tool = session.toolbox.get(command.tool)
-        context = session.run.context(ticket, command.tool)
+        tool, context = session.tool(command)
         if tool.is_async:
             call = _threads.on_loop(tool.acall(command.arguments, context))
         else:

@@ -18,6 +18,9 @@ def to_json(value: object) -> str:
     have equal text; bytes as text where they are UTF-8, else in base64; NaN and infinities as
     strings, because JSON has no such numbers; anything else as `str(value)`.
     """
+    if type(value) is int:
+        # Beyond 4,300 digits Python refuses to write an integer.
+        return str(value) if -(10**18) < value < 10**18 else _dumps(value)
     try:
         text = _dumps(value)
     except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
@@ -25,6 +28,8 @@ def to_json(value: object) -> str:
             text = _dumps(_plain(value, 0))
         except Exception:  # noqa: BLE001
             text = _dumps(_text(value))
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -34,9 +39,7 @@ def to_json(value: object) -> str:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_known
-    )
+    return _encoder.encode(value)
 
 
 def _known(value: object) -> Any:  # noqa: PLR0911  # a line for each kind
@@ -117,3 +120,9 @@ def _text(value: object) -> str:
         return str(value)
     except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
         return f"<{type(value).__qualname__}>"
+
+
+# Made once: `json.dumps` with options of its own makes one for each call.
+_encoder = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_known
+)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from callslip.agent import Run
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelChunk, ModelReply
-    from callslip.tools import Toolbox
+    from callslip.tools import Context, Tool, Toolbox
 
 __all__ = ["Listener", "Session", "calling"]
 
@@ -102,6 +102,13 @@ class Session:
         text = str(error)
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return self.told(self.core.failed(message, self.now()))
+
+    def tool(self, command: Command.CallTool) -> tuple[Tool[..., Any], Context | None]:
+        """Return the tool that a command names, and what it is told about the call."""
+        tool = self.toolbox.get(command.tool)
+        if not tool.wants_context:
+            return tool, None
+        return tool, self.run.context(command.ticket, command.tool)
 
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""

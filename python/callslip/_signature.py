@@ -27,7 +27,7 @@ class ArgumentsError(Exception):
     """Arguments that fit the schema and yet are no values of their parameters' types."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """What a function takes.
 
@@ -45,6 +45,11 @@ class Signature:
     converts: Mapping[str, Callable[[Any], Any]]
     factories: Mapping[str, Callable[[], Any]]
 
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether the arguments are given as they are."""
+        return not (self.converts or self.factories or self.context or self.positional)
+
     def bind(
         self, arguments: Mapping[str, Any], context: object
     ) -> tuple[list[Any], dict[str, Any]]:
@@ -54,6 +59,8 @@ class Signature:
             ArgumentsError: An argument is no value of its parameter's type.
         """
         named = dict(arguments)
+        if self.is_plain:
+            return [], named
         for name, convert in self.converts.items():
             if name in named:
                 named[name] = _converted(name, convert, named[name])

@@ -123,7 +123,7 @@ class _OperationTool(Tool[..., Any]):
         )
 
     def _bind(
-        self, arguments: Mapping[str, Any], context: Context
+        self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         signature = self._signature
         known = signature.parameters["properties"]

@@ -193,12 +193,18 @@ class Tool(Generic[P, R]):
             }
         )
 
-    def call(self, arguments: Mapping[str, Any], context: Context) -> Any:
+    @functools.cached_property
+    def wants_context(self) -> bool:
+        """Whether a parameter is annotated `Context`."""
+        return self._signature.context is not None
+
+    def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
         """Call with checked arguments. Returns the outcome, or an awaitable of it.
 
         Whatever the function raises is an outcome; only what ends a program or a task passes.
         """
-        token = _calling().set(True)
+        calling = _calling()
+        token = calling.set(True)
         try:
             args, kwargs = self._bind(arguments, context)
             if self.timeout is None or self.is_async:
@@ -208,12 +214,12 @@ class Tool(Generic[P, R]):
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         finally:
-            _calling().reset(token)
+            calling.reset(token)
         if hasattr(result, "__await__"):
             return self._awaited(result)
         return self._returned(result)
 
-    async def acall(self, arguments: Mapping[str, Any], context: Context) -> Outcome:
+    async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Call with checked arguments and wait for the outcome."""
         outcome = self.call(arguments, context)
         if hasattr(outcome, "__await__"):
@@ -234,7 +240,7 @@ class Tool(Generic[P, R]):
         return self._returned(result)
 
     def _bind(
-        self, arguments: Mapping[str, Any], context: Context
+        self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         return self._signature.bind(arguments, context)
 

@@ -69,6 +69,26 @@ impl PyMove {
     }
 }
 
+#[pymethods]
+impl PyMove {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(match self {
+            Self::Finish { value, success: None } => format!("Move.Finish({})", value.bind(py).repr()?),
+            Self::Finish { value, success: Some(success) } => {
+                let success = if *success { "True" } else { "False" };
+                format!("Move.Finish({}, success={success})", value.bind(py).repr()?)
+            }
+            Self::Call { calls } => {
+                let calls: PyResult<Vec<String>> = calls.iter().map(|call| call.get().__repr__(py)).collect();
+                format!("Move.Call([{}])", calls?.join(", "))
+            }
+            Self::Delegate { task } => format!("Move.Delegate({task:?})"),
+            Self::Await { ticket_id } => format!("Move.Await({ticket_id:?})"),
+            Self::Load { ticket_id } => format!("Move.Load({ticket_id:?})"),
+        })
+    }
+}
+
 /// A departure from the syntax that was repaired.
 #[pyclass(name = "Repair", module = "callslip._core", frozen, get_all, eq)]
 #[derive(PartialEq)]
@@ -164,7 +184,7 @@ pub(super) struct PyReply {
 impl PyReply {
     pub(super) fn new(py: Python<'_>, reply: Reply) -> PyResult<Self> {
         let (moved, violation) = match &reply.outcome {
-            Ok(moved) => (Some(Py::new(py, PyMove::new(py, moved)?)?), None),
+            Ok(moved) => (Some(PyMove::new(py, moved)?.into_pyobject(py)?.unbind()), None),
             Err(violation) => (None, Some(Py::new(py, PyViolation::new(violation, &reply.raw))?)),
         };
         let repairs = reply.repairs.iter().map(|repair| {
