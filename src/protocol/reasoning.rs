@@ -73,6 +73,12 @@ impl Reasoning {
         told
     }
 
+    /// The blocks that begin at or after `from`.
+    pub(crate) fn spans_from(&self, from: usize) -> Vec<Span> {
+        let first = self.blocks.partition_point(|(span, _)| span.start < from);
+        self.blocks.iter().skip(first).map(|(span, _)| *span).collect()
+    }
+
     /// The blocks alone.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.blocks.iter().map(|(span, _)| *span).collect()

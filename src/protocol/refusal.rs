@@ -4,6 +4,15 @@ use super::notes::Fault;
 use super::{Code, FinishReason, ReadOptions, Violation};
 use crate::reply::Span;
 
+/// As much of the text as may be read.
+pub(crate) fn bound<'a>(text: &'a str, options: &ReadOptions) -> &'a str {
+    let mut end = options.limits.bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
 /// The reply is longer than allowed.
 pub(crate) fn too_large(options: &ReadOptions) -> Fault {
     let message = format!("expected a reply of at most {} bytes: got a longer one", options.limits.bytes);

@@ -146,9 +146,9 @@ impl Envelope {
         self.code.iter().copied().chain(open).collect()
     }
 
-    /// Whether the text up to here stands in a fence that began at the returned place.
-    pub fn open_fence(&self) -> Option<usize> {
-        self.fence.map(|fence| fence.start)
+    /// The end of the first Markdown code, once it is closed.
+    pub fn first_code_end(&self) -> Option<usize> {
+        self.code.first().map(|code| code.end)
     }
 
     /// The next mark, or `None` where more text is needed; `end` says that no more will come.

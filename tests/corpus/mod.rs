@@ -1,7 +1,7 @@
 //! Corpora of replies: one JSON object a line.
 
 use callslip::protocol::chatty::read::ToolTags;
-use callslip::protocol::{Delta, FinishReason, Move, ReadOptions, Reply, chatty, react, ticket};
+use callslip::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, chatty, react, ticket};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -71,12 +71,16 @@ pub fn read(case: &Case) -> Read {
     read_chunks(case, &chunks)
 }
 
-pub fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
-    let mut decoder = match case.protocol.as_str() {
+pub fn decoder(case: &Case) -> Box<dyn Decoder> {
+    match case.protocol.as_str() {
         "react" => react::read::decoder(case.options),
         "ticket" => ticket::read::decoder(case.options),
         _ => chatty::read::decoder(case.options, &case.tags),
-    };
+    }
+}
+
+pub fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
+    let mut decoder = decoder(case);
     let mut deltas = Vec::new();
     for chunk in chunks {
         decoder.push(chunk, &mut deltas);

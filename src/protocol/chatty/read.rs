@@ -41,6 +41,9 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
         reasoning: Reasoning::default(),
         narration: Growing::default(),
         sent: 0,
+        lead: 0,
+        lead_blocks: 0,
+        after_fence: 0,
         tag: None,
         maybe: None,
         orphan: None,
@@ -68,6 +71,12 @@ struct ChattyDecoder {
     narration: Growing,
     /// Up to here the text before the first block was told.
     sent: usize,
+    /// Up to here there is only reasoning and blanks.
+    lead: usize,
+    /// The reasoning blocks before that place.
+    lead_blocks: usize,
+    /// Up to here there are only blanks after the fence that the reply begins with.
+    after_fence: usize,
     /// A start tag whose next token has not arrived.
     tag: Option<(Span, bool)>,
     /// A start tag that no bracket follows: text, unless an end tag comes.
@@ -120,17 +129,16 @@ impl ChattyDecoder {
             return;
         }
         let buffer = std::mem::take(&mut self.buffer);
-        let text = buffer.text();
-        if text.len() > self.options.limits.bytes {
+        let bound = refusal::bound(buffer.text(), &self.options);
+        self.scan(bound, end && bound.len() == buffer.text().len(), deltas);
+        if bound.len() < buffer.text().len() && self.fault.is_none() {
             self.fault = Some(refusal::too_large(&self.options));
-        } else {
-            self.scan(text, end, deltas);
         }
         self.buffer = buffer;
     }
 
     fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
-        loop {
+        while self.fault.is_none() {
             if self.block.is_some() {
                 if !self.in_block(text, end, deltas) {
                     return;
@@ -172,7 +180,10 @@ impl ChattyDecoder {
     /// Tells the text and the reasoning before the first block.
     fn look(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
         // Reasoning in mid-text counts only once it is closed: it may be a tag that an answer speaks of.
-        let leading = self.envelope.reasoning_start().is_none_or(|start| self.leading(text, start));
+        let leading = match self.envelope.reasoning_start() {
+            Some(start) => self.leading(text, start),
+            None => true,
+        };
         if leading || mark.is_some() {
             deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Thoughts));
         }
@@ -190,44 +201,54 @@ impl ChattyDecoder {
     }
 
     fn tell(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
-        for piece in gaps(self.sent, until.max(self.sent), &self.reasoning.spans()) {
+        for piece in gaps(self.sent, until.max(self.sent), &self.reasoning.spans_from(self.sent)) {
             deltas.extend(self.narration.push(piece.of(text)).map(Delta::Text));
         }
         self.sent = self.sent.max(until);
     }
 
-    /// Whether only reasoning and blanks stand before `at`.
-    fn leading(&self, text: &str, at: usize) -> bool {
-        gaps(0, at, &self.reasoning.spans()).iter().all(|piece| piece.of(text).trim().is_empty())
+    /// Passes the blanks and reasoning before the reply proper, up to `until`.
+    fn pass_lead(&mut self, text: &str, until: usize) {
+        loop {
+            let rest = text.get(self.lead..until).unwrap_or("");
+            self.lead += rest.len() - rest.trim_start().len();
+            match self.reasoning.blocks.get(self.lead_blocks) {
+                Some((block, _)) if block.start == self.lead => {
+                    self.lead = block.end;
+                    self.lead_blocks += 1;
+                }
+                _ => return,
+            }
+        }
     }
 
-    /// Where the reply begins, after blanks and reasoning.
-    fn body(&self, text: &str) -> usize {
-        let mut body = 0;
-        for (block, _) in &self.reasoning.blocks {
-            if !text.get(body..block.start).unwrap_or("").trim().is_empty() {
-                break;
-            }
-            body = block.end;
-        }
-        body
+    /// Whether only reasoning and blanks stand before `at`.
+    fn leading(&mut self, text: &str, at: usize) -> bool {
+        self.pass_lead(text, at);
+        self.lead >= at
+    }
+
+    /// Where the reply proper begins, after blanks and reasoning.
+    fn body(&mut self, text: &str) -> usize {
+        self.pass_lead(text, text.len());
+        self.lead
     }
 
     /// Whether the reply may yet turn out to be one fence, or JSON without tags: then it is no answer.
-    fn may_be_whole(&self, text: &str, until: usize) -> bool {
-        let body = self.body(text);
-        let rest = text.get(body..until).unwrap_or("");
-        let rest = rest.trim_start();
+    fn may_be_whole(&mut self, text: &str, until: usize) -> bool {
+        self.pass_lead(text, until);
+        let rest = text.get(self.lead..until).unwrap_or("");
         if rest.starts_with(['[', '{']) {
             return true;
         }
         if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
             return false;
         }
-        match self.envelope.code(until).first() {
-            Some(fence) => text.get(fence.end..until).unwrap_or("").trim().is_empty(),
-            None => true,
-        }
+        let Some(end) = self.envelope.first_code_end() else { return true };
+        self.after_fence = self.after_fence.max(end);
+        let rest = text.get(self.after_fence..until).unwrap_or("");
+        self.after_fence += rest.len() - rest.trim_start().len();
+        self.after_fence >= until
     }
 
     /// What follows a start tag: a block begins with a bracket, perhaps in a fence.

@@ -78,11 +78,16 @@ impl ReactDecoder {
         if self.fault.is_some() {
             return;
         }
-        let text = self.buffer.text();
-        if text.len() > self.options.limits.bytes {
+        let buffer = std::mem::take(&mut self.buffer);
+        let bound = refusal::bound(buffer.text(), &self.options);
+        self.scan(bound, end && bound.len() == buffer.text().len(), deltas);
+        if bound.len() < buffer.text().len() && self.fault.is_none() {
             self.fault = Some(refusal::too_large(&self.options));
-            return;
         }
+        self.buffer = buffer;
+    }
+
+    fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
         loop {
             if self.seeker.machine().is_some() {
                 let resumed = self.seeker.run(text, end);

@@ -125,10 +125,10 @@ impl TicketDecoder {
             return;
         }
         let buffer = std::mem::take(&mut self.buffer);
-        if buffer.text().len() > self.options.limits.bytes {
+        let bound = refusal::bound(buffer.text(), &self.options);
+        self.scan(bound, end && bound.len() == buffer.text().len(), deltas);
+        if bound.len() < buffer.text().len() && self.fault.is_none() {
             self.fault = Some(refusal::too_large(&self.options));
-        } else {
-            self.scan(buffer.text(), end, deltas);
         }
         self.buffer = buffer;
     }

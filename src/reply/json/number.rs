@@ -16,6 +16,7 @@ impl Machine {
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.position) {
             match byte {
+                b'0'..=b'9' if digits > self.settings.limits.digits => break,
                 b'0'..=b'9' => digits += 1,
                 b'.' | b'+' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' => {}
                 _ => break,
@@ -77,9 +78,6 @@ impl Machine {
     }
 
     fn invalid_number(&self, text: &str, span: Span) -> Fault {
-        let rest = text.get(span.end..).unwrap_or("");
-        let more = rest.char_indices().take(40).find(|(_, c)| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '"'));
-        let span = Span::new(span.start, span.end + more.map_or(0, |(offset, _)| offset));
         let found: String = span.of(text).chars().take(40).collect();
         Box::new(
             self.violation(Code::InvalidNumber, format!("expected a number or text in quotes: got {found}"), span)

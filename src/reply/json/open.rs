@@ -1,7 +1,7 @@
 //! A look at the value while it is still arriving: what is there, and what only grows.
 
 use super::frame::Kind;
-use super::{Fields, Machine, Token};
+use super::{Fields, Machine, State, Token};
 
 /// The member of the open record whose value is being read.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,12 @@ impl Machine {
         let at = self.stack.iter().position(|frame| matches!(frame.kind, Kind::Record(_)))?;
         let key = self.stack.get(at)?.key.as_ref()?;
         let part = match (self.stack.get(at + 1), self.token) {
-            (Some(above), _) => OpenPart::Json(text.get(above.open..self.position).unwrap_or("")),
+            (Some(above), token) => {
+                // What follows the last value may be a closing bracket that does not count.
+                let settled = token == Token::None && self.state == State::After;
+                let end = if settled { self.last.span.end } else { self.position };
+                OpenPart::Json(text.get(above.open..end).unwrap_or(""))
+            }
             (None, Token::String) => {
                 OpenPart::Text(&self.string.decoded, text.get(self.string.from..self.position).unwrap_or(""))
             }

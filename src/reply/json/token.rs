@@ -22,7 +22,8 @@ impl Machine {
         self.blanks += self.position - from;
         if self.blanks > self.settings.limits.blanks {
             let message = format!("expected at most {} blanks in a row: got more", self.settings.limits.blanks);
-            return Err(self.violation(Code::LimitExceeded, message, Span::at(self.position)));
+            let place = self.position - (self.blanks - self.settings.limits.blanks);
+            return Err(self.violation(Code::LimitExceeded, message, Span::at(place)));
         }
         if self.state == State::Done {
             return Ok(Flow::Done);
@@ -110,7 +111,7 @@ impl Machine {
         let rest = text.get(self.position..).unwrap_or("");
         let c = rest.chars().next().unwrap_or(' ');
         if c.is_alphabetic() || matches!(c, '/' | '~' | '@' | '.') {
-            return self.unquoted_value(self.word_span(text));
+            return self.unquoted_value(place);
         }
         let expected = if self.state == State::Value { "a value" } else { "a value or ']'" };
         self.violation(Code::UnexpectedToken, format!("expected {expected}: got {}", self.found(text)), place)
@@ -369,7 +370,7 @@ impl Machine {
                     }
                     "null" => (Value::Null, RepairCode::LiteralCase),
                     "nan" | "infinity" | "inf" => return Err(self.non_finite(span, word)),
-                    _ => return Err(self.unquoted_value(self.whole_word(text, span))),
+                    _ => return Err(self.unquoted_value(span)),
                 };
                 self.repair(code, span)?;
                 value
@@ -399,18 +400,6 @@ impl Machine {
             self.violation(Code::UnquotedValue, "expected quotes around the text: got none before it", span)
                 .hint("a value that is no number, true, false or null stands in double quotes"),
         )
-    }
-
-    /// The text that should have quotes, as far as no delimiter stands in it.
-    fn word_span(&self, text: &str) -> Span {
-        self.whole_word(text, Span::at(self.position))
-    }
-
-    fn whole_word(&self, text: &str, span: Span) -> Span {
-        let rest = text.get(span.start..).unwrap_or("");
-        let length =
-            rest.char_indices().take(64).find(|(_, c)| matches!(c, ',' | '\n' | '}' | ']' | '"' | '{' | '[' | ' '));
-        Span::new(span.start, span.start + length.map_or_else(|| span.end - span.start, |(offset, _)| offset))
     }
 
     /// The character at the present position.

@@ -52,11 +52,11 @@ pub(super) fn objection(
 }
 
 /// Whether a place is inside Markdown code; places are asked for in order.
-struct Code_<'a> {
+struct Places<'a> {
     spans: &'a [Span],
 }
 
-impl Code_<'_> {
+impl Places<'_> {
     fn holds(&mut self, at: usize) -> bool {
         while let [first, rest @ ..] = self.spans {
             if first.end > at {
@@ -71,7 +71,7 @@ impl Code_<'_> {
 fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag), form: &str) -> Option<Fault> {
     let tags: Vec<Tag> =
         NAMES.iter().map(|name| Tag::open(name)).filter(|tag| tag.literal() != own.0.literal()).collect();
-    let mut code = Code_ { spans: code };
+    let mut code = Places { spans: code };
     let bytes = text.as_bytes().get(body..)?;
     for offset in memchr::memchr2_iter(b'<', b'[', bytes) {
         let at = body + offset;
@@ -103,17 +103,21 @@ fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag), form: 
 
 /// A call without tags: the whole reply, or an object or array of calls that begins a line.
 fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions, form: &str) -> Option<Fault> {
-    let mut holder = Code_ { spans: code };
+    let mut holder = Places { spans: code };
     let mut settings = Settings::new(RepairPolicy::Default, options.limits);
     settings.records = true;
     settings.keys = call::KEYS;
     let whole = whole_payload(text, body);
-    let mut at = body;
-    while let Some(offset) = text.get(at..)?.find(['[', '{']) {
-        at += offset;
-        let line_start = text.get(body..at)?.rsplit('\n').next()?.trim().is_empty();
-        let is_whole = whole.is_some_and(|start| start == at);
-        if !is_whole && (!line_start || holder.holds(at)) {
+    let (mut at, mut line_begins) = (body, true);
+    while let Some(&byte) = text.as_bytes().get(at) {
+        match byte {
+            b'[' | b'{' => {}
+            b'\n' => line_begins = true,
+            _ => line_begins &= byte.is_ascii_whitespace(),
+        }
+        let is_whole = whole == Some(at);
+        if !matches!(byte, b'[' | b'{') || !is_whole && (!line_begins || holder.holds(at)) {
+            line_begins &= !matches!(byte, b'[' | b'{');
             at += 1;
             continue;
         }
@@ -134,6 +138,7 @@ fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions, form:
             ));
         }
         at = span.end.max(at + 1);
+        line_begins = false;
     }
     None
 }

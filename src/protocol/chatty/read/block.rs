@@ -302,11 +302,11 @@ impl Block {
             (_, 0) => self.notes.note(RepairCode::NdjsonToArray, whole)?,
             _ => self.notes.note(RepairCode::MergedArrays, whole)?,
         }
-        if let Some(prose) = self.prose {
-            self.notes.note(RepairCode::ProseStripped, prose)?;
-        }
-        if let Some(junk) = self.junk {
-            self.notes.note(RepairCode::TrailingTextDropped, junk)?;
+        for (code, place) in [(RepairCode::ProseStripped, self.prose), (RepairCode::TrailingTextDropped, self.junk)] {
+            if let Some(place) = place {
+                let end = place.start + place.of(text).trim_end().len();
+                self.notes.note(code, Span::new(place.start, end))?;
+            }
         }
         Ok(Step::Ended)
     }
