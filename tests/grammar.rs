@@ -12,24 +12,12 @@ mod grammar_walk;
 
 use callslip::protocol::chatty::read::ToolTags;
 use callslip::protocol::grammar::{self, Grammar, Scope};
-use callslip::protocol::{Chatty, FinishReason, Move, Protocol, React, ReadOptions, Reply, Ticket};
-use callslip::reply::RepairPolicy;
-use callslip::tool::{Effect, ToolSet, ToolSpec};
-use grammar_walk::{Random, admits, walk};
+use callslip::protocol::{Chatty, Move, Protocol, React, Ticket};
+use callslip::tool::ToolSet;
+use grammar_walk::{Random, admits, read, tool, walk};
 use serde_json::{Value as Json, json};
 
 const WALKS: u64 = 40;
-
-fn tool(name: &str, parameters: Json) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: String::new(),
-        parameters,
-        effect: Effect::Pure,
-        readonly: true,
-        repeatable: false,
-    }
-}
 
 fn object(properties: Json, required: &[&str]) -> Json {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
@@ -166,28 +154,6 @@ fn all(tools: &ToolSet) -> Scope<'_> {
 
 fn tags() -> ToolTags {
     Chatty::default().tags
-}
-
-/// Reads a reply strictly and checks the arguments of its calls.
-fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move {
-    let options = ReadOptions { repairs: RepairPolicy::Strict, ..ReadOptions::default() };
-    let mut decoder = protocol.decoder(options);
-    decoder.push(text.as_bytes(), &mut Vec::new());
-    let reply: Reply = decoder.finish(FinishReason::Stop);
-    let moved = reply.outcome.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
-    assert!(reply.repairs.is_empty() && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
-    if let Move::Call { calls } = &moved {
-        for call in calls {
-            let checked = if protocol.routes() {
-                tools.resolve_route(&call.tool).and_then(|found| tools.check_call(&found, &call.arguments))
-            } else {
-                tools.resolve(&call.tool).and_then(|tool| tools.check(tool, &call.arguments))
-            };
-            let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
-            assert!(checked.coerced.is_empty(), "{text}\n{:?}", checked.coerced);
-        }
-    }
-    moved
 }
 
 /// Walks through the language, reads what comes, and gives the moves.

@@ -1,7 +1,11 @@
-//! Random walks through a grammar: replies that an engine could be made to write, without a model.
+//! Random walks through a grammar: replies that an engine could be made to write, without a model; and their reading.
 
+use callslip::protocol::{FinishReason, Move, Protocol, ReadOptions};
+use callslip::reply::RepairPolicy;
+use callslip::tool::{Effect, ToolSet, ToolSpec};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
+use serde_json::Value as Json;
 use std::sync::OnceLock;
 use toktrie::{ApproximateTokEnv, SimpleVob};
 
@@ -91,4 +95,37 @@ fn choose(mask: &SimpleVob, end: u32, patience: usize, random: &mut Random) -> O
         return Some(plain[random.below(plain.len())]);
     }
     Some(allowed[random.below(allowed.len())])
+}
+
+pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters,
+        effect: Effect::Pure,
+        readonly: true,
+        repeatable: false,
+    }
+}
+
+/// Reads a reply strictly and checks the arguments of its calls.
+pub(crate) fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move {
+    let options = ReadOptions { repairs: RepairPolicy::Strict, ..ReadOptions::default() };
+    let mut decoder = protocol.decoder(options);
+    decoder.push(text.as_bytes(), &mut Vec::new());
+    let reply = decoder.finish(FinishReason::Stop);
+    let moved = reply.outcome.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
+    assert!(reply.repairs.is_empty() && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
+    if let Move::Call { calls } = &moved {
+        for call in calls {
+            let checked = if protocol.routes() {
+                tools.resolve_route(&call.tool).and_then(|found| tools.check_call(&found, &call.arguments))
+            } else {
+                tools.resolve(&call.tool).and_then(|tool| tools.check(tool, &call.arguments))
+            };
+            let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
+            assert!(checked.coerced.is_empty(), "{text}\n{:?}", checked.coerced);
+        }
+    }
+    moved
 }

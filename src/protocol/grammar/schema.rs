@@ -13,6 +13,7 @@ use super::number::{self, Limits};
 use super::pattern;
 use super::text::{self, First, Level, spaced};
 use super::tree::{Node, Rules};
+use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value as Json, json};
 
 /// Writes the schema of one tool as rules.
@@ -162,14 +163,28 @@ impl<'a> Converter<'a> {
         })
     }
 
-    /// The values of an `enum` that the rest of the schema admits, as far as types and limits say.
+    /// The values of an `enum` that the rest of the schema admits.
     fn listed(&mut self, values: &[Json], flat: &Map<String, Json>, types: Option<&[String]>) -> Option<Node> {
-        let fits = |value: &&Json| {
-            types.is_none_or(|types| types.iter().any(|name| is_a(value, name)))
-                && flat.get("const").is_none_or(|only| only == *value)
-                && flat.get("enum").and_then(Json::as_array).is_none_or(|all| all.contains(value))
-        };
-        Node::choice(values.iter().filter(fits).map(|value| self.level.literal(&spaced(value))))
+        let typed = |value: &&Json| types.is_none_or(|types| types.iter().any(|name| is_a(value, name)));
+        let known = ["type", "enum", "const", "title", "description", "default", "examples", "$defs", "definitions"];
+        let more = flat.keys().any(|key| !known.contains(&key.as_str()));
+        let rest =
+            if more || (flat.contains_key("enum") && flat.contains_key("const")) { self.whole(flat) } else { None };
+        let fits = |value: &&Json| rest.as_ref().is_none_or(|rest| rest.is_valid(value));
+        let values = values.iter().filter(typed).filter(fits);
+        Node::choice(values.map(|value| self.level.literal(&spaced(value))))
+    }
+
+    /// The check of a merged schema, on its own; `None` where it leads elsewhere.
+    fn whole(&self, flat: &Map<String, Json>) -> Option<Validator> {
+        let mut schema = flat.clone();
+        for key in ["$defs", "definitions"] {
+            if let Some(definitions) = self.root.get(key) {
+                schema.insert(key.to_owned(), definitions.clone());
+            }
+        }
+        let schema = Json::Object(schema);
+        jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(false).build(&schema).ok()
     }
 
     fn string(&mut self, flat: &Map<String, Json>) -> Option<Node> {
