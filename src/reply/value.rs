@@ -1,5 +1,6 @@
 //! JSON values as they were written: key order, number spelling and size are kept.
 
+use super::json::{Machine, Progress, Settings};
 use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -116,32 +117,10 @@ impl Serialize for Value {
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::from_raw(&raw).map_err(D::Error::custom)
-    }
-}
-
-impl Value {
-    /// Reads text that is already known to be one valid JSON value.
-    fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
-        let text = raw.get();
-        Ok(match text.bytes().next() {
-            Some(b'{') => {
-                let entries: IndexMap<String, Box<RawValue>> = serde_json::from_str(text)?;
-                Self::Object(entries.into_iter().map(|(key, raw)| Ok((key, Self::from_raw(&raw)?))).collect::<Result<
-                    _,
-                    serde_json::Error,
-                >>(
-                )?)
-            }
-            Some(b'[') => {
-                let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
-                Self::Array(items.iter().map(|raw| Self::from_raw(raw)).collect::<Result<_, _>>()?)
-            }
-            Some(b'"') => Self::String(serde_json::from_str(text)?),
-            Some(b't') => Self::Bool(true),
-            Some(b'f') => Self::Bool(false),
-            Some(b'n') | None => Self::Null,
-            Some(_) => Self::Number(Number::from_valid(text)),
-        })
+        let mut machine = Machine::new(Settings::plain(), 0);
+        if machine.run(raw.get(), true) == Progress::Done {
+            return Ok(machine.into_value().0);
+        }
+        Err(D::Error::custom(machine.fault().map_or("expected a JSON value", |fault| fault.message.as_str())))
     }
 }
