@@ -88,7 +88,10 @@ class Session:
         """Call the model. Returns its result as it is."""
         options = self.options
         if "grammar" in options:
-            return self.model(self.run.messages, **{**options, "grammar": self.core.grammar()})
+            grammar = self.core.grammar()
+            options = {**options, "grammar": grammar}
+            # A reply that is cut is lost: the bound is what the grammar's longest reply may take.
+            options.setdefault("max_tokens", grammar.max_tokens)
         return self.model(self.run.messages, **options)
 
     def reply(self, reply: ModelReply) -> list[Command]:

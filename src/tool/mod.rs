@@ -5,6 +5,7 @@ mod describe;
 mod json_text;
 mod nearest;
 pub mod openapi;
+mod outline;
 mod problem;
 mod render;
 pub mod schema;

@@ -2,6 +2,7 @@
 
 use super::coerce::{coerce, within};
 use super::json_text;
+use super::outline::Outline;
 use super::problem::{Problem, absent, problems};
 use super::types::Schema;
 use crate::reply::{Object, Value};
@@ -25,6 +26,7 @@ pub struct Checked {
 #[derive(Debug, Default)]
 pub struct Checker {
     compiled: OnceLock<Result<Validator, String>>,
+    outline: OnceLock<Option<Outline>>,
 }
 
 impl Checker {
@@ -56,6 +58,11 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub fn check_except(&self, schema: &Json, arguments: &Value, except: &[String]) -> Result<Checked, Vec<Problem>> {
+        if let (Some(outline), Value::Object(arguments)) = (self.outline.get_or_init(|| Outline::of(schema)), arguments)
+            && outline.admits(arguments)
+        {
+            return Ok(Checked { arguments: arguments.clone(), coerced: Vec::new() });
+        }
         let arguments = as_object(arguments).ok_or_else(|| vec![Problem::invalid("", "be an object", arguments)])?;
         let root = Schema::root(schema);
         let (arguments, coerced) = coerce(&Value::Object(arguments), root);

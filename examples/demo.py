@@ -1,0 +1,281 @@
+"""A real agent on a real model, in all three protocols.
+
+    python examples/demo.py                     # SmolLM2-135M-Instruct, on one core of this machine
+    python examples/demo.py --gguf model.gguf   # another local model
+    OPENAI_API_KEY=… python examples/demo.py --model gpt-4.1-mini
+    python examples/demo.py --base-url http://localhost:8000/v1 --model NAME
+
+Nothing here is scripted: what is shown is what the model wrote and what the tools returned, and a
+wrong answer is shown as wrong. A small model chooses tools and copies values well, under a grammar,
+and writes poor closing sentences: most tasks therefore end at the tool's result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from callslip import (
+    Agent,
+    ChattyProtocol,
+    Delta,
+    Event,
+    Limits,
+    LocalModel,
+    ReactProtocol,
+    RunFailed,
+    TicketProtocol,
+    as_model,
+    tool,
+)
+
+PROMPTS = Path(__file__).parent / "prompts"
+WEATHER = {"Oslo": "4 degrees, snow", "Lima": "22 degrees, dry", "Cairo": "31 degrees, sunny"}
+WORDS = {"harbor": "a place where ships are safe", "meadow": "a field of grass"}
+UNITS = {("miles", "kilometers"): 1.609344, ("pounds", "grams"): 453.59237}
+
+
+@tool(readonly=True)
+def weather(city: Annotated[str, Field(pattern="^[A-Z][a-z]{1,15}$")]) -> str:
+    """Get the weather in a city."""
+    return WEATHER.get(city, "18 degrees, light rain")
+
+
+@tool(readonly=True)
+def calculate(expression: Annotated[str, Field(pattern=r"^[0-9][0-9 +*/.-]{0,30}$")]) -> float:
+    """Calculate an expression."""
+    number: float = eval(expression, {"__builtins__": {}})  # noqa: S307  # digits and operators only
+    return number
+
+
+@tool(readonly=True)
+def dictionary(word: Annotated[str, Field(pattern="^[a-z]{2,20}$")]) -> str:
+    """Look up the meaning of a word."""
+    return WORDS.get(word, f"no entry for {word}")
+
+
+@tool(readonly=True)
+def convert(
+    amount: Annotated[float, Field(ge=0, le=100000)],
+    from_unit: Annotated[str, Field(pattern="^[a-z]{1,15}$")],
+    to_unit: Annotated[str, Field(pattern="^[a-z]{1,15}$")],
+) -> float:
+    """Convert an amount to another unit."""
+    if (from_unit, to_unit) in UNITS:
+        return round(amount * UNITS[from_unit, to_unit], 3)
+    return round(amount / UNITS[to_unit, from_unit], 3)
+
+
+@tool
+def remind(
+    text: Annotated[str, Field(pattern="^[A-Za-z ]{2,40}$")],
+    time: Annotated[str, Field(pattern="^[0-9]{1,2}:[0-9]{2}$")],
+) -> str:
+    """Set a reminder."""
+    return f"I will remind you at {time} to {text}"
+
+
+TOOLS = [remind, weather, convert, dictionary, calculate]
+
+
+@dataclass
+class Task:
+    """What is asked, and what the tool must return for it."""
+
+    text: str
+    result: Any
+    to_the_end: bool = False
+
+
+TASKS = [
+    Task("What is the weather in Oslo?", WEATHER["Oslo"], to_the_end=True),
+    Task("What is 25 times 4?", 100),
+    Task("What does the word harbor mean?", WORDS["harbor"]),
+    Task("Convert 26 miles to kilometers.", 41.843),
+    Task("Remind me to call Anna at 17:30.", "I will remind you at 17:30 to call Anna"),
+]
+
+
+@dataclass
+class Score:
+    """What became of the tasks of one round."""
+
+    replies: int = 0
+    valid: int = 0
+    tasks: int = 0
+    right: int = 0
+    seconds: float = 0.0
+    answers: list[bool] = field(default_factory=list)
+
+
+class Screen:
+    """Shows a run as it happens: thoughts, calls, tickets, violations, answers."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._kind = ""
+
+    def show(self, event: Event | Delta) -> None:
+        """Show one event."""
+        match event:
+            case Delta.Thoughts(text=text) | Delta.Reasoning(text=text):
+                self._stream("thoughts", text, "dim italic")
+            case Delta.Text(text=text):
+                self._stream("text", text, "dim")
+            case Delta.Answer(text=text):
+                self._stream("answer", text, "bold")
+            case Delta.Tool(name=name):
+                self._stream("call", f"{name} ", "cyan")
+            case Delta.Arguments(text=text):
+                self._stream("call", text, "cyan")
+            case Event(kind=kind, data=data):
+                self._event(kind, data)
+
+    def _event(self, kind: str, data: Any) -> None:
+        if kind == "violated":
+            self.line("violation", data["violation"]["message"], "red")
+        elif kind == "ticket_opened":
+            self.line("ticket", f"T{data['ticket']} opened: {data['description']}", "yellow")
+        elif kind == "ticket_completed":
+            ((outcome, result),) = data["outcome"].items()
+            self.line("ticket", f"T{data['ticket']} {outcome}: {result}", "yellow")
+
+    def _stream(self, kind: str, text: str, style: str) -> None:
+        if kind != self._kind:
+            self._end()
+            self._kind = kind
+            self.console.print(f"    {kind:>9}  ", style="dim", end="")
+        self.console.print(escape(text), style=style, end="", highlight=False, soft_wrap=True)
+
+    def line(self, kind: str, text: str, style: str) -> None:
+        """Show a whole line."""
+        self._end()
+        self.console.print(f"    {kind:>9}  ", style="dim", end="")
+        self.console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+    def _end(self) -> None:
+        if self._kind:
+            self.console.print()
+            self._kind = ""
+
+
+async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
+    """Let the agent work on one task, and judge what came of it."""
+    screen.console.print(f"  [bold]{escape(task.text)}[/bold]")
+    began = time.perf_counter()
+    results: list[Any] = []
+    value: Any = None
+    try:
+        async with agent.stream(f"Task: {task.text}") as stream:
+            async for event in stream:
+                screen.show(event)
+                if not isinstance(event, Event):
+                    continue
+                if event.kind == "model_replied":
+                    score.replies += 1
+                elif event.kind == "moved":
+                    score.valid += 1
+                elif event.kind == "ticket_completed":
+                    results += event.data["outcome"].values()
+                    if not task.to_the_end:
+                        break
+                elif event.kind == "run_finished":
+                    value = event.data["value"]
+    except RunFailed as error:
+        screen.line("ended", str(error), "red")
+    took = time.perf_counter() - began
+    right = task.result in results
+    score.tasks += 1
+    score.right += right
+    score.seconds += took
+    if task.to_the_end and results:
+        said = str(task.result) in str(value)
+        score.answers.append(said)
+        screen.line("answer", f"{value!r}: {'right' if said else 'wrong'}", "green" if said else "red")
+    verdict = "right" if right else f"wrong, due was {task.result!r}"
+    screen.line("result", f"{verdict} ({took:.1f} s)\n", "green" if right else "red")
+
+
+def agents(model: Any, *, grammar: bool) -> Iterator[tuple[str, Agent]]:
+    """Make an agent in each protocol."""
+    for kind in (ReactProtocol, ChattyProtocol, TicketProtocol):
+        name = kind.__name__.removesuffix("Protocol").lower()
+        # With a grammar the first move must be a call: it is what the small model does well.
+        protocol = kind(
+            template=PROMPTS / f"{name}.txt", first_move="call" if grammar else "any"
+        )
+        yield name, Agent(
+            model,
+            protocol=protocol,
+            tools=TOOLS,
+            grammar=grammar,
+            limits=Limits(steps=4, max_violations=0),
+            max_tokens=None if grammar else 96,
+        )
+
+
+@contextmanager
+def open_model(options: argparse.Namespace) -> Iterator[tuple[Any, str]]:
+    """Give the model that the options ask for, and its name."""
+    if options.base_url or (os.environ.get("OPENAI_API_KEY") and not options.gguf):
+        from openai import OpenAI
+
+        client = OpenAI(base_url=options.base_url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
+        yield as_model(client, model=options.model), options.model
+        return
+    with LocalModel(options.gguf) as model:
+        yield model, Path(options.gguf).name if options.gguf else "SmolLM2-135M-Instruct"
+
+
+async def main(options: argparse.Namespace) -> None:
+    """Run every task in every protocol, with and without the grammar."""
+    console = Console()
+    screen = Screen(console)
+    table = Table(title="What came of it", title_justify="left")
+    table.add_column("protocol")
+    table.add_column("grammar")
+    for heading in ("valid replies", "results right", "answers right", "seconds a task"):
+        table.add_column(heading, justify="right")
+    with open_model(options) as (model, name):
+        console.print(f"The model is [bold]{escape(name)}[/bold].\n")
+        constrained = "grammar" in Agent(model)._model.accepts  # noqa: SLF001
+        for grammar in (True, False) if constrained else (False,):
+            for protocol, agent in agents(model, grammar=grammar):
+                kind = "with the grammar" if grammar else "free"
+                console.rule(f"{protocol}, {kind}", align="left")
+                score = Score()
+                for task in TASKS[: options.tasks]:
+                    await work(agent, task, screen, score)
+                said = f"{sum(score.answers)} of {len(score.answers)}" if score.answers else "none"
+                table.add_row(
+                    protocol,
+                    "yes" if grammar else "no",
+                    f"{score.valid} of {score.replies}",
+                    f"{score.right} of {score.tasks}",
+                    said,
+                    f"{score.seconds / max(1, score.tasks):.1f}",
+                )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gguf", help="a model file for llama.cpp")
+    parser.add_argument("--base-url", help="address of an OpenAI-compatible server")
+    parser.add_argument("--model", default="gpt-4.1-mini", help="name of the model at the server")
+    parser.add_argument("--tasks", type=int, default=len(TASKS), help="how many of the tasks")
+    asyncio.run(main(parser.parse_args()))
