@@ -7,8 +7,8 @@ const INTRODUCTION: &str = "\
 Written by `make codes` from the code. The names are stable: they stand in logs, in `Violation.code` and in
 `Repair.code`.";
 const VIOLATIONS: &str = "\
-The reply breaks the protocol: nothing of it is executed, and the model is told what, where and how else. With
-`strict=True` a repair is the violation `repair_refused`.";
+The reply breaks the protocol: nothing of it is executed, and the model is told what, where and how else. A code after
+a colon says what is wrong inside the arguments: `args_invalid:truncated`.";
 const REPAIRS: &str = "\
 The reply departs from the syntax and has exactly one sensible reading: it is taken, and the repair is recorded with
 its place.";
