@@ -221,7 +221,7 @@ fn the_scope_says_what_may_be_said() {
 
     let block = "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>";
     let both = grammar::chatty(&all(&tools), &tags()).lark;
-    assert!(admits(&both, block) && admits(&both, "It is noon,\nor nearly: 5 > 4 & \"so\" on. `é` 🎉"));
+    assert!(admits(&both, block) && admits(&both, "It is noon,\nor nearly: 5 > 4 & \"so\" on [1, 2]. `é` 🎉"));
     let only_call = grammar::chatty(&Scope { finish: false, ..all(&tools) }, &tags()).lark;
     assert!(admits(&only_call, block) && !admits(&only_call, "It is noon."));
     let only_finish = grammar::chatty(&Scope { calls: false, ..all(&tools) }, &tags()).lark;
@@ -252,6 +252,8 @@ fn what_is_wrong_is_not_admitted() {
         "<tool>\n[]\n</tool>",
         "noon <tool>",
         "<think>noon",
+        "It is noon. [DONE]",
+        "It is noon. [",
         "{\"tool_name\": \"now\"}",
         "<tool>\n[{\"call_id\": \"call_2\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>",
         "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"calculator\", \"arguments\": {\"expression\": \"$call_1\"}}]\n</tool>",

@@ -51,7 +51,7 @@ fn block(rules: &mut Rules, calls: Vec<(&str, Node)>, tags: &ToolTags) -> Node {
     Node::sequence([start, more, Node::literal(format!("{close}{}", tags.end))])
 }
 
-/// Plain text that nothing but an answer can be: without what begins a tag, a special token or JSON.
+/// Plain text that nothing but an answer can be: without what begins a tag, a control token or a JSON object.
 fn answer(rules: &mut Rules, tags: &ToolTags) -> Node {
     let mut without = CharSet::controls().minus(&CharSet::of("\n")).union(&CharSet::of("<{}"));
     for tag in [&tags.start, &tags.end] {
@@ -61,7 +61,15 @@ fn answer(rules: &mut Rules, tags: &ToolTags) -> Node {
             without.union(&CharSet::of(&mark.or_else(|| tag.chars().next()).map(String::from).unwrap_or_default()));
     }
     let any = without.complement();
-    let first = any.minus(&CharSet::blanks()).minus(&CharSet::of("[`"));
-    let rest = Node::repeat(Node::Class(any), 0, bounds::ANSWER - 1);
-    rules.word("answer", Node::sequence([Node::Class(first), rest]))
+    // Control tokens such as `[INST]` and foreign tags such as `[TOOL_CALLS]` begin like this, lists do not.
+    let names = CharSet::ranges([('A', 'Z'), ('a', 'z')]).union(&CharSet::of("[/"));
+    let bracket = Node::sequence([Node::literal("["), Node::Class(any.minus(&names))]);
+    let with_bracket = |set: CharSet| {
+        let plain = Node::Class(set.minus(&CharSet::of("[")));
+        let bracket = any.contains('[').then(|| bracket.clone());
+        Node::choice([plain].into_iter().chain(bracket)).unwrap_or_else(Node::empty)
+    };
+    let first = with_bracket(any.minus(&CharSet::blanks()));
+    let rest = Node::repeat(with_bracket(any.clone()), 0, bounds::ANSWER - 1);
+    rules.word("answer", Node::sequence([first, rest]))
 }

@@ -14,6 +14,15 @@ pub(super) fn merge(into: &mut Map<String, Json>, other: &Map<String, Json>) {
                 let more = value.as_array().into_iter().flatten().filter(|name| !own.contains(name));
                 Json::Array(own.iter().chain(more).cloned().collect())
             }
+            ("dependentRequired", Some(Json::Object(own))) => {
+                let mut all = own.clone();
+                for (name, names) in value.as_object().into_iter().flatten() {
+                    let both = [all.get(name), Some(names)].into_iter().flatten().filter_map(Json::as_array).flatten();
+                    let both = Json::Array(both.cloned().collect());
+                    all.insert(name.clone(), both);
+                }
+                Json::Object(all)
+            }
             ("enum", Some(Json::Array(own))) => {
                 let other = value.as_array();
                 Json::Array(own.iter().filter(|one| other.is_none_or(|other| other.contains(one))).cloned().collect())

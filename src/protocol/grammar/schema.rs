@@ -165,13 +165,13 @@ impl<'a> Converter<'a> {
 
     /// The values of an `enum` that the rest of the schema admits.
     fn listed(&mut self, values: &[Json], flat: &Map<String, Json>, types: Option<&[String]>) -> Option<Node> {
-        let typed = |value: &&Json| types.is_none_or(|types| types.iter().any(|name| is_a(value, name)));
+        let named = |value: &&Json| types.is_none_or(|types| types.iter().any(|name| is_a(value, name)));
         let known = ["type", "enum", "const", "title", "description", "default", "examples", "$defs", "definitions"];
         let more = flat.keys().any(|key| !known.contains(&key.as_str()));
         let rest =
             if more || (flat.contains_key("enum") && flat.contains_key("const")) { self.whole(flat) } else { None };
         let fits = |value: &&Json| rest.as_ref().is_none_or(|rest| rest.is_valid(value));
-        let values = values.iter().filter(typed).filter(fits);
+        let values = values.iter().filter(named).filter(fits);
         Node::choice(values.map(|value| self.level.literal(&spaced(value))))
     }
 
