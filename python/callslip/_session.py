@@ -25,6 +25,9 @@ Listener: TypeAlias = Callable[[Event | Delta], None]
 calling: ContextVar[bool] = ContextVar("callslip_calling", default=False)
 """Whether this code runs inside a tool of a run."""
 
+_SURPLUS = 8
+"""Chunks without text that are waited for after the end of a move."""
+
 
 class Session:
     """What performs the commands of one run needs, and how its outcomes go back in."""
@@ -134,19 +137,27 @@ class Session:
 class Receipt:
     """A streamed reply, chunk by chunk on its way into the run."""
 
-    __slots__ = ("_finish_reason", "_session", "_usage")
+    __slots__ = ("_finish_reason", "_session", "_surplus", "_usage")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._finish_reason: str | None = None
         self._usage: dict[str, float] | None = None
+        self._surplus: int | None = None
 
     def take(self, chunk: ModelChunk) -> tuple[bool, Sequence[Command]]:
-        """Take a chunk. Returns whether the stream may be stopped, and calls that may start."""
+        """Take a chunk. Returns whether the stream is to be stopped, and calls that may start.
+
+        Where a reply ends by itself at the end of its move, what closes it (the finish reason, the
+        usage) comes in the next chunks. So the stream is stopped only when more text comes.
+        """
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
         if chunk.usage is not None:
             self._usage = {**(self._usage or {}), **chunk.usage}
+        if self._surplus is not None:
+            self._surplus += 1
+            return bool(chunk.text) or self._surplus > _SURPLUS, ()
         if not chunk.text:
             return False, ()
         session = self._session
@@ -154,7 +165,9 @@ class Receipt:
         if session.listener is not None:
             for delta in deltas:
                 session.listener(delta)
-        return stop, session.told(commands)
+        if stop:
+            self._surplus = 0
+        return False, session.told(commands)
 
     def close(self) -> list[Command]:
         """Say that the reply has ended, or was stopped."""

@@ -1,0 +1,104 @@
+"""Agents on the real local model: directly, and through the SDK of an OpenAI-compatible server."""
+
+import asyncio
+
+import pytest
+
+from callslip import (
+    Agent,
+    ChattyProtocol,
+    Delta,
+    LimitExceeded,
+    Limits,
+    LocalModel,
+    ReactProtocol,
+    TicketProtocol,
+    as_model,
+    tool,
+)
+
+pytest.importorskip("xllamacpp")
+pytestmark = pytest.mark.local_model
+
+
+@tool
+def weather(city: str) -> str:
+    """Get the weather in a city."""
+    return f"4 degrees and snow in {city}"
+
+
+@pytest.fixture(scope="module")
+def model():
+    with LocalModel() as local:
+        yield local
+
+
+@pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
+def test_a_constrained_model_makes_a_valid_call(model, kind):
+    agent = Agent(
+        model, protocol=kind(first_move="call", strict=True), tools=[weather], limits=Limits(steps=1)
+    )
+    result = agent.run_sync("What is the weather in Oslo?")
+    assert result.run.violations == 0
+    (ticket,) = result.tickets
+    assert ticket.result == "4 degrees and snow in Oslo"
+    assert result.usage.output_tokens > 0
+    replied = [event.data for event in result.run.log if event.kind == "model_replied"]
+    assert [reply["finish_reason"] for reply in replied] == ["stop", "stop"]
+
+
+def test_the_prefix_is_cached_between_steps(model):
+    agent = Agent(model, protocol="react", tools=[weather], limits=Limits(steps=1))
+    agent.run_sync("What is the weather in Oslo?")
+    usage = agent.run_sync("What is the weather in Lima?").usage
+    assert usage.cached_tokens > usage.input_tokens / 2
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_through_the_openai_sdk_streaming(model, asynchronous):
+    openai = pytest.importorskip("openai")
+    kind = openai.AsyncOpenAI if asynchronous else openai.OpenAI
+    client = kind(base_url=model.base_url, api_key=model.api_key)
+    agent = Agent(
+        as_model(client, model="local", grammar="gbnf", temperature=0),
+        protocol=ReactProtocol(first_move="call"),
+        tools=[weather],
+        limits=Limits(steps=1),
+    )
+
+    async def watch():
+        names, usage = [], None
+        async with agent.stream("What is the weather in Oslo?") as run:
+            async for event in run:
+                if isinstance(event, Delta.Tool):
+                    names.append(event.name)
+        usage = run.run.usage
+        if asynchronous:
+            await client.close()
+        return names, run.run, usage
+
+    names, run, usage = asyncio.run(watch())
+    if not asynchronous:
+        client.close()
+    assert names[0] == "weather"
+    assert run.tickets[0].result == "4 degrees and snow in Oslo"
+    assert usage.input_tokens > 0
+
+
+def test_a_free_model_breaks_the_protocol_and_nothing_is_run(model):
+    agent = Agent(
+        model,
+        protocol="react",
+        tools=[weather],
+        grammar=False,
+        max_tokens=24,
+        limits=Limits(max_violations=1, steps=3),
+    )
+    try:
+        run = agent.run_sync("Say hello.").run
+    except Exception as error:  # which way it fails is the model's
+        run = error.run
+        assert type(error).__name__ in {"ProtocolError", LimitExceeded.__name__}
+    for ticket in run.tickets:
+        assert ticket.tool == "weather"
+    assert run.finished
