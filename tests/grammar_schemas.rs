@@ -245,7 +245,7 @@ fn holds(schema: &Json, seed: u64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn arguments_are_valid(schema in arguments(), seed in 1..1_000_000_u64) {

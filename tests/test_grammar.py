@@ -11,7 +11,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -19,7 +19,7 @@ from llguidance import LLMatcher, LLTokenizer
 from llguidance.gbnf_to_lark import gbnf_to_lark
 from pydantic import BaseModel, Field
 
-from callslip import ChattyProtocol, ReactProtocol, TicketProtocol, Tool, tool
+from callslip import ChattyProtocol, ReactProtocol, TicketProtocol, tool
 from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
 
@@ -50,7 +50,7 @@ def now() -> str:
     return "noon"
 
 
-TOOLS: list[Tool[..., object]] = [calculator, sell, now]
+TOOLS: list[Any] = [calculator, sell, now]
 
 PROTOCOLS = [
     pytest.param(ReactProtocol(strict=True), id="react"),

@@ -16,11 +16,11 @@ pub(super) const LOOSE_STRING: u32 = 80;
 /// Characters of a key that the schema does not name.
 pub(super) const KEY: u32 = 40;
 
-/// Entries of an object whose keys the schema does not name.
-pub(super) const ENTRIES: u32 = 4;
+/// Entries of an object whose keys the schema does not name; of one in another such object or array, and so on.
+pub(super) const ENTRIES: [u32; 3] = [4, 2, 1];
 
-/// Items of an array, where its schema does not ask for more.
-pub(super) const ITEMS: u32 = 8;
+/// Items of an array, where its schema does not ask for more; of one in another array or such object, and so on.
+pub(super) const ITEMS: [u32; 4] = [8, 4, 2, 1];
 
 /// Characters before and after a pattern that is not anchored there.
 pub(super) const AFFIX: u32 = 40;
@@ -40,8 +40,8 @@ pub(super) const LISTED: usize = 32;
 /// Depth of a value that the schema leaves open.
 pub(super) const OPEN_DEPTH: u32 = 2;
 
-/// Times that a schema may be inside itself.
-pub(super) const RECURSION: usize = 3;
+/// How often one reference is followed on the way down: a schema may be once inside itself.
+pub(super) const RECURSION: usize = 2;
 
 /// Depth of arguments.
 pub(super) const DEPTH: usize = 16;

@@ -111,12 +111,12 @@ impl Converter<'_> {
             Some(schema) => schema,
         };
         let (min, max) = (u32::try_from(min).ok()?, u32::try_from(max).unwrap_or(u32::MAX));
-        let value = if *schema == false || max == 0 { None } else { self.value(schema, &format!("{hint}-value")) };
+        let value = if *schema == false || max == 0 { None } else { self.nested(schema, &format!("{hint}-value")) };
         let Some(value) = value else {
             return (min == 0).then(|| self.level.literal("{}"));
         };
         let key = flat.get("propertyNames").and_then(|schema| self.key(schema));
-        let max = max.min(bounds::ENTRIES.max(min));
+        let max = max.min(self.room(&bounds::ENTRIES).max(min));
         (min <= max).then(|| self.entries(key, &value, min, max))
     }
 

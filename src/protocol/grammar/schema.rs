@@ -15,6 +15,7 @@ use super::text::{self, First, Level, spaced};
 use super::tree::{Node, Rules};
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value as Json, json};
+use std::collections::HashMap;
 
 /// Writes the schema of one tool as rules.
 pub(super) struct Converter<'a> {
@@ -25,13 +26,17 @@ pub(super) struct Converter<'a> {
     root: &'a Json,
     /// The references that are being followed.
     following: Vec<String>,
+    /// What references led to, by the references that were being followed and the arrays around.
+    known: HashMap<(Vec<String>, usize), Node>,
+    /// Arrays, and objects without named keys, around the present place.
+    nesting: usize,
     depth: usize,
     work: usize,
 }
 
 impl<'a> Converter<'a> {
     pub(super) fn new(rules: &'a mut Rules, level: Level, first: First, root: &'a Json) -> Self {
-        Self { rules, level, first, root, following: Vec::new(), depth: 0, work: 0 }
+        Self { rules, level, first, root, following: Vec::new(), known: HashMap::new(), nesting: 0, depth: 0, work: 0 }
     }
 
     /// The object that a call of the tool `name` takes; `None` where no call can be right.
@@ -67,12 +72,48 @@ impl<'a> Converter<'a> {
         if self.depth >= bounds::DEPTH || self.work > bounds::MOST_WORK {
             return None;
         }
+        let key = self.reference(map);
+        if let Some(node) = key.as_ref().and_then(|key| self.known.get(key)) {
+            return Some(node.clone());
+        }
         let followed = self.following.len();
         self.depth += 1;
         let node = self.flat(map).and_then(|flat| self.alternatives(&flat, hint));
         self.depth -= 1;
         self.following.truncate(followed);
+        match (key, node) {
+            (Some(key), Some(node)) => {
+                let node = self.rules.rule(hint, node);
+                self.known.insert(key, node.clone());
+                Some(node)
+            }
+            (_, node) => node,
+        }
+    }
+
+    /// What the rules for a schema that is a mere reference depend on.
+    fn reference(&self, map: &Map<String, Json>) -> Option<(Vec<String>, usize)> {
+        let target = map.get("$ref")?.as_str()?;
+        if map.keys().any(|key| !["$ref", "title", "description", "default"].contains(&key.as_str())) {
+            return None;
+        }
+        let mut key = self.following.clone();
+        key.sort_unstable();
+        key.push(target.to_owned());
+        Some((key, self.nesting))
+    }
+
+    /// A value inside an array, or under a key that the schema does not name.
+    pub(super) fn nested(&mut self, schema: &Json, hint: &str) -> Option<Node> {
+        self.nesting += 1;
+        let node = self.value(schema, hint);
+        self.nesting -= 1;
         node
+    }
+
+    /// How many entries or items there may be here.
+    pub(super) fn room(&self, bounds: &[u32]) -> u32 {
+        bounds.get(self.nesting).or(bounds.last()).copied().unwrap_or(1)
     }
 
     /// The schema with its references and `allOf` merged in.
@@ -206,8 +247,9 @@ impl<'a> Converter<'a> {
         Some(self.rules.word(hint, self.level.quoted(content)))
     }
 
-    /// Any value of at most this depth.
+    /// Any value of at most this depth, or of less where it is deep inside already.
     fn open(&mut self, depth: u32) -> Node {
+        let depth = depth.min(bounds::OPEN_DEPTH.saturating_sub(u32::try_from(self.nesting).unwrap_or(u32::MAX)));
         let text = self.level.quoted(text::free(self.first, 0, bounds::LOOSE_STRING));
         let text = self.rules.word("string", text);
         self.open_or(text, depth)
@@ -219,9 +261,12 @@ impl<'a> Converter<'a> {
         kinds.extend(number::number(Limits::default()).map(|number| self.rules.word("number", number)));
         kinds.extend(["true", "false", "null"].map(Node::literal));
         if depth > 0 {
+            self.nesting += 1;
             let inner = self.open(depth - 1);
-            kinds.push(items(vec![], Some(inner.clone()), 0, bounds::ENTRIES));
-            kinds.push(self.entries(None, &inner, 0, bounds::ENTRIES));
+            self.nesting -= 1;
+            let room = self.room(&bounds::ENTRIES);
+            kinds.push(items(vec![], Some(inner.clone()), 0, room));
+            kinds.push(self.entries(None, &inner, 0, room));
         }
         let node = Node::choice(kinds).unwrap_or_else(Node::empty);
         self.rules.rule(&format!("any-{depth}"), node)
@@ -249,7 +294,7 @@ impl<'a> Converter<'a> {
         };
         let mut first = Vec::new();
         for schema in listed {
-            match self.value(schema, &hint) {
+            match self.nested(schema, &hint) {
                 Some(node) => first.push(node),
                 None => break,
             }
@@ -259,12 +304,12 @@ impl<'a> Converter<'a> {
             _ if cut => None,
             // A list of places stands for the whole, unless more is asked for.
             None if !listed.is_empty() && u64::from(min) <= listed.len() as u64 => None,
-            None => Some(self.open(bounds::OPEN_DEPTH - 1)),
-            Some(schema) if self.has_room() || min > 0 => self.value(schema, &hint),
+            None => self.nested(&Json::Bool(true), &hint),
+            Some(schema) if self.has_room() || min > 0 => self.nested(schema, &hint),
             Some(_) => None,
         };
         let given = u32::try_from(first.len()).unwrap_or(u32::MAX);
-        let most = if rest.is_some() { max.min(bounds::ITEMS.max(min).max(given)) } else { max.min(given) };
+        let most = if rest.is_some() { max.min(self.room(&bounds::ITEMS).max(min).max(given)) } else { max.min(given) };
         let rest = rest.map(|node| self.rules.rule(&hint, node));
         (min <= most).then(|| items(first, rest, min, most))
     }
