@@ -1,5 +1,7 @@
 //! Every reply of the corpora is read as expected: what it is, its value, and a repair exactly where one is expected.
 
+#![expect(clippy::print_stdout, reason = "a table a family")]
+
 mod corpus;
 
 use corpus::{Case, read};
@@ -14,7 +16,7 @@ fn check(cases: &[Case]) -> Vec<String> {
         match read(case).compare(case) {
             Ok(()) => row.0 += 1,
             Err(difference) => {
-                wrong.push(format!("{} {}\n  {:?}\n  {difference}", case.id, case.failure_mode, case.text))
+                wrong.push(format!("{} {}\n  {:?}\n  {difference}", case.id, case.failure_mode, case.text));
             }
         }
     }

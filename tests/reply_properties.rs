@@ -1,6 +1,8 @@
 //! What holds of every reply: chunks don't matter, deltas only grow, clean JSON is not touched, places lie in the
 //! text, and time grows with the text.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod corpus;
 
 use callslip::protocol::chatty::read::ToolTags;
@@ -9,7 +11,7 @@ use callslip::reply::json::{Machine, Progress, Settings};
 use callslip::reply::{ReadLimits, RepairPolicy, Span};
 use corpus::{Case, Read, read_chunks};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 fn cases() -> Vec<Case> {
@@ -30,8 +32,12 @@ fn case(protocol: &str, text: &str) -> Case {
         options: ReadOptions::default(),
         kind: String::new(),
         value: serde_json::Value::Null,
-        repairs: Default::default(),
+        repairs: BTreeSet::new(),
     }
+}
+
+fn beginning(text: &str, end: usize) -> String {
+    text.get(..end).expect("a place between characters").to_owned()
 }
 
 fn split(text: &[u8], size: usize) -> Vec<&[u8]> {
@@ -83,7 +89,7 @@ fn deltas_fit(read: &Read, whole: bool) {
             fits("ticket", Some(ticket_id), whole);
         }
         Move::Finish { value, .. } => {
-            let answer = value.as_str().map_or_else(|| None, |text| Some(text));
+            let answer = value.as_str();
             fits("text", if told.contains_key("text") { answer } else { None }, false);
             if answer.is_some() {
                 fits("answer", if told.contains_key("answer") { answer } else { None }, false);
@@ -169,11 +175,20 @@ fn chunks_of_corpus_replies_do_not_matter() {
 fn beginnings_of_corpus_replies_are_read_without_harm() {
     for case in cases() {
         for (cut, _) in case.text.char_indices() {
-            let mut cut_case = Case { text: case.text[..cut].to_owned(), ..self::case(&case.protocol, "") };
+            let mut cut_case = Case { text: beginning(&case.text, cut), ..self::case(&case.protocol, "") };
             cut_case.tags = case.tags.clone();
             cut_case.options = case.options;
             let text = cut_case.text.clone();
             any_split_is_the_whole(&cut_case, &[split(text.as_bytes(), 1)]);
+            // A cut reply never does something else, and never a part of it.
+            let whole = read_chunks(&case, &[case.text.as_bytes()]).reply.outcome;
+            let part = read_chunks(&cut_case, &[text.as_bytes()]).reply.outcome;
+            if let (Ok(whole), Ok(part)) = (whole, part)
+                && !(case.protocol == "chatty" && matches!(part, Move::Finish { .. }))
+                && case.failure_mode != "two_adjacent_blocks"
+            {
+                assert_eq!(part, whole, "{} {text:?}", case.id);
+            }
         }
     }
 }
@@ -191,7 +206,7 @@ fn a_stream_may_be_cut_where_it_is_complete() {
             }
         }
         let Some(at) = complete else { continue };
-        let cut = Case { text: case.text[..at].to_owned(), ..self::case(&case.protocol, "") };
+        let cut = Case { text: beginning(&case.text, at), ..self::case(&case.protocol, "") };
         let cut = Case { tags: case.tags.clone(), options: case.options, ..cut };
         let early = read_chunks(&cut, &[cut.text.as_bytes()]);
         assert!(early.reply.outcome.is_ok(), "{} {:?}: {:?}", case.id, cut.text, early.reply.outcome);
@@ -255,9 +270,7 @@ fn written(value: &serde_json::Value, style: u8) -> String {
                     escaped.push(c);
                 } else {
                     let mut units = [0; 2];
-                    for unit in c.encode_utf16(&mut units) {
-                        escaped.push_str(&format!("\\u{unit:04x}"));
-                    }
+                    escaped.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
                 }
             }
             escaped
@@ -323,6 +336,8 @@ fn shards() -> impl Strategy<Value = String> {
         "\u{feff}",
         "<|im_end|>",
         "Observation: x",
+        "[[GO",
+        "END]]",
         "{\"action\": \"a\", \"args\": \"{}\"}",
         "[{\"call_id\": \"1\", \"tool_name\": \"a\", \"arguments\": {}}]",
         "{\"type\": \"AWAIT\", \"ticket_id\": \"T1\"}",
@@ -333,7 +348,7 @@ fn shards() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn clean_json_is_not_touched(value in json(), style in any::<u8>(), size in 1_usize..40) {
@@ -360,10 +375,16 @@ proptest! {
     }
 
     #[test]
-    fn chunks_of_hostile_replies_do_not_matter(text in shards(), sizes in prop::collection::vec(1_usize..12, 1..4)) {
+    fn chunks_of_hostile_replies_do_not_matter(text in shards(), sizes in prop::collection::vec(1_usize..12, 1..4), variant in 0_u8..4) {
         for protocol in ["react", "chatty", "ticket"] {
             let chunkings: Vec<_> = sizes.iter().map(|size| split(text.as_bytes(), *size)).collect();
-            any_split_is_the_whole(&case(protocol, &text), &chunkings);
+            let mut case = case(protocol, &text);
+            case.options.think_prefilled = variant == 1;
+            if variant > 1 {
+                let (start, end) = if variant == 2 { ("[[GO", "END]]") } else { ("true", "None") };
+                case.tags = ToolTags { start: start.to_owned(), end: end.to_owned() };
+            }
+            any_split_is_the_whole(&case, &chunkings);
         }
     }
 
@@ -395,10 +416,13 @@ fn time(case: &Case, text: &str, chunk: usize) -> Duration {
     (0..3).map(|_| once()).min().unwrap_or_default()
 }
 
+/// Makes a text of about so many bytes.
+type Make = Box<dyn Fn(usize) -> String>;
+
 #[test]
 fn time_grows_with_the_text() {
     let quoted = |n: usize| "\\\"".repeat(n / 2);
-    let kinds: Vec<(&str, Box<dyn Fn(usize) -> String>)> = vec![
+    let kinds: Vec<(&str, Make)> = vec![
         ("nested openers", Box::new(|n| "[{".repeat(n / 2))),
         ("braces", Box::new(|n| "{".repeat(n))),
         ("keys", Box::new(|n| "{\"a\":".repeat(n / 5))),

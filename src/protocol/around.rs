@@ -105,7 +105,8 @@ pub(crate) fn answer(text: &str) -> (Span, Option<Span>) {
     let start = text.len() - trimmed.len();
     let (kept, tokens) = without_tokens(text);
     let tokens = tokens.filter(|span| span.start >= kept.map_or(0, |kept| kept.end));
-    let end = tokens.map_or_else(|| start + trimmed.trim_end().len(), |_| kept.map_or(start, |kept| kept.end));
+    let end = tokens.map_or(text.len(), |span| span.start);
+    let end = text.get(..end).unwrap_or(text).trim_end().len();
     (Span::new(start, end.max(start)), tokens)
 }
 

@@ -37,6 +37,11 @@ impl Growing {
         }
     }
 
+    /// How much was told.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// The whole text, if there is any.
     pub(crate) fn into_text(self) -> Option<String> {
         (!self.text.is_empty()).then_some(self.text)

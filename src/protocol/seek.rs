@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub(crate) repairs: Vec<Repair>,
     /// With the array around it, if it stands in one.
     pub(crate) root: Span,
+    /// Where it was certain to have ended.
+    pub(crate) proven: usize,
     pub(crate) in_array: bool,
 }
 
@@ -117,7 +119,7 @@ impl Seeker {
     }
 
     fn done(&mut self, machine: Machine) {
-        let (root, in_array) = (machine.span(), machine.is_array());
+        let (root, proven, in_array) = (machine.span(), machine.proven_at(), machine.is_array());
         let (mut records, repairs) = machine.into_records();
         let moves = records.iter().filter(|record| (self.sought.is)(record)).count();
         if moves == 0 {
@@ -146,7 +148,7 @@ impl Seeker {
             }
         }
         self.copies = rest;
-        self.first = Some(Found { record, repairs, root, in_array });
+        self.first = Some(Found { record, repairs, root, proven, in_array });
     }
 
     fn failed(&mut self, machine: Machine) {

@@ -130,6 +130,7 @@ pub struct Machine {
     position: usize,
     start: usize,
     array: bool,
+    proven: Option<usize>,
     state: State,
     token: Token,
     string: StringToken,
@@ -159,6 +160,7 @@ impl Machine {
             position,
             start: position,
             array: false,
+            proven: None,
             state: State::Value,
             token: Token::None,
             string: StringToken::default(),
@@ -222,6 +224,11 @@ impl Machine {
     /// The whole value in the text, once it is done.
     pub fn span(&self) -> Span {
         self.span
+    }
+
+    /// Where it is certain that the value has ended: past the end tag or fence, where that was the proof.
+    pub fn proven_at(&self) -> usize {
+        self.proven.unwrap_or(self.span.end)
     }
 
     /// Whether the outermost value is an array.

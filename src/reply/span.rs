@@ -81,8 +81,8 @@ pub fn excerpt(text: &str, span: Span) -> String {
     let opening = format!("line {}: {dots_before}{lead}", place.line);
     let indent = opening.chars().count();
     let line = format!("{opening}{tail}{dots_after}");
-    let marker = "^".repeat(marked.clamp(1, room.max(1)));
-    format!("{}\n{:indent$}{marker}", line.trim_end(), "")
+    let carets = "^".repeat(marked.clamp(1, room.max(1)));
+    format!("{}\n{:indent$}{carets}", line.trim_end(), "")
 }
 
 /// The start of the character at `position`, or the end of `text`.

@@ -149,14 +149,12 @@ fn tokens_only(mut rest: &str) -> bool {
         if rest.is_empty() {
             return true;
         }
-        match special_token(rest) {
-            Some(length) => rest = rest.get(length..).unwrap_or(""),
-            None => {
-                let open = ["<|", "<｜"].iter().any(|opening| rest.starts_with(opening) || opening.starts_with(rest));
-                let named = NAMED.iter().any(|name| name.starts_with(rest));
-                return named || open && rest.len() < 64 && !rest.contains(char::is_whitespace);
-            }
-        }
+        let Some(length) = special_token(rest) else {
+            let open = ["<|", "<｜"].iter().any(|opening| rest.starts_with(opening) || opening.starts_with(rest));
+            let named = NAMED.iter().any(|name| name.starts_with(rest));
+            return named || open && rest.len() < 64 && !rest.contains(char::is_whitespace);
+        };
+        rest = rest.get(length..).unwrap_or("");
     }
 }
 

@@ -1,4 +1,12 @@
 //! Corpora of replies: one JSON object a line.
+#![expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "shared by tests"
+)]
 
 use callslip::protocol::chatty::read::ToolTags;
 use callslip::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, chatty, react, ticket};
@@ -7,22 +15,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// One reply and what is expected of it.
-pub struct Case {
-    pub id: String,
-    pub protocol: String,
-    pub family: String,
-    pub failure_mode: String,
-    pub text: String,
-    pub chunks: Option<Vec<String>>,
-    pub tags: ToolTags,
-    pub options: ReadOptions,
-    pub kind: String,
-    pub value: Json,
-    pub repairs: BTreeSet<String>,
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) protocol: String,
+    pub(crate) family: String,
+    pub(crate) failure_mode: String,
+    pub(crate) text: String,
+    pub(crate) chunks: Option<Vec<String>>,
+    pub(crate) tags: ToolTags,
+    pub(crate) options: ReadOptions,
+    pub(crate) kind: String,
+    pub(crate) value: Json,
+    pub(crate) repairs: BTreeSet<String>,
 }
 
 /// The cases of a file, or `None` where it is not there.
-pub fn load(path: &str) -> Option<Vec<Case>> {
+pub(crate) fn load(path: &str) -> Option<Vec<Case>> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()?;
     Some(text.lines().filter(|line| !line.trim().is_empty()).map(case).collect())
 }
@@ -32,8 +40,7 @@ fn case(line: &str) -> Case {
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let config = &row["config"];
     let tag = |key: &str, default: &str| config[key].as_str().unwrap_or(default).to_owned();
-    let mut options = ReadOptions::default();
-    options.think_prefilled = config["think_prefilled"] == true;
+    let options = ReadOptions { think_prefilled: config["think_prefilled"] == true, ..ReadOptions::default() };
     let expect = &row["expect"];
     Case {
         id: text("id"),
@@ -58,20 +65,20 @@ fn case(line: &str) -> Case {
 }
 
 /// A reply as it was read, chunk by chunk where the case has chunks.
-pub struct Read {
-    pub reply: Reply,
-    pub deltas: Vec<Delta>,
+pub(crate) struct Read {
+    pub(crate) reply: Reply,
+    pub(crate) deltas: Vec<Delta>,
 }
 
-pub fn read(case: &Case) -> Read {
+pub(crate) fn read(case: &Case) -> Read {
     let chunks: Vec<&[u8]> = match &case.chunks {
-        Some(chunks) => chunks.iter().map(|chunk| chunk.as_bytes()).collect(),
+        Some(chunks) => chunks.iter().map(String::as_bytes).collect(),
         None => vec![case.text.as_bytes()],
     };
     read_chunks(case, &chunks)
 }
 
-pub fn decoder(case: &Case) -> Box<dyn Decoder> {
+pub(crate) fn decoder(case: &Case) -> Box<dyn Decoder> {
     match case.protocol.as_str() {
         "react" => react::read::decoder(case.options),
         "ticket" => ticket::read::decoder(case.options),
@@ -79,7 +86,7 @@ pub fn decoder(case: &Case) -> Box<dyn Decoder> {
     }
 }
 
-pub fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
+pub(crate) fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
     let mut decoder = decoder(case);
     let mut deltas = Vec::new();
     for chunk in chunks {
@@ -90,7 +97,7 @@ pub fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
 
 impl Read {
     /// What it is, and its value in the corpus's form.
-    pub fn outcome(&self, protocol: &str) -> (String, Json) {
+    pub(crate) fn outcome(&self, protocol: &str) -> (String, Json) {
         let reply = &self.reply;
         let read = match &reply.outcome {
             Ok(read) => read,
@@ -140,14 +147,14 @@ impl Read {
         }
     }
 
-    pub fn compare(&self, case: &Case) -> Result<(), String> {
+    pub(crate) fn compare(&self, case: &Case) -> Result<(), String> {
         let (kind, value) = self.outcome(&case.protocol);
         let repairs: BTreeSet<String> = self.reply.repairs.iter().map(|repair| repair.code.name().to_owned()).collect();
         let mut wanted = case.value.clone();
         if case.kind == "violation" {
             wanted.as_object_mut().unwrap().remove("at");
         }
-        if kind != case.kind || value.to_string() != wanted.to_string() && value != wanted {
+        if kind != case.kind || value != wanted {
             let message = self.reply.outcome.as_ref().err().map(|violation| &violation.message);
             return Err(format!("expected {} {wanted}\n  got      {kind} {value} {message:?}", case.kind));
         }

@@ -3,8 +3,8 @@
 mod answer;
 mod block;
 mod call;
+mod judge;
 
-use crate::protocol::around::{self, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
 use crate::protocol::refusal;
@@ -12,7 +12,7 @@ use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, St
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::{Match, Tag, unfinished_tokens};
-use crate::reply::{Code, RepairCode, Span, Value, Violation};
+use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
 
 /// The configured tags around a tool block.
@@ -50,6 +50,7 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
         block: None,
         blocks: Vec::new(),
         calls: Vec::new(),
+        later: Vec::new(),
         second: None,
         fault: None,
     })
@@ -86,6 +87,8 @@ struct ChattyDecoder {
     block: Option<Block>,
     blocks: Vec<Ended>,
     calls: Vec<ToolCall>,
+    /// The calls of a later block.
+    later: Vec<ToolCall>,
     /// Another block that can't be joined with the first.
     second: Option<Span>,
     fault: Option<Fault>,
@@ -188,7 +191,7 @@ impl ChattyDecoder {
             deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Thoughts));
         }
         let until = match mark {
-            Some(Mark::Reasoning { whole, .. }) => whole.end,
+            Some(Mark::Reasoning { whole, .. }) => unfinished_tokens(text, whole.start),
             Some(Mark::Tag { index: START, span, .. }) => span.start,
             Some(_) => return,
             None => self.envelope.reasoning_start().unwrap_or(self.envelope.settled()),
@@ -270,7 +273,8 @@ impl ChattyDecoder {
     }
 
     fn open(&mut self, tag: Span, exact: bool) {
-        let mut block = Block::new(self.options, (&self.start, &self.end), tag);
+        let mut block = Block::new(self.options, (&self.start, &self.end), tag, self.calls.len());
+        self.later.clear();
         if !exact && let Err(fault) = block.notes.note(RepairCode::TagForm, tag) {
             self.fault = Some(fault);
         }
@@ -281,11 +285,11 @@ impl ChattyDecoder {
     fn in_block(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) -> bool {
         let Some(mut block) = self.block.take() else { return true };
         let first = self.blocks.is_empty();
-        let mut later = Vec::new();
-        let step = match first {
-            true => block.run(text, end, &mut self.calls, deltas),
+        let step = if first {
+            block.run(text, end, &mut self.calls, deltas)
+        } else {
             // What follows the first block is not told: it may be a copy.
-            false => block.run(text, end, &mut later, &mut Vec::new()),
+            block.run(text, end, &mut self.later, &mut Vec::new())
         };
         match step {
             Step::More => {
@@ -305,7 +309,7 @@ impl ChattyDecoder {
         }
         self.envelope.resume(block.end);
         let span = Span::new(block.tag().start, block.end);
-        if !first && let Err(fault) = self.join(text, span, later, &mut block.notes) {
+        if !first && let Err(fault) = self.join(text, span, &mut block.notes) {
             self.fault = Some(fault);
             return false;
         }
@@ -314,7 +318,8 @@ impl ChattyDecoder {
     }
 
     /// Joins a later block with the first: a copy is dropped, an adjacent block goes on with the list.
-    fn join(&mut self, text: &str, span: Span, later: Vec<ToolCall>, notes: &mut Notes) -> Result<(), Fault> {
+    fn join(&mut self, text: &str, span: Span, notes: &mut Notes) -> Result<(), Fault> {
+        let later = std::mem::take(&mut self.later);
         let same = later.len() == self.calls.len()
             && later.iter().zip(&self.calls).all(|(a, b)| a.tool == b.tool && a.arguments == b.arguments);
         if same {
@@ -365,147 +370,4 @@ enum After {
     Unknown,
     Block,
     Text,
-}
-
-/// Two blocks that are not one.
-fn several(first: Span, second: Span) -> Fault {
-    refusal::several(first, second, call::CALL)
-}
-
-impl ChattyDecoder {
-    /// What the whole reply comes to.
-    fn judge(
-        &mut self,
-        raw: &str,
-        reason: FinishReason,
-        notes: &mut Notes,
-        discarded: &mut Vec<Span>,
-    ) -> Result<Move, Fault> {
-        let form = format!("{}[{}]{}", self.start.literal(), call::CALL, self.end.literal());
-        if let Some(fault) = self.fault.take() {
-            return Err(refusal::cut(fault, reason, &form));
-        }
-        if self.blocks.is_empty() {
-            if let Some(start) = self.unclosed_reasoning(raw) {
-                return Err(refusal::unclosed_think(start, raw.len(), reason, &form));
-            }
-            self.note_reasoning(raw.len(), notes)?;
-            if let Some(block) = self.fenced_block(raw)? {
-                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
-                self.blocks.push(block);
-                self.sent = raw.len();
-                return self.calls(raw, notes, discarded, None);
-            }
-            return self.answer(raw, reason, notes, &form);
-        }
-        let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
-        if let Some(second) = self.second {
-            return Err(several(first, second));
-        }
-        self.note_reasoning(first.start, notes)?;
-        self.calls(raw, notes, discarded, Some(first))
-    }
-
-    fn note_reasoning(&self, until: usize, notes: &mut Notes) -> Result<(), Fault> {
-        for (block, implicit) in self.reasoning.blocks.iter().filter(|(block, _)| block.end <= until) {
-            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
-            notes.note(code, *block)?;
-        }
-        Ok(())
-    }
-
-    /// The calls, with what stands after their blocks.
-    fn calls(
-        &mut self,
-        raw: &str,
-        notes: &mut Notes,
-        discarded: &mut Vec<Span>,
-        first: Option<Span>,
-    ) -> Result<Move, Fault> {
-        let spans: Vec<Span> = self.blocks.iter().map(|block| block.span).collect();
-        for block in self.blocks.drain(..) {
-            notes.extend(block.notes.into_sorted());
-        }
-        if let Some(first) = first {
-            let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
-            discarded.extend(trailing(raw, &after, false, notes)?);
-        }
-        Ok(Move::Call { calls: std::mem::take(&mut self.calls) })
-    }
-
-    /// A reasoning block that never ends, unless it is a tag that an answer speaks of.
-    fn unclosed_reasoning(&mut self, raw: &str) -> Option<usize> {
-        let start = self.envelope.reasoning_start()?;
-        let inside = raw.get(start..).unwrap_or("");
-        (self.leading(raw, start) || inside.contains(self.start.literal())).then_some(start)
-    }
-
-    /// The block of a reply that is one fence around it.
-    fn fenced_block(&mut self, raw: &str) -> Result<Option<Ended>, Fault> {
-        let body = self.body(raw);
-        let rest = raw.get(body..).unwrap_or("");
-        let trimmed = rest.trim_start();
-        let inside = trimmed.trim_start_matches(['`', '~']);
-        let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
-            return Ok(None);
-        };
-        let content = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start();
-        let at = raw.len() - content.len();
-        let Match::Yes { length, exact } = self.start.at(content, true) else { return Ok(None) };
-        let tail = raw.trim_end();
-        let until = tail.strip_suffix(fence).map_or(tail.len(), str::len).max(at + length);
-        let tag = Span::new(at, at + length);
-        let text = raw.get(..until).unwrap_or(raw);
-        if !matches!(self.after_tag(text, tag, true), After::Block) {
-            return Ok(None);
-        }
-        let mut block = Block::new(self.options, (&self.start, &self.end), tag);
-        if !exact {
-            block.notes.note(RepairCode::TagForm, tag)?;
-        }
-        let mut calls = Vec::new();
-        let step = block.run(text, true, &mut calls, &mut Vec::new());
-        if !text.get(block.end..).unwrap_or("").trim().is_empty() {
-            // Text in the fence, or after it: then it only shows a block.
-            return Ok(None);
-        }
-        if step == Step::Failed {
-            return match block.fault.take() {
-                Some(fault) => Err(fault),
-                None => Ok(None),
-            };
-        }
-        self.calls = calls;
-        Ok(Some(Ended { span: Span::new(tag.start, block.end), notes: block.notes }))
-    }
-
-    /// A direct answer, if nothing speaks against it.
-    fn answer(&mut self, raw: &str, reason: FinishReason, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
-        let body = self.body(raw);
-        let code = self.envelope.code(raw.len());
-        if let Some(fault) = answer::objection(raw, body, &code, (&self.start, &self.end), &self.options) {
-            return Err(fault);
-        }
-        if let Some(orphan) = self.orphan {
-            let message = format!("expected {} before this end tag: got none", self.start.literal());
-            return Err(Box::new(Violation::new(Code::OrphanCloseTag, message).at(orphan).expected(form)));
-        }
-        self.tell(raw, raw.len(), &mut Vec::new());
-        let text = std::mem::take(&mut self.narration).into_text().unwrap_or_default();
-        let (kept, token) = around::answer(&text);
-        if let Some(token) = token {
-            // Tokens stand at the end of the reply, as in its text.
-            let from_end = text.len() - token.start;
-            let start = raw.trim_end().len().saturating_sub(from_end);
-            notes.note(RepairCode::SpecialTokenStripped, Span::new(start, raw.len()))?;
-        }
-        let text = kept.of(&text);
-        if text.is_empty() {
-            return Err(match reason {
-                FinishReason::Length => refusal::cut_before_move(raw.len(), form),
-                FinishReason::Stop => refusal::blank(form),
-            });
-        }
-        Ok(Move::Finish { value: Value::from(text), success: None })
-    }
 }

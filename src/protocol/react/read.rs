@@ -52,7 +52,7 @@ impl Decoder for ReactDecoder {
         self.advance(false, deltas);
         match (&self.fault, &self.object, &self.seeker.first) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
-            (None, Some(Ok(_)), Some(found)) => Status::Complete(found.root.end),
+            (None, Some(Ok(_)), Some(found)) => Status::Complete(found.proven),
             _ => Status::Open,
         }
     }
@@ -104,7 +104,11 @@ impl ReactDecoder {
                 {
                     let teller = &mut self.teller;
                     self.watch.record(text, &found.record, &mut |key, piece| teller.tell(key, &piece, deltas));
-                    let object = object::read(found, text, &self.options);
+                    let object = match self.seeker.second {
+                        // Both stand in one array, which can't be cut between them.
+                        Some(second) => Err(refusal::several(found.record.span, second, object::CALL)),
+                        None => object::read(found, text, &self.options),
+                    };
                     self.teller.close(&object, deltas);
                     self.object = Some(object);
                 }

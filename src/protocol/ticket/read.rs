@@ -182,7 +182,15 @@ impl TicketDecoder {
             && let Some(found) = &self.inside.first
         {
             self.watch.record(text, &found.record, &mut tell);
-            self.decision = Some(decision::read(found, &self.options));
+            let before = self.outside.first.as_ref().filter(|outside| !outside.record.same(&found.record));
+            // Two in one array can't be cut apart, and one before the output can't be cut off.
+            self.decision = Some(match self.inside.second.or(before.map(|outside| outside.record.span)) {
+                Some(second) if second.start < found.record.span.start => {
+                    Err(refusal::several(second, found.record.span, decision::OUTPUT))
+                }
+                Some(second) => Err(refusal::several(found.record.span, second, decision::OUTPUT)),
+                None => decision::read(found, &self.options),
+            });
         }
         if let Some(fault) = self.inside.fault.take() {
             self.fault = Some(fault);

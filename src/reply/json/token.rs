@@ -63,7 +63,7 @@ impl Machine {
             return self.violation(Code::MissingColon, "expected ':'", place);
         };
         if let Some(string) = key.after_string {
-            return self.unescaped(string);
+            return self.unescaped(text, string);
         }
         let message = format!("expected ':' after the key {}: got {}", quoted(&key.text), self.found(text));
         Box::new(self.violation(Code::MissingColon, message, place).related(key.span, "the key"))
@@ -162,7 +162,10 @@ impl Machine {
             _ => {}
         }
         match self.at_proven_end(text, byte, end) {
-            Match::Yes { .. } => return self.close_all(),
+            Match::Yes { length, .. } => {
+                self.proven = Some(self.position + length);
+                return self.close_all();
+            }
             Match::Partial => return Ok(Flow::More),
             Match::No => {}
         }
@@ -184,7 +187,7 @@ impl Machine {
         let key = matches!(c, '"' | '\'' | '“' | '‘' | '_' | '$') || c.is_ascii_alphabetic();
         let value = key || matches!(byte, b'{' | b'[' | b'-' | b'`') || byte.is_ascii_digit();
         if kind == LastKind::String && !newline && byte != b':' {
-            return Err(self.unescaped(span));
+            return Err(self.unescaped(text, span));
         }
         if kind == LastKind::Number && !newline && array && byte.is_ascii_digit() {
             let message = "expected ',' between two numbers: got a blank";
@@ -202,12 +205,14 @@ impl Machine {
     }
 
     /// A string that can't end where it does.
-    pub(super) fn unescaped(&self, string: Span) -> Fault {
-        let quote = Span::new(string.end.saturating_sub(1), string.end);
+    fn unescaped(&self, text: &str, string: Span) -> Fault {
+        let mut characters = string.of(text).chars();
+        let opening = Span::new(string.start, string.start + characters.next().map_or(0, char::len_utf8));
+        let quote = Span::new(string.end - characters.next_back().map_or(0, char::len_utf8), string.end);
         let message = "expected ',' or a closing bracket after the string that ends here: got more text";
         Box::new(
             self.violation(Code::UnescapedQuote, message, quote)
-                .related(Span::new(string.start, string.start + 1), "the string begins here")
+                .related(opening, "the string begins here")
                 .hint("escape each quote inside a string as \\\""),
         )
     }

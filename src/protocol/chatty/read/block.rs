@@ -3,7 +3,7 @@
 use super::call;
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::watch::{Piece, Watch};
-use crate::protocol::{Code, Delta, ReadOptions, ToolCall, Violation};
+use crate::protocol::{Code, Delta, ReadOptions, ToolCall, Violation, refusal};
 use crate::reply::json::{Machine, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{RepairCode, Span};
@@ -22,6 +22,8 @@ pub(super) enum Step {
 /// The reader of one block.
 pub(super) struct Block {
     options: ReadOptions,
+    /// Calls in the blocks ahead of it.
+    ahead: usize,
     start_tag: Tag,
     end_tag: Tag,
     /// The start tag in the text.
@@ -48,9 +50,10 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(options: ReadOptions, tags: (&Tag, &Tag), tag: Span) -> Self {
+    pub(super) fn new(options: ReadOptions, tags: (&Tag, &Tag), tag: Span, ahead: usize) -> Self {
         Self {
             options,
+            ahead,
             start_tag: tags.0.clone(),
             end_tag: tags.1.clone(),
             tag,
@@ -129,8 +132,10 @@ impl Block {
                     self.notes.note(RepairCode::ExtraClosers, Span::new(self.position, self.position + 1))?;
                     self.position += 1;
                 }
-                '\\' if !self.roots.is_empty() && rest.len() < 2 && !end => return Ok(Step::More),
-                '\\' if !self.roots.is_empty() && rest.starts_with("\\n") => {
+                '\\' if !self.roots.is_empty() && self.junk.is_none() && rest.len() < 2 && !end => {
+                    return Ok(Step::More);
+                }
+                '\\' if !self.roots.is_empty() && self.junk.is_none() && rest.starts_with("\\n") => {
                     self.notes.note(RepairCode::EscapedWhitespace, Span::new(self.position, self.position + 2))?;
                     self.position += 2;
                 }
@@ -153,14 +158,12 @@ impl Block {
     /// Text that is no JSON, up to the next place that may be something else.
     fn text(&mut self, text: &str) {
         let rest = text.get(self.position..).unwrap_or("");
-        let stops = [self.start_tag.first(), self.end_tag.first()];
-        let length = rest
-            .char_indices()
-            .skip(1)
-            .find(|&(_, c)| {
-                matches!(c, '[' | '{' | '`' | '\n' | '<') || u8::try_from(c).is_ok_and(|byte| stops.contains(&byte))
-            })
-            .map_or(rest.len(), |(at, _)| at);
+        let tags = [self.start_tag.first(), self.end_tag.first()];
+        let stops = |c: char| {
+            matches!(c, '[' | '{' | '`' | '~' | '\n' | '<')
+                || tags.iter().any(|tag| char::from(*tag).eq_ignore_ascii_case(&c))
+        };
+        let length = rest.char_indices().skip(1).find(|&(_, c)| stops(c)).map_or(rest.len(), |(at, _)| at);
         self.passed(Span::new(self.position, self.position + length));
         self.position += length;
     }
@@ -185,7 +188,7 @@ impl Block {
             self.fenced = true;
             self.position += run + word;
         } else {
-            if !(self.fenced && !self.roots.is_empty()) {
+            if !self.fenced || self.roots.is_empty() {
                 self.passed(Span::new(self.position, self.position + run));
             }
             self.position += run;
@@ -213,7 +216,7 @@ impl Block {
                 let (root, array) = (machine.span(), machine.is_array());
                 self.position = machine.position();
                 if let (Some((_, first)), Some(_)) = (self.roots.first(), self.junk) {
-                    return Err(super::several(*first, root));
+                    return Err(refusal::several(*first, root, call::CALL));
                 }
                 self.roots.push((array, root));
                 self.notes.extend(machine.into_records().1);
@@ -244,7 +247,9 @@ impl Block {
             let index = calls.len();
             self.watch.poll(text, machine, self.read, &mut |key, piece| tell(index, key, &piece, deltas));
             let place = if machine.is_array() { format!("/{}", self.read) } else { String::new() };
-            if let Some(call) = call::read(record, &place, calls, text, &self.options, &mut self.notes)? {
+            if let Some(call) =
+                call::read(record, &place, calls, self.ahead + index + 1, text, &self.options, &mut self.notes)?
+            {
                 calls.push(call);
                 deltas.push(Delta::CallReady { call: index });
             }

@@ -21,11 +21,12 @@ static FORM: Form = Form {
     expected: CALL,
 };
 
-/// Reads one call. `before` are the calls ahead of it; `None` says that it is an identical copy of one of them.
+/// Reads one call. `before` are the calls ahead of it in its block, `number` counts all of them; `None` says that it is an identical copy of one of them.
 pub(super) fn read(
     record: &Record,
     place: &str,
     before: &[ToolCall],
+    number: usize,
     raw: &str,
     options: &ReadOptions,
     notes: &mut Notes,
@@ -41,7 +42,7 @@ pub(super) fn read(
         reader.id("call_id")?
     } else {
         reader.notes.note(RepairCode::MissingCallId, record.span)?;
-        (free_id(before), record.span)
+        (free_id(before, number), record.span)
     };
     reader.rest(&[])?;
     let call = ToolCall {
@@ -67,8 +68,8 @@ pub(super) fn read(
 }
 
 /// The id of a call that has none: `call_` and its number, unless that is taken.
-fn free_id(before: &[ToolCall]) -> String {
-    let mut id = format!("call_{}", before.len() + 1);
+fn free_id(before: &[ToolCall], number: usize) -> String {
+    let mut id = format!("call_{number}");
     while before.iter().any(|call| call.call_id.as_deref() == Some(&id)) {
         id.push('_');
     }

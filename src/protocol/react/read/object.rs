@@ -85,13 +85,10 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
             reader.notes.note(RepairCode::KeywordCase, action_span)?;
         }
     }
-    let thought = match reader.optional_text("thought")? {
-        Some((text, _)) => Some(text.to_owned()),
-        None => {
-            reader.notes.note(RepairCode::MissingThoughts, record.span)?;
-            None
-        }
-    };
+    let thought = reader.optional_text("thought")?.map(|(text, _)| text.to_owned());
+    if thought.is_none() {
+        reader.notes.note(RepairCode::MissingThoughts, record.span)?;
+    }
     let outcome = if keyword { finish(&mut reader)? } else { call(&mut reader, raw, options)? };
     Ok(Object { thought, outcome, repairs: notes.into_sorted() })
 }

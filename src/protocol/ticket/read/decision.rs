@@ -134,18 +134,15 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     let span = reader.record.span;
     let (tool, tool_span) = reader.name("route")?;
     let payload = reader.required("payload")?;
-    let description = match reader.optional_text("description")? {
-        Some((text, _)) => text.to_owned(),
-        None => {
-            reader.notes.note(RepairCode::MissingDescription, span)?;
-            String::new()
-        }
-    };
+    let description = reader.optional_text("description")?.map(|(text, _)| text.to_owned());
+    if description.is_none() {
+        reader.notes.note(RepairCode::MissingDescription, span)?;
+    }
     let call = ToolCall {
         call_id: None,
         tool: tool.to_owned(),
         arguments: payload.value.clone(),
-        description: Some(description),
+        description: Some(description.unwrap_or_default()),
         span,
         tool_span,
         arguments_span: payload.span,
@@ -156,13 +153,11 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
 /// The violation of an output whose object is no decision.
 pub(super) fn misfit(record: &Record) -> Fault {
     let keywords = Type::ALL.map(Type::keyword).join(", ");
-    match record.fields.get("type").filter(|field| field.value != Value::Null) {
-        Some(field) => unknown_type(field),
-        None => {
-            let message = format!("expected 'type' in the object, one of {keywords}: it is missing");
-            Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(OUTPUT))
-        }
+    if let Some(field) = record.fields.get("type").filter(|field| field.value != Value::Null) {
+        return unknown_type(field);
     }
+    let message = format!("expected 'type' in the object, one of {keywords}: it is missing");
+    Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(OUTPUT))
 }
 
 /// The violation of a `type` that is none, if it is none.
@@ -172,16 +167,13 @@ pub(super) fn type_fault(field: &Field) -> Option<Fault> {
 
 fn unknown_type(field: &Field) -> Fault {
     let keywords = Type::ALL.map(Type::keyword).join(", ");
-    let violation = match field.value.as_str() {
-        Some(text) => {
-            let found: String = text.chars().take(40).collect();
-            let shown = Value::from(found.as_str()).to_json();
-            Violation::new(Code::UnknownType, format!("expected a 'type' of {keywords}: got {shown}")).found(found)
-        }
-        None => {
-            let found = field.value.type_name();
-            Violation::new(Code::BadType, format!("expected a 'type' of {keywords}: got {found}")).found(found)
-        }
+    let violation = if let Some(text) = field.value.as_str() {
+        let found: String = text.chars().take(40).collect();
+        let shown = Value::from(found.as_str()).to_json();
+        Violation::new(Code::UnknownType, format!("expected a 'type' of {keywords}: got {shown}")).found(found)
+    } else {
+        let found = field.value.type_name();
+        Violation::new(Code::BadType, format!("expected a 'type' of {keywords}: got {found}")).found(found)
     };
     Box::new(violation.at(field.span).pointer("/type").expected(OUTPUT))
 }

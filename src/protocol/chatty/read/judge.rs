@@ -1,0 +1,151 @@
+//! What a whole chatty reply comes to: its calls or its answer with everything that was repaired, or the violation.
+
+use super::block::{Block, Step};
+use super::{After, ChattyDecoder, Ended, answer, call};
+use crate::protocol::around::{self, trailing};
+use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::reasoning::gaps;
+use crate::protocol::{FinishReason, Move, refusal};
+use crate::reply::tag::Match;
+use crate::reply::{Code, RepairCode, Span, Value, Violation};
+
+impl ChattyDecoder {
+    /// What the whole reply comes to.
+    pub(super) fn judge(
+        &mut self,
+        raw: &str,
+        reason: FinishReason,
+        notes: &mut Notes,
+        discarded: &mut Vec<Span>,
+    ) -> Result<Move, Fault> {
+        let form = format!("{}[{}]{}", self.start.literal(), call::CALL, self.end.literal());
+        if let Some(fault) = self.fault.take() {
+            return Err(refusal::cut(fault, reason, &form));
+        }
+        if self.blocks.is_empty() {
+            if let Some(start) = self.unclosed_reasoning(raw) {
+                return Err(refusal::unclosed_think(start, raw.len(), reason, &form));
+            }
+            self.note_reasoning(raw.len(), notes)?;
+            if let Some(block) = self.fenced_block(raw)? {
+                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
+                self.blocks.push(block);
+                self.sent = raw.len();
+                return self.calls(raw, notes, discarded, None);
+            }
+            return self.answer(raw, reason, notes, &form);
+        }
+        let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
+        if let Some(second) = self.second {
+            return Err(refusal::several(first, second, call::CALL));
+        }
+        self.note_reasoning(first.start, notes)?;
+        self.calls(raw, notes, discarded, Some(first))
+    }
+
+    fn note_reasoning(&self, until: usize, notes: &mut Notes) -> Result<(), Fault> {
+        for (block, implicit) in self.reasoning.blocks.iter().filter(|(block, _)| block.end <= until) {
+            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
+            notes.note(code, *block)?;
+        }
+        Ok(())
+    }
+
+    /// The calls, with what stands after their blocks.
+    fn calls(
+        &mut self,
+        raw: &str,
+        notes: &mut Notes,
+        discarded: &mut Vec<Span>,
+        first: Option<Span>,
+    ) -> Result<Move, Fault> {
+        let spans: Vec<Span> = self.blocks.iter().map(|block| block.span).collect();
+        for block in self.blocks.drain(..) {
+            notes.extend(block.notes.into_sorted());
+        }
+        if let Some(first) = first {
+            let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
+            discarded.extend(trailing(raw, &after, false, notes)?);
+        }
+        Ok(Move::Call { calls: std::mem::take(&mut self.calls) })
+    }
+
+    /// A reasoning block that never ends, unless it is a tag that an answer speaks of.
+    fn unclosed_reasoning(&mut self, raw: &str) -> Option<usize> {
+        let start = self.envelope.reasoning_start()?;
+        let inside = raw.get(start..).unwrap_or("");
+        (self.leading(raw, start) || inside.contains(self.start.literal())).then_some(start)
+    }
+
+    /// The block of a reply that is one fence around it.
+    fn fenced_block(&mut self, raw: &str) -> Result<Option<Ended>, Fault> {
+        let body = self.body(raw);
+        let rest = raw.get(body..).unwrap_or("");
+        let trimmed = rest.trim_start();
+        let inside = trimmed.trim_start_matches(['`', '~']);
+        let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
+            return Ok(None);
+        };
+        let content = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start();
+        let at = raw.len() - content.len();
+        let Match::Yes { length, exact } = self.start.at(content, true) else { return Ok(None) };
+        let tail = raw.trim_end();
+        let until = tail.strip_suffix(fence).map_or(tail.len(), str::len).max(at + length);
+        let tag = Span::new(at, at + length);
+        let text = raw.get(..until).unwrap_or(raw);
+        if !matches!(self.after_tag(text, tag, true), After::Block) {
+            return Ok(None);
+        }
+        let mut block = Block::new(self.options, (&self.start, &self.end), tag, 0);
+        if !exact {
+            block.notes.note(RepairCode::TagForm, tag)?;
+        }
+        let mut calls = Vec::new();
+        let step = block.run(text, true, &mut calls, &mut Vec::new());
+        if !text.get(block.end..).unwrap_or("").trim().is_empty() {
+            // Text in the fence, or after it: then it only shows a block.
+            return Ok(None);
+        }
+        if step == Step::Failed {
+            return match block.fault.take() {
+                Some(fault) => Err(fault),
+                None => Ok(None),
+            };
+        }
+        self.calls = calls;
+        Ok(Some(Ended { span: Span::new(tag.start, block.end), notes: block.notes }))
+    }
+
+    /// A direct answer, if nothing speaks against it.
+    fn answer(&mut self, raw: &str, reason: FinishReason, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
+        let body = self.body(raw);
+        let code = self.envelope.code(raw.len());
+        if let Some(fault) = answer::objection(raw, body, &code, (&self.start, &self.end), &self.options) {
+            return Err(fault);
+        }
+        if let Some(orphan) = self.orphan {
+            let message = format!("expected {} before this end tag: got none", self.start.literal());
+            return Err(Box::new(Violation::new(Code::OrphanCloseTag, message).at(orphan).expected(form)));
+        }
+        let told = self.narration.len();
+        self.tell(raw, raw.len(), &mut Vec::new());
+        let text = std::mem::take(&mut self.narration).into_text().unwrap_or_default();
+        let (kept, token) = around::answer(&text);
+        // What was told is not taken back.
+        let (kept, token) = if kept.end < told { (Span::new(kept.start, text.len()), None) } else { (kept, token) };
+        if let Some(token) = token {
+            // Tokens stand at the end of the reply, as in its text.
+            let from_end = text.len() - token.start;
+            let start = raw.trim_end().len().saturating_sub(from_end);
+            notes.note(RepairCode::SpecialTokenStripped, Span::new(start, raw.len()))?;
+        }
+        let text = kept.of(&text);
+        if text.is_empty() {
+            return Err(match reason {
+                FinishReason::Length => refusal::cut_before_move(raw.len(), form),
+                FinishReason::Stop => refusal::blank(form),
+            });
+        }
+        Ok(Move::Finish { value: Value::from(text), success: None })
+    }
+}
