@@ -49,6 +49,7 @@ test: ## Build everything and run every test, type check and lint
 .PHONY: test-rs
 test-rs: | $(PY) ## Run the Rust tests, without and with the python feature
 	$(CARGO) test --doc --no-default-features $(LOCKED)
+	$(RUST_TESTS) --no-default-features
 	@set -e; \
 	eval "$$($(PY) -c 'import sys, sysconfig; print("dir=%s name=python%d.%d" % (sysconfig.get_config_var("LIBDIR"), *sys.version_info[:2]))')"; \
 	if echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null -L"$$dir" -l"$$name" 2>/dev/null; then \
@@ -57,7 +58,6 @@ test-rs: | $(PY) ## Run the Rust tests, without and with the python feature
 	else \
 	  echo "this Python has no library to link with: the Rust tests run without the python feature only"; \
 	fi
-	$(RUST_TESTS) --no-default-features
 
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
