@@ -54,7 +54,7 @@ def weather(city: Annotated[str, Field(pattern="^[A-Z][a-z]{1,15}$")]) -> str:
 
 
 @tool(readonly=True)
-def calculate(expression: Annotated[str, Field(pattern=r"^[0-9][0-9 +*/.-]{0,30}$")]) -> float:
+def calculate(expression: Annotated[str, Field(pattern=r"^[0-9]{1,6}( [-+*/] [0-9]{1,6}){1,3}$")]) -> float:
     """Calculate an expression."""
     number: float = eval(expression, {"__builtins__": {}})  # noqa: S307  # digits and operators only
     return number
@@ -80,7 +80,7 @@ def convert(
 
 @tool
 def remind(
-    text: Annotated[str, Field(pattern="^[A-Za-z ]{2,40}$")],
+    text: Annotated[str, Field(pattern="^[A-Za-z]{2,12}( [A-Za-z]{1,12}){0,5}$")],
     time: Annotated[str, Field(pattern="^[0-9]{1,2}:[0-9]{2}$")],
 ) -> str:
     """Set a reminder."""
@@ -212,9 +212,12 @@ def agents(model: Any, *, grammar: bool) -> Iterator[tuple[str, Agent]]:
     """Make an agent in each protocol."""
     for kind in (ReactProtocol, ChattyProtocol, TicketProtocol):
         name = kind.__name__.removesuffix("Protocol").lower()
-        # With a grammar the first move must be a call: it is what the small model does well.
-        protocol = kind(
-            template=PROMPTS / f"{name}.txt", first_move="call" if grammar else "any"
+        template = PROMPTS / f"{name}.txt"
+        # What the small model does well under a grammar: a call at once, without thoughts.
+        protocol = (
+            kind(template=template, first_move="call", thoughts=0)
+            if grammar
+            else kind(template=template)
         )
         yield name, Agent(
             model,

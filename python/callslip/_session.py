@@ -35,6 +35,7 @@ class Session:
     __slots__ = (
         "_clock",
         "_seq",
+        "_thoughts",
         "core",
         "error",
         "grace",
@@ -53,6 +54,7 @@ class Session:
         toolbox: Toolbox,
         options: Mapping[str, Any],
         grace: float,
+        thoughts: int,
     ) -> None:
         self.run = run
         self.core = run._core  # noqa: SLF001
@@ -60,6 +62,7 @@ class Session:
         self.toolbox = toolbox
         self.options = dict(options)
         self.grace = grace
+        self._thoughts = thoughts
         self.listener: Listener | None = None
         self.error: Exception | None = None
         self._seq = 0
@@ -91,7 +94,7 @@ class Session:
         """Call the model. Returns its result as it is."""
         options = self.options
         if "grammar" in options:
-            grammar = self.core.grammar()
+            grammar = self.core.grammar(self._thoughts)
             options = {**options, "grammar": grammar}
             # A reply that is cut is lost: the bound is what the grammar's longest reply may take.
             options.setdefault("max_tokens", grammar.max_tokens)

@@ -308,6 +308,7 @@ class Agent:
             toolbox=self._toolbox,
             options=self._options,
             grace=protocol.grace if isinstance(protocol, TicketProtocol) else 0.0,
+            thoughts=protocol.thoughts,
         )
 
 

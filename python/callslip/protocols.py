@@ -34,6 +34,7 @@ class Protocol(ABC):
         early_stop: Whether a stream is stopped where its first whole move ends, like a stop
             sequence.
         first_move: `"call"` requires a tool call before an answer.
+        thoughts: Characters of thoughts that a grammar admits. A small model chooses better with 0.
     """
 
     template: str | PathLike[str] | None = None
@@ -41,6 +42,7 @@ class Protocol(ABC):
     think_prefilled: bool = False
     early_stop: bool = True
     first_move: Literal["any", "call"] = "any"
+    thoughts: int = 160
 
     def __post_init__(self) -> None:
         if self.first_move not in ("any", "call"):
@@ -110,6 +112,7 @@ class Protocol(ABC):
             finish=finish,
             in_progress=list(in_progress),
             completed=list(completed),
+            thoughts=self.thoughts,
         )
 
 

@@ -99,7 +99,8 @@ impl PyProtocol {
     }
 
     /// What may be said now, as grammars.
-    #[pyo3(signature = (tools, *, calls, finish, in_progress, completed))]
+    #[pyo3(signature = (tools, *, calls, finish, in_progress, completed, thoughts))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only: what may be said, item by item")]
     fn grammar(
         &self,
         tools: &PyToolSet,
@@ -107,8 +108,9 @@ impl PyProtocol {
         finish: bool,
         in_progress: Vec<String>,
         completed: Vec<String>,
+        thoughts: u32,
     ) -> PyGrammar {
-        let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed };
+        let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed, thoughts };
         PyGrammar::from(self.protocol.grammar(&scope))
     }
 }

@@ -274,8 +274,8 @@ impl PyRun {
         PyList::new(py, texts)
     }
 
-    /// What may be said in the coming reply.
-    fn grammar(&self) -> PyResult<PyGrammar> {
+    /// What may be said in the coming reply, with at most so many characters of thoughts.
+    fn grammar(&self, thoughts: u32) -> PyResult<PyGrammar> {
         let inner = self.lock()?;
         let (state, setup) = (inner.machine.state(), inner.machine.setup());
         let ids = |status: Status| {
@@ -287,6 +287,7 @@ impl PyRun {
             finish: !setup.call_first || state.called || state.last_turn.is_some(),
             in_progress: if state.last_turn.is_none() { ids(Status::InProgress) } else { Vec::new() },
             completed: if state.last_turn.is_none() { ids(Status::Completed) } else { Vec::new() },
+            thoughts,
         };
         Ok(PyGrammar::from(setup.protocol.grammar(&scope)))
     }

@@ -3,10 +3,15 @@
 
 use super::Span;
 use super::tag::{Match, Tag};
+use std::sync::LazyLock;
 
 /// The names of tags whose content is reasoning.
 const REASONING: [&str; 8] =
     ["think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad", "reflection"];
+
+/// The tags of these names, made once: every reply has an envelope of its own.
+static REASONING_TAGS: LazyLock<Vec<(&str, Tag, Tag)>> =
+    LazyLock::new(|| REASONING.iter().map(|name| (*name, Tag::open(name), Tag::close(name))).collect());
 
 /// The longest run of backticks that is read as one.
 const TICKS: usize = 100;
@@ -80,7 +85,7 @@ pub struct Envelope {
     position: usize,
     settled: usize,
     tags: Vec<Tag>,
-    starts: Vec<(Tag, Tag)>,
+    starts: Vec<(&'static Tag, &'static Tag)>,
     open: Option<Reasoning>,
     /// The chat template has opened a reasoning block, and nothing was read yet.
     prefilled: bool,
@@ -96,8 +101,8 @@ pub struct Envelope {
 impl Envelope {
     /// A machine that finds `tags`, and reasoning blocks under any name that is not among `own`.
     pub fn new(tags: Vec<Tag>, own: &[&str], prefilled: bool) -> Self {
-        let names = REASONING.iter().filter(|name| !own.contains(*name));
-        let starts = names.map(|name| (Tag::open(name), Tag::close(name))).collect();
+        let tags_of_others = REASONING_TAGS.iter().filter(|(name, ..)| !own.contains(name));
+        let starts = tags_of_others.map(|(_, start, close)| (start, close)).collect();
         Self {
             position: 0,
             settled: 0,
@@ -251,7 +256,7 @@ impl Envelope {
                         let start = self.position;
                         self.position += length;
                         self.settled = self.position;
-                        let ends = vec![close.clone()];
+                        let ends = vec![(*close).clone()];
                         self.open = Some(Reasoning { start, content: self.position, implicit: false, ends });
                         return Found::Reasoning;
                     }
@@ -275,7 +280,7 @@ impl Envelope {
         }
         self.prefilled = false;
         if !matches.iter().any(|found| matches!(found, Match::Yes { .. })) {
-            let ends = self.starts.iter().map(|(_, close)| close.clone()).collect();
+            let ends = self.starts.iter().map(|(_, close)| (*close).clone()).collect();
             self.open = Some(Reasoning { start: 0, content: 0, implicit: true, ends });
         }
         true

@@ -1,8 +1,8 @@
 //! How much may be said at each place. A small model that is free to go on does: every string and list has an end, and
 //! `max_tokens` follows from these.
 
-/// Characters of a react `thought`, of ticket thoughts and of a ticket's description.
-pub(super) const THOUGHT: u32 = 160;
+/// Characters of a ticket's description.
+pub(super) const DESCRIPTION: u32 = 160;
 
 /// Characters of a final or direct answer, and of a returned string.
 pub(super) const ANSWER: u32 = 400;

@@ -41,6 +41,8 @@ pub struct Scope<'a> {
     pub in_progress: Vec<String>,
     /// Ids of completed tickets, which may be loaded or awaited (ticket).
     pub completed: Vec<String>,
+    /// Characters of thoughts (react, ticket); a small model chooses better with none.
+    pub thoughts: u32,
 }
 
 /// One language in the forms that inference engines take.

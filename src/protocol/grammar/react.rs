@@ -24,13 +24,13 @@ pub fn react(scope: &Scope<'_>) -> Grammar {
         actions.push(Node::sequence([name, Node::literal(ARGS), arguments, Node::literal(ARGS_END)]));
     }
     if finish {
-        let answer = string(&mut rules, bounds::ANSWER);
+        let answer = string(&mut rules, 1, bounds::ANSWER);
         let success = Node::choice(["true", "false"].map(Node::literal)).unwrap_or_else(Node::empty);
         let parts = [Node::literal(FINISH), answer, Node::literal(SUCCESSFUL), success, Node::literal(END)];
         actions.push(Node::sequence(parts));
     }
     let action = Node::choice(actions).unwrap_or_else(Node::empty);
-    let thought = string(&mut rules, bounds::THOUGHT);
+    let thought = string(&mut rules, 0, scope.thoughts);
     let root = Node::sequence([Node::literal(THOUGHT), thought, Node::literal(ACTION), action]);
     Grammar::of(&rules, &root, Some(json_schema(scope, finish).to_string()))
 }
@@ -38,7 +38,7 @@ pub fn react(scope: &Scope<'_>) -> Grammar {
 /// The same as far as JSON Schema can say it: the text of `args` by a pattern, where that is not too long.
 fn json_schema(scope: &Scope<'_>, finish: bool) -> Json {
     let mut rules = Rules::default();
-    let text = |most: u32| json!({"type": "string", "minLength": 1, "maxLength": most});
+    let text = |least: u32, most: u32| json!({"type": "string", "minLength": least, "maxLength": most});
     let object = |properties: Json| {
         let names: Vec<String> = properties.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect();
         json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
@@ -49,13 +49,13 @@ fn json_schema(scope: &Scope<'_>, finish: bool) -> Json {
             Some(pattern) => json!({"type": "string", "pattern": format!("^(?:{pattern})$")}),
             None => json!({"type": "string"}),
         };
-        moves.push(object(json!({"thought": text(bounds::THOUGHT), "action": {"const": name}, "args": args})));
+        moves.push(object(json!({"thought": text(0, scope.thoughts), "action": {"const": name}, "args": args})));
     }
     if finish {
         moves.push(object(json!({
-            "thought": text(bounds::THOUGHT),
+            "thought": text(0, scope.thoughts),
             "action": {"const": "FINISH"},
-            "final_answer": text(bounds::ANSWER),
+            "final_answer": text(1, bounds::ANSWER),
             "task_successful": {"type": "boolean"},
         })));
     }

@@ -111,16 +111,16 @@ pub(super) fn free(first: First, min: u32, max: u32) -> Node {
     if min == 0 { Node::optional(text) } else { text }
 }
 
-/// The rule of a string at the reply's own level, of 1 to `max` characters.
-pub(super) fn string(rules: &mut Rules, max: u32) -> Node {
-    let body = Level::Plain.quoted(free(First::Any, 1, max));
-    rules.word(&format!("text-{max}"), body)
+/// The rule of a string at the reply's own level, of `min` to `max` characters.
+pub(super) fn string(rules: &mut Rules, min: u32, max: u32) -> Node {
+    let body = Level::Plain.quoted(free(First::Any, min, max));
+    rules.word(&format!("text-{min}-{max}"), body)
 }
 
-/// Raw text on one line, of 1 to `max` characters, without `without`.
+/// Raw text on one line, of at most `max` characters, without `without`.
 pub(super) fn line(rules: &mut Rules, hint: &str, without: &CharSet, max: u32) -> Node {
     let set = CharSet::controls().union(without).complement();
-    rules.word(hint, Node::repeat(Node::Class(set), 1, max))
+    rules.word(hint, Node::repeat(Node::Class(set), 0, max))
 }
 
 /// A pattern for a `format`; `None` where it is not known.

@@ -27,19 +27,19 @@ pub fn ticket(scope: &Scope<'_>) -> Grammar {
     });
     let mut moves = Vec::new();
     if let Some(routes) = Node::choice(routes) {
-        let description = string(&mut rules, bounds::THOUGHT);
+        let description = string(&mut rules, 1, bounds::DESCRIPTION);
         moves.push(Node::sequence([Node::literal(CALL), routes, Node::literal(DESCRIPTION), description]));
     }
     moves.extend(about(AWAIT, scope.in_progress.iter().chain(&scope.completed)));
     moves.extend(about(LOAD, scope.completed.iter()));
     if scope.finish || moves.is_empty() {
-        let text = string(&mut rules, bounds::ANSWER);
+        let text = string(&mut rules, 1, bounds::ANSWER);
         let nothing = Json::Bool(true);
         let value = Converter::new(&mut rules, Level::Plain, First::Any, &nothing).open_or(text, bounds::OPEN_DEPTH);
         moves.push(Node::sequence([Node::literal(RETURN), value]));
     }
     let chosen = Node::choice(moves).unwrap_or_else(Node::empty);
-    let thoughts = line(&mut rules, "thoughts", &CharSet::of("<"), bounds::THOUGHT);
+    let thoughts = line(&mut rules, "thoughts", &CharSet::of("<"), scope.thoughts);
     let parts = [Node::literal(THOUGHTS), thoughts, Node::literal(OUTPUT), chosen, Node::literal(END)];
     Grammar::of(&rules, &Node::sequence(parts), None)
 }
