@@ -181,11 +181,14 @@ fn beginnings_of_corpus_replies_are_read_without_harm() {
             let text = cut_case.text.clone();
             any_split_is_the_whole(&cut_case, &[split(text.as_bytes(), 1)]);
             // A cut reply never does something else, and never a part of it.
-            let whole = read_chunks(&case, &[case.text.as_bytes()]).reply.outcome;
+            let whole = read_chunks(&case, &[case.text.as_bytes()]).reply;
+            let list = |code: &str| matches!(code, "ndjson_to_array" | "merged_arrays" | "merged_blocks");
+            if whole.repairs.iter().any(|repair| list(repair.code.name())) {
+                continue;
+            }
             let part = read_chunks(&cut_case, &[text.as_bytes()]).reply.outcome;
-            if let (Ok(whole), Ok(part)) = (whole, part)
+            if let (Ok(whole), Ok(part)) = (whole.outcome, part)
                 && !(case.protocol == "chatty" && matches!(part, Move::Finish { .. }))
-                && case.failure_mode != "two_adjacent_blocks"
             {
                 assert_eq!(part, whole, "{} {text:?}", case.id);
             }
@@ -336,6 +339,8 @@ fn shards() -> impl Strategy<Value = String> {
         "\u{feff}",
         "<|im_end|>",
         "Observation: x",
+        "\"type\": \"NONE\"",
+        "\"task\": \"a\"",
         "[[GO",
         "END]]",
         "{\"action\": \"a\", \"args\": \"{}\"}",

@@ -121,11 +121,16 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
             start = after_closers(text, *piece, notes)?;
         }
         let mut rest = text.get(start..piece.end).unwrap_or("");
-        if fenced && index == 0 {
+        let between = index + 1 < pieces.len();
+        if between && let Some(fence) = fence_before(rest) {
+            // The fence of the copy that follows.
+            rest = rest.get(..fence).unwrap_or("");
+        }
+        if fenced || index > 0 {
             let trimmed = rest.trim_start_matches(blank);
             let after = trimmed.trim_start_matches(['`', '~']);
             if after.len() < trimmed.len() {
-                start = piece.end - after.len();
+                start += rest.len() - after.len();
                 rest = after;
             }
         }

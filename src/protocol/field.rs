@@ -12,6 +12,8 @@ pub(crate) struct Form {
     pub(crate) keys: &'static [&'static str],
     /// The keys whose `null` is a value.
     pub(crate) nullable: &'static [&'static str],
+    /// The keys of all the protocol's moves.
+    pub(crate) protocol: &'static [&'static str],
     /// The keys that belong to other moves, or that models write in place of its own: they can't be dropped.
     pub(crate) others: &'static [&'static str],
     /// The smallest correct form.

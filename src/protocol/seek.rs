@@ -6,7 +6,7 @@
 use super::ReadOptions;
 use super::around::fence_before;
 use super::notes::Fault;
-use crate::reply::json::{Machine, Progress, Record, Settings};
+use crate::reply::json::{Fields, Machine, Progress, Record, Settings};
 use crate::reply::tag::Tag;
 use crate::reply::{Code, Repair, Span};
 
@@ -45,6 +45,8 @@ pub(crate) struct Seeker {
     pub(crate) second: Option<Span>,
     /// The first complete object of another kind.
     pub(crate) other: Option<Record>,
+    /// What makes an object a violation before it is complete.
+    pub(crate) early: Option<fn(&Fields) -> Option<Fault>>,
     /// What ended the search before anything was found.
     pub(crate) fault: Option<Fault>,
     /// What is wrong with text that may have been meant as an object.
@@ -66,6 +68,7 @@ impl Seeker {
             copies: Vec::new(),
             second: None,
             other: None,
+            early: None,
             fault: None,
             doubt: None,
         }
@@ -101,7 +104,17 @@ impl Seeker {
     /// needed.
     pub(crate) fn run(&mut self, text: &str, end: bool) -> Option<usize> {
         let machine = self.machine.as_mut()?;
-        match machine.run(text, end) {
+        let progress = machine.run(text, end);
+        if self.first.is_none()
+            && let Some(early) = self.early
+            && let Some(fields) = machine.records().first().map(|record| &record.fields).or(machine.open_record())
+            && let Some(fault) = early(fields)
+        {
+            // It stands before whatever else may be wrong.
+            self.fault = Some(fault);
+            return Some(machine.position());
+        }
+        match progress {
             Progress::More => None,
             Progress::Done => {
                 let position = machine.position();

@@ -59,6 +59,8 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
 /// A block that has ended.
 struct Ended {
     span: Span,
+    /// Nothing shows that its last call has come.
+    open_list: bool,
     notes: Notes,
 }
 
@@ -313,7 +315,7 @@ impl ChattyDecoder {
             self.fault = Some(fault);
             return false;
         }
-        self.blocks.push(Ended { span, notes: block.notes });
+        self.blocks.push(Ended { span, open_list: block.open_list(), notes: block.notes });
         true
     }
 

@@ -25,13 +25,15 @@ const END_OUTPUT: usize = 3;
 pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
     let tags = vec![Tag::new("<thoughts>"), Tag::new("</thoughts>"), Tag::new("<output>"), Tag::new("</output>")];
     let ends = vec![Tag::new("</output>")];
+    let mut inside = Seeker::new(&decision::SOUGHT, &options, ends.clone());
+    inside.early = Some(decision::early);
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
         envelope: Envelope::new(tags, &["thoughts", "thought"], options.think_prefilled),
         place: Place::Outside,
-        outside: Seeker::new(&decision::SOUGHT, &options, ends.clone()),
-        inside: Seeker::new(&decision::SOUGHT, &options, ends),
+        outside: Seeker::new(&decision::SOUGHT, &options, ends),
+        inside,
         watch: Watch::default(),
         teller: Teller::default(),
         reasoning: Reasoning::default(),
@@ -194,12 +196,6 @@ impl TicketDecoder {
         }
         if let Some(fault) = self.inside.fault.take() {
             self.fault = Some(fault);
-        } else if self.inside.first.is_none()
-            && let Some(fault) = self.teller.fault.take()
-        {
-            // A `type` that is none: no later field can mend it.
-            self.fault = Some(fault);
-            return None;
         }
         resumed
     }

@@ -111,7 +111,7 @@ impl Machine {
         let rest = text.get(self.position..).unwrap_or("");
         let c = rest.chars().next().unwrap_or(' ');
         if c.is_alphabetic() || matches!(c, '/' | '~' | '@' | '.') {
-            return self.unquoted_value(place);
+            return self.unquoted_value(text, place);
         }
         let expected = if self.state == State::Value { "a value" } else { "a value or ']'" };
         self.violation(Code::UnexpectedToken, format!("expected {expected}: got {}", self.found(text)), place)
@@ -375,7 +375,7 @@ impl Machine {
                     }
                     "null" => (Value::Null, RepairCode::LiteralCase),
                     "nan" | "infinity" | "inf" => return Err(self.non_finite(span, word)),
-                    _ => return Err(self.unquoted_value(span)),
+                    _ => return Err(self.unquoted_value(text, span)),
                 };
                 self.repair(code, span)?;
                 value
@@ -400,9 +400,11 @@ impl Machine {
         self.violation(Code::LimitExceeded, message, span)
     }
 
-    fn unquoted_value(&self, span: Span) -> Fault {
+    fn unquoted_value(&self, text: &str, span: Span) -> Fault {
+        let found: String = span.of(text).chars().take(40).collect();
         Box::new(
-            self.violation(Code::UnquotedValue, "expected quotes around the text: got none before it", span)
+            self.violation(Code::UnquotedValue, format!("expected text in double quotes: got {found} without them"), span)
+                .found(found)
                 .hint("a value that is no number, true, false or null stands in double quotes"),
         )
     }

@@ -39,16 +39,9 @@ const OPENINGS: [&str; 9] = [
     "[TOOL_REQUEST]",
 ];
 
-/// What speaks against showing the reply as an answer. `code` are the places of Markdown code, in order.
-pub(super) fn objection(
-    text: &str,
-    body: usize,
-    code: &[Span],
-    own: (&Tag, &Tag),
-    options: &ReadOptions,
-) -> Option<Fault> {
-    let form = format!("{}[{}]{}", own.0.literal(), call::CALL, own.1.literal());
-    foreign_tag(text, body, code, own, &form).or_else(|| untagged(text, body, code, options, &form))
+/// The smallest correct block.
+fn form(own: (&Tag, &Tag)) -> String {
+    format!("{}[{}]{}", own.0.literal(), call::CALL, own.1.literal())
 }
 
 /// Whether a place is inside Markdown code; places are asked for in order.
@@ -68,7 +61,8 @@ impl Places<'_> {
     }
 }
 
-fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag), form: &str) -> Option<Fault> {
+/// A call in the tags of another protocol. `code` are the places of Markdown code, in order.
+pub(super) fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag)) -> Option<Fault> {
     let tags: Vec<Tag> =
         NAMES.iter().map(|name| Tag::open(name)).filter(|tag| tag.literal() != own.0.literal()).collect();
     let mut code = Places { spans: code };
@@ -93,7 +87,7 @@ fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag), form: 
                 Violation::new(Code::WrongTag, message)
                     .at(Span::new(at, at + length))
                     .found(found)
-                    .expected(form)
+                    .expected(form(own))
                     .hint("use exactly the tags of this conversation"),
             ));
         }
@@ -102,7 +96,13 @@ fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag), form: 
 }
 
 /// A call without tags: the whole reply, or an object or array of calls that begins a line.
-fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions, form: &str) -> Option<Fault> {
+pub(super) fn untagged(
+    text: &str,
+    body: usize,
+    code: &[Span],
+    own: (&Tag, &Tag),
+    options: &ReadOptions,
+) -> Option<Fault> {
     let mut holder = Places { spans: code };
     let mut settings = Settings::new(RepairPolicy::Default, options.limits);
     settings.records = true;
@@ -133,7 +133,7 @@ fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions, form:
             return Some(Box::new(
                 Violation::new(Code::UntaggedToolCall, message)
                     .at(span)
-                    .expected(form)
+                    .expected(form(own))
                     .hint("put the array of calls between the tags, or answer in plain text"),
             ));
         }

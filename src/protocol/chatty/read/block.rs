@@ -224,7 +224,12 @@ impl Block {
             Progress::Failed => {
                 let (start, position, committed) = (machine.start(), machine.position(), machine.committed());
                 let Some(fault) = machine.into_fault() else { return Ok(true) };
-                if committed || matches!(fault.code, Code::TooDeep | Code::LimitExceeded | Code::RepairRefused) {
+                // Arrays inside the array are meant as one, a bracket in prose is not.
+                let nested = fault.code == Code::BadType && text.as_bytes().get(position) == Some(&b'[');
+                if committed
+                    || nested
+                    || matches!(fault.code, Code::TooDeep | Code::LimitExceeded | Code::RepairRefused)
+                {
                     return Err(fault);
                 }
                 self.doubt.get_or_insert(fault);
@@ -233,6 +238,11 @@ impl Block {
             }
         }
         Ok(true)
+    }
+
+    /// Whether calls stand one after the other with nothing to show that the last one has come.
+    pub(super) fn open_list(&self) -> bool {
+        self.close.is_none() && self.roots.iter().any(|(array, _)| !array)
     }
 
     /// Reads the calls that are complete, and tells of the one that is open.

@@ -17,6 +17,7 @@ static FORM: Form = Form {
     name: "a call",
     keys: KEYS,
     nullable: &[],
+    protocol: KEYS,
     others: &["name", "tool", "function", "parameters", "params", "args", "input", "kwargs", "tool_calls", "calls"],
     expected: CALL,
 };

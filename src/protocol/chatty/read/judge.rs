@@ -35,6 +35,11 @@ impl ChattyDecoder {
             }
             return self.answer(raw, reason, notes, &form);
         }
+        if reason == FinishReason::Length && self.blocks.last().is_some_and(|block| block.open_list) {
+            let message = format!("expected {} after the calls: the text ended", self.end.literal());
+            let fault = Violation::new(Code::Truncated, message).at(Span::at(raw.len()));
+            return Err(refusal::cut(Box::new(fault), reason, &form));
+        }
         let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
         if let Some(second) = self.second {
             return Err(refusal::several(first, second, call::CALL));
@@ -113,19 +118,23 @@ impl ChattyDecoder {
             };
         }
         self.calls = calls;
-        Ok(Some(Ended { span: Span::new(tag.start, block.end), notes: block.notes }))
+        Ok(Some(Ended { span: Span::new(tag.start, block.end), open_list: block.open_list(), notes: block.notes }))
     }
 
     /// A direct answer, if nothing speaks against it.
     fn answer(&mut self, raw: &str, reason: FinishReason, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
         let body = self.body(raw);
         let code = self.envelope.code(raw.len());
-        if let Some(fault) = answer::objection(raw, body, &code, (&self.start, &self.end), &self.options) {
+        let own = (&self.start, &self.end);
+        if let Some(fault) = answer::foreign_tag(raw, body, &code, own) {
             return Err(fault);
         }
         if let Some(orphan) = self.orphan {
             let message = format!("expected {} before this end tag: got none", self.start.literal());
             return Err(Box::new(Violation::new(Code::OrphanCloseTag, message).at(orphan).expected(form)));
+        }
+        if let Some(fault) = answer::untagged(raw, body, &code, own, &self.options) {
+            return Err(fault);
         }
         let told = self.narration.len();
         self.tell(raw, raw.len(), &mut Vec::new());

@@ -9,9 +9,12 @@ use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::Record;
 use crate::reply::{Repair, RepairCode, Value};
 
+/// The keys of both forms.
+const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_successful"];
+
 /// What is sought in a reply.
 pub(super) static SOUGHT: Sought = Sought {
-    keys: &["thought", "action", "args", "final_answer", "task_successful"],
+    keys: KEYS,
     is: |record| {
         record.fields.keys().any(|key| matches!(key.as_str(), "action" | "args" | "final_answer" | "task_successful"))
     },
@@ -25,6 +28,7 @@ static CALL_FORM: Form = Form {
     name: "a tool call",
     keys: &["thought", "action", "args"],
     nullable: &[],
+    protocol: KEYS,
     others: &[
         "action_input",
         "arguments",
@@ -45,6 +49,7 @@ static FINISH_FORM: Form = Form {
     name: "a final answer",
     keys: &["thought", "action", "final_answer", "task_successful"],
     nullable: &[],
+    protocol: KEYS,
     others: &[
         "action_input",
         "arguments",
@@ -194,7 +199,7 @@ fn is_false(value: &Value) -> bool {
 
 /// The violation of a reply whose only object is of another kind.
 pub(super) fn misfit(record: &Record) -> Fault {
-    let known = |key: &String| SOUGHT.keys.contains(&key.as_str());
+    let known = |key: &String| KEYS.contains(&key.as_str());
     if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
         let shown = Value::from(key.as_str()).to_json();
         let message = format!("expected an object with 'action': got the unknown key {shown} and no 'action'");

@@ -5,7 +5,7 @@ use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
 use crate::protocol::watch::Piece;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
-use crate::reply::json::{Field, Record};
+use crate::reply::json::{Field, Fields, Record};
 use crate::reply::{Repair, RepairCode, Value};
 
 /// What is sought in a reply.
@@ -61,6 +61,7 @@ static RETURN: Form = Form {
     name: "a RETURN",
     keys: &["type", "value"],
     nullable: &["value"],
+    protocol: KEYS,
     others: KEYS,
     expected: r#"{"type": "RETURN", "value": "the result"}"#,
 };
@@ -68,6 +69,7 @@ static CALL: Form = Form {
     name: "a CALL",
     keys: &["type", "route", "payload", "description"],
     nullable: &["payload"],
+    protocol: KEYS,
     others: KEYS,
     expected: r#"{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}"#,
 };
@@ -75,6 +77,7 @@ static DELEGATE: Form = Form {
     name: "a DELEGATE",
     keys: &["type", "task"],
     nullable: &[],
+    protocol: KEYS,
     others: KEYS,
     expected: r#"{"type": "DELEGATE", "task": "what to do"}"#,
 };
@@ -82,6 +85,7 @@ static AWAIT: Form = Form {
     name: "an AWAIT",
     keys: &["type", "ticket_id"],
     nullable: &[],
+    protocol: KEYS,
     others: KEYS,
     expected: r#"{"type": "AWAIT", "ticket_id": "T1"}"#,
 };
@@ -89,6 +93,7 @@ static LOAD: Form = Form {
     name: "a LOAD_TICKET",
     keys: &["type", "ticket_id"],
     nullable: &[],
+    protocol: KEYS,
     others: KEYS,
     expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
 };
@@ -160,8 +165,9 @@ pub(super) fn misfit(record: &Record) -> Fault {
     Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(OUTPUT))
 }
 
-/// The violation of a `type` that is none, if it is none.
-pub(super) fn type_fault(field: &Field) -> Option<Fault> {
+/// The violation of a `type` that is none: no later field can mend it.
+pub(super) fn early(fields: &Fields) -> Option<Fault> {
+    let field = fields.get("type")?;
     (field.value != Value::Null && Type::of(field).is_none()).then(|| unknown_type(field))
 }
 
@@ -182,8 +188,6 @@ fn unknown_type(field: &Field) -> Fault {
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     kind: Option<Type>,
-    /// The `type` that is none.
-    pub(super) fault: Option<Fault>,
 }
 
 impl Teller {
@@ -191,10 +195,7 @@ impl Teller {
     pub(super) fn tell(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
         let may_be = |wanted: &[Type]| self.kind.is_none_or(|kind| wanted.contains(&kind));
         match (key, piece) {
-            ("type", Piece::End(field)) => {
-                self.kind = Type::of(field);
-                self.fault = type_fault(field);
-            }
+            ("type", Piece::End(field)) => self.kind = Type::of(field),
             ("value", Piece::Text(more) | Piece::Json(more)) if may_be(&[Type::Return]) => {
                 deltas.push(Delta::Answer((*more).to_owned()));
             }
