@@ -49,7 +49,7 @@ impl<'a> FieldReader<'a> {
             .record
             .fields
             .iter()
-            .find(|(other, field)| !self.form.keys.contains(&other.as_str()) && field.value != Value::Null);
+            .find(|(other, field)| !self.form.protocol.contains(&other.as_str()) && field.value != Value::Null);
         let name = self.form.name;
         if let Some((other, field)) = unknown {
             let shown = Value::from(other.as_str()).to_json();
