@@ -226,7 +226,14 @@ fn arguments() -> BoxedStrategy<Json> {
 /// Whether a call could be made and was right.
 fn holds(schema: &Json, seed: u64) -> bool {
     let tools = ToolSet::new(vec![tool("one", schema.clone())]).unwrap();
-    let scope = Scope { tools: &tools, calls: true, finish: false, in_progress: Vec::new(), completed: Vec::new(), thoughts: 160 };
+    let scope = Scope {
+        tools: &tools,
+        calls: true,
+        finish: false,
+        in_progress: Vec::new(),
+        completed: Vec::new(),
+        thoughts: 160,
+    };
     let mut random = Random::new(seed);
     let mut called = false;
     let react = React::default();

@@ -121,7 +121,11 @@ def test_a_reference_is_replaced_by_the_result_with_its_type():
         block(
             ("first", "add", {"a": 1, "b": 2}),
             ("second", "add", {"a": "$first", "b": 10}),
-            ("third", "anything", {"value": {"deep": ["$second", "$$first", "$nobody", "x $first"]}}),
+            (
+                "third",
+                "anything",
+                {"value": {"deep": ["$second", "$$first", "$nobody", "x $first"]}},
+            ),
         ),
         "13",
     )

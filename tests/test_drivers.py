@@ -426,5 +426,9 @@ def test_a_task_must_be_text():
 
 
 def test_nothing_of_ours_runs_before_a_run():
-    code = "import threading, callslip; callslip.Agent(lambda m: 'x'); assert threading.active_count() == 1"
+    code = (
+        "import threading, callslip\n"
+        "callslip.Agent(lambda m: 'x')\n"
+        "assert threading.active_count() == 1"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ}, timeout=60)

@@ -66,9 +66,7 @@ def test_zero_is_none_and_none_is_no_limit():
 
 
 def test_tickets_are_reserved_for_the_whole_block():
-    rows = [
-        {"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(3)
-    ]
+    rows = [{"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(3)]
     result = run(
         [f"<tool>{json.dumps(rows)}</tool>", "answer"], Limits(tickets=2), protocol="chatty"
     )
@@ -77,9 +75,7 @@ def test_tickets_are_reserved_for_the_whole_block():
 
 
 def test_open_tickets():
-    rows = [
-        {"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(3)
-    ]
+    rows = [{"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(3)]
     with pytest.raises(LimitExceeded) as caught:
         run(
             [f"<tool>{json.dumps(rows)}</tool>"],

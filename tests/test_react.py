@@ -25,7 +25,7 @@ def finish(answer, *, success=True, thought="t"):
 @tool
 def calculator(expression: str) -> float:
     """Evaluate an arithmetic expression."""
-    return eval(expression, {"__builtins__": {}})  # noqa: S307
+    return eval(expression, {"__builtins__": {}})
 
 
 @tool

@@ -64,8 +64,10 @@ def violation(first, **options):
 
 def test_return_any_json():
     assert run(give({"rows": [1, None, "x"]})).value == {"rows": [1, None, "x"]}
-    big = '<thoughts>t</thoughts><output>{"type": "RETURN", "value": 123456789012345678901234567890}</output>'
-    assert run(big).value == 123456789012345678901234567890
+    big = '{"type": "RETURN", "value": 123456789012345678901234567890}'
+    assert (
+        run(f"<thoughts>t</thoughts><output>{big}</output>").value == 123456789012345678901234567890
+    )
 
 
 def test_every_message_of_the_runtime_ends_with_the_ticket_list():
@@ -155,9 +157,7 @@ def test_a_failure_is_loaded_as_an_error():
     result = run(call("/fail", {"why": "no"}), load("T1"), give("x"))
     text = result.messages[5]["content"]
     loaded = json.loads(text.split("\n")[1])
-    assert loaded == {"error": "Error calling tool 'POST /fail': RuntimeError: no."} or loaded == {
-        "error": "Error calling tool 'fail': RuntimeError: no."
-    }
+    assert loaded == {"error": "Error calling tool 'fail': RuntimeError: no."}
 
 
 def test_delegation_is_not_offered_yet():

@@ -44,7 +44,7 @@ class Shape:
     convert: Convert | None = None
 
 
-def shape_of(annotation: Any) -> Shape | None:  # noqa: PLR0911  # a line for each kind
+def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
     """Describe an annotation; `None` where pydantic must."""
     if annotation is Any or annotation is object:
         return Shape({})

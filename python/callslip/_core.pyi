@@ -163,7 +163,7 @@ class Move:
         """The run is over."""
 
         __match_args__: ClassVar[tuple[str, ...]] = ("value", "success")
-        def __new__(cls, value: Any, success: bool | None = None) -> Move.Finish: ...
+        def __new__(cls, value: Any, success: bool | None) -> Move.Finish: ...
         @property
         def value(self) -> Any: ...
         @property
@@ -263,9 +263,7 @@ class Reply:
 class Reader:
     """Reads one reply that arrives in chunks."""
 
-    def push(
-        self, chunk: str | bytes
-    ) -> tuple[list[Delta], Literal["open", "complete", "doomed"]]:
+    def push(self, chunk: str | bytes) -> tuple[list[Delta], Literal["open", "complete", "doomed"]]:
         """Take the next bytes. Returns what is new, and what is known of the reply."""
 
     def finish(self, finish_reason: FinishReason | None = None) -> Reply:

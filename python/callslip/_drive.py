@@ -15,6 +15,7 @@ from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, op
 __all__ = ["drive", "receive"]
 
 T = TypeVar("T")
+Outcome = tuple[str, str]
 
 
 async def drive(session: Session, task: str) -> None:
@@ -74,7 +75,9 @@ class _Driver:
                 self._ended.set()
         return ()
 
-    async def _bounded(self, perform: Callable[[], Any]) -> Sequence[Command]:
+    async def _bounded(
+        self, perform: Callable[[], Awaitable[Sequence[Command]]]
+    ) -> Sequence[Command]:
         deadline = self._session.core.deadline
         if deadline is None:
             return await perform()
@@ -116,7 +119,7 @@ class _Driver:
             else:
                 outcome = await _in_thread(tool.call, command.arguments, context)
                 if hasattr(outcome, "__await__"):
-                    outcome = await outcome
+                    outcome = await cast("Awaitable[Outcome]", outcome)
         except asyncio.CancelledError:
             # The run has given this call up, and nobody has cancelled the task as a whole.
             if ticket in self._given_up and task.uncancel() == 0:

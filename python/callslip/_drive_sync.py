@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
@@ -217,4 +217,4 @@ def _finish_call(call: Callable[..., Any], *args: Any) -> Outcome:
     outcome = call(*args)
     if hasattr(outcome, "__await__"):
         outcome = _threads.on_loop(_awaited(outcome)).result()
-    return outcome
+    return cast("Outcome", outcome)

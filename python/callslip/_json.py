@@ -42,7 +42,7 @@ def _dumps(value: object) -> str:
     return _encoder.encode(value)
 
 
-def _known(value: object) -> Any:  # noqa: PLR0911  # a line for each kind
+def _known(value: object) -> Any:  # a line for each kind
     """Turn an object that JSON does not know into one it does, one level deep."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):

@@ -129,7 +129,7 @@ class Session:
         return self.told(self.core.settled(self.now()))
 
     def timed_out(self, deadline: float | None) -> list[Command]:
-        """Say that this deadline is reached. A timer of another clock may have come a little early."""
+        """Say that this deadline is reached; a timer of another clock may come a little early."""
         return self.told(self.core.timed_out(max(self.now(), deadline or 0.0)))
 
     def cancelled(self) -> list[Command]:

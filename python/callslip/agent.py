@@ -238,7 +238,7 @@ class Agent:
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
         self._limits_json = self.limits.to_json()
-        self.system_prompt = self.protocol._core.system_prompt(self._toolbox.tool_set)  # noqa: SLF001
+        self.system_prompt = self.protocol.native.system_prompt(self._toolbox.tool_set)
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -276,8 +276,9 @@ class Agent:
         return _result(session)
 
     def stream(self, task: str) -> RunStream:
-        """Work on a task and watch it: `async with agent.stream(…) as run: async for event in run: …`.
+        """Work on a task and watch it.
 
+        `async with agent.stream(…) as run:` and then `async for event in run: …`.
         The events are `Event`s of the log and `Delta`s of replies that are still arriving. Leaving
         the block early cancels the run.
         """
@@ -291,7 +292,7 @@ class Agent:
         run_id = os.urandom(8).hex()
         protocol = self.protocol
         core = _core.Run(
-            protocol._core,  # noqa: SLF001
+            protocol.native,
             self._toolbox.tool_set,
             run_id=run_id,
             prompt=self.system_prompt,
@@ -358,5 +359,3 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         expected = " or ".join(repr(word) for word in allowed)
         raise ValueError(f"expected {name}={expected}: got {value!r}")
-
-

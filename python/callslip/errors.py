@@ -1,7 +1,7 @@
 """The exceptions callslip raises.
 
-`CallslipError` is the root. Everything that ends a run carries it as `.run`, so that the transcript and
-the tickets are never lost with the exception.
+`CallslipError` is the root. Everything that ends a run carries it as `.run`, so that the transcript
+and the tickets are never lost with the exception.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class LimitExceeded(RunFailed):
 
 
 class ModelError(RunFailed):
-    """The model client raised, or returned what is no reply. The client's own exception is `__cause__`."""
+    """The model client raised, or returned what is no reply. Its exception is the `__cause__`."""
 
 
 class RunCancelled(RunFailed):
-    """The run was cancelled by `Run.cancel()`. A task's own `CancelledError` is never replaced by this."""
+    """The run was cancelled. A task's own `CancelledError` is never replaced by this."""

@@ -1,8 +1,7 @@
-"""What happens in a run: the events of its log, and the deltas of a reply that is still arriving."""
+"""What happens in a run: the events of its log, and the deltas of a reply still arriving."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -43,6 +42,8 @@ class Event:
     @classmethod
     def from_json(cls, text: str) -> Event:
         """Read one line of a log."""
+        import json
+
         record = json.loads(text)
         ((kind, data),) = record["event"].items()
         return cls(record["seq"], record["at"], kind, data)

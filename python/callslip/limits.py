@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 
 __all__ = ["Limits"]
@@ -50,4 +49,6 @@ class Limits:
 
     def to_json(self) -> str:
         """Return the limits as the native module takes them."""
+        import json
+
         return json.dumps(asdict(self))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from callslip import _core
+from callslip._core import Grammar, Reader, Reply, ToolSet
+from callslip._core import Protocol as NativeProtocol
 
 if TYPE_CHECKING:
     from callslip.openapi import OpenAPI
@@ -49,21 +49,27 @@ class Protocol(ABC):
             raise ValueError(f"expected first_move='any' or 'call': got {self.first_move!r}")
 
     @abstractmethod
-    def _native(self) -> _core.Protocol: ...
+    def _native(self) -> NativeProtocol: ...
 
     @cached_property
-    def _core(self) -> _core.Protocol:
+    def native(self) -> NativeProtocol:
+        """The protocol as the native module knows it.
+
+        Raises:
+            OSError: The template's file can't be read.
+        """
         return self._native()
 
     @property
     def name(self) -> ProtocolName:
         """`"ticket"`, `"chatty"` or `"react"`."""
-        return self._core.name
+        return self.native.name
 
     def _template(self) -> str | None:
         if self.template is None or isinstance(self.template, str):
             return self.template
-        return Path(fspath(self.template)).read_text(encoding="utf-8")
+        with open(fspath(self.template), encoding="utf-8") as file:  # noqa: PTH123  # pathlib is slow to import
+            return file.read()
 
     def system_prompt(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> str:
         """Return the system prompt with the tools rendered in.
@@ -71,22 +77,20 @@ class Protocol(ABC):
         Raises:
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
-        return self._core.system_prompt(_tool_set(tools))
+        return self.native.system_prompt(_tool_set(tools))
 
-    def parse(
-        self, text: str, *, finish_reason: Literal["stop", "length"] | None = None
-    ) -> _core.Reply:
+    def parse(self, text: str, *, finish_reason: Literal["stop", "length"] | None = None) -> Reply:
         """Read one whole reply, on its own: names of tools and tickets are not looked up.
 
         Args:
             text: The reply.
             finish_reason: How the client says it ended; `"length"` is a cut by the token limit.
         """
-        return self._core.parse(text, finish_reason)
+        return self.native.parse(text, finish_reason)
 
-    def reader(self) -> _core.Reader:
+    def reader(self) -> Reader:
         """Return a reader of one reply that arrives in chunks."""
-        return self._core.reader()
+        return self.native.reader()
 
     def grammar(
         self,
@@ -96,7 +100,7 @@ class Protocol(ABC):
         finish: bool = True,
         in_progress: Sequence[str] = (),
         completed: Sequence[str] = (),
-    ) -> _core.Grammar:
+    ) -> Grammar:
         """Return what may be said now, as grammars that constrain a model's decoding.
 
         Args:
@@ -106,7 +110,7 @@ class Protocol(ABC):
             in_progress: Ids of tickets that may be awaited (ticket protocol).
             completed: Ids of tickets that may be loaded (ticket protocol).
         """
-        return self._core.grammar(
+        return self.native.grammar(
             _tool_set(tools),
             calls=calls,
             finish=finish,
@@ -129,8 +133,8 @@ class ReactProtocol(Protocol):
 
     persona: str = ""
 
-    def _native(self) -> _core.Protocol:
-        return _core.Protocol.react(
+    def _native(self) -> NativeProtocol:
+        return NativeProtocol.react(
             persona=self.persona,
             template=self._template(),
             strict=self.strict,
@@ -154,9 +158,9 @@ class ChattyProtocol(Protocol):
     tool_tag: str | tuple[str, str] = "tool"
     early_start: bool = True
 
-    def _native(self) -> _core.Protocol:
+    def _native(self) -> NativeProtocol:
         tag = self.tool_tag
-        return _core.Protocol.chatty(
+        return NativeProtocol.chatty(
             tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
             template=self._template(),
             strict=self.strict,
@@ -178,8 +182,8 @@ class TicketProtocol(Protocol):
     await_loads: bool = False
     grace: float = 0.05
 
-    def _native(self) -> _core.Protocol:
-        return _core.Protocol.ticket(
+    def _native(self) -> NativeProtocol:
+        return NativeProtocol.ticket(
             await_loads=self.await_loads,
             template=self._template(),
             strict=self.strict,
@@ -191,16 +195,21 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
     """Return the protocol, or the one of that name with its defaults."""
     if isinstance(protocol, Protocol):
         return protocol
-    kinds = {"ticket": TicketProtocol, "chatty": ChattyProtocol, "react": ReactProtocol}
+    kinds: dict[str, type[Protocol]] = {
+        "ticket": TicketProtocol,
+        "chatty": ChattyProtocol,
+        "react": ReactProtocol,
+    }
     kind = kinds.get(protocol)
     if kind is None:
         raise ValueError(
-            f"expected protocol='ticket', 'chatty' or 'react', or a protocol object: got {protocol!r}"
+            "expected protocol='ticket', 'chatty' or 'react', or a protocol object: "
+            f"got {protocol!r}"
         )
     return kind()
 
 
-def _tool_set(tools: Sequence[ToolLike] | OpenAPI) -> _core.ToolSet:
+def _tool_set(tools: Sequence[ToolLike] | OpenAPI) -> ToolSet:
     from callslip.tools import Toolbox
 
     return Toolbox(tools).tool_set

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from callslip._json import to_json
-from callslip._signature import ArgumentsError, Signature, read_signature
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
 
     from callslip._core import ToolSet
+    from callslip._signature import Signature
     from callslip.openapi import OpenAPI
 
 __all__ = ["Context", "Effect", "Fail", "Outcome", "Retry", "Tool", "ToolLike", "Toolbox", "tool"]
@@ -158,6 +158,8 @@ class Tool(Generic[P, R]):
 
     @functools.cached_property
     def _signature(self) -> Signature:
+        from callslip._signature import read_signature
+
         code = self._function.__code__ if inspect.isfunction(self._function) else None
         if code is not None and code.co_argcount and code.co_varnames[0] == "self":
             raise ToolError(f"tool '{self.name}' is a method: take it from an instance")
@@ -413,6 +415,8 @@ def _in_one_line(error: BaseException) -> str:
         text = f"{text[:_MESSAGE]}…"
     if isinstance(error, Fail):
         return text or "it failed"
+    from callslip._signature import ArgumentsError
+
     kind = "InvalidArguments" if isinstance(error, ArgumentsError) else type(error).__name__
     return f"{kind}: {text}" if text else kind
 

@@ -12,7 +12,9 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
         text.push_str(&span::excerpt(raw, span));
     }
     if let Some(related) = &violation.related {
-        text.push_str(&format!("\n({})\n{}", related.label, span::excerpt(raw, related.span)));
+        for part in ["\n(", &related.label, ")\n", &span::excerpt(raw, related.span)] {
+            text.push_str(part);
+        }
     }
     if let Some(expected) = &violation.expected {
         text.push_str("\nExpected: ");

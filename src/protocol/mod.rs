@@ -15,11 +15,11 @@ mod seek;
 pub mod telling;
 mod watch;
 
-
 pub mod chatty;
 pub mod react;
 pub mod ticket;
 
+pub use crate::reply::violation::{self, Code, Violation};
 pub use chatty::Chatty;
 pub use decode::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use moves::{Move, ToolCall};
@@ -27,7 +27,6 @@ pub use prompt::TemplateError;
 pub use react::React;
 pub use telling::{Outcomes, Telling};
 pub use ticket::Ticket;
-pub use crate::reply::violation::{self, Code, Violation};
 
 use crate::tool::ToolSet;
 

@@ -193,9 +193,6 @@ mod tests {
     #[test]
     fn a_missing_placeholder_is_named_as_it_is_written() {
         let error = render("nothing", Style::DoubleBraces, &[TOOLS]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the template has no {{tools}}: add it where the list of tools should stand"
-        );
+        assert_eq!(error.to_string(), "the template has no {{tools}}: add it where the list of tools should stand");
     }
 }

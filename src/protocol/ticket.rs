@@ -77,9 +77,7 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
         Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
         Telling::Awaited(id) => Some(format!("Ticket {id} is COMPLETED: LOAD_TICKET shows its result.")),
         // Results are told when they are loaded; the list below says that they are there.
-        Telling::Result { ticket, times } => {
-            repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}."))
-        }
+        Telling::Result { ticket, times } => repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}.")),
     }
 }
 

@@ -55,7 +55,9 @@ impl PyProtocol {
     ) -> PyResult<Self> {
         let (start, end) = tool_tag;
         if start.trim().is_empty() || end.trim().is_empty() || start == end {
-            return Err(error::value("expected two different tags that are not empty, for example '<tool>' and '</tool>'"));
+            return Err(error::value(
+                "expected two different tags that are not empty, for example '<tool>' and '</tool>'",
+            ));
         }
         let read = read_options(strict, think_prefilled);
         Ok(Self { protocol: Arc::new(Chatty { tags: ToolTags { start, end }, template, read }) })
@@ -100,7 +102,6 @@ impl PyProtocol {
 
     /// What may be said now, as grammars.
     #[pyo3(signature = (tools, *, calls, finish, in_progress, completed, thoughts))]
-    #[expect(clippy::too_many_arguments, reason = "keyword-only: what may be said, item by item")]
     fn grammar(
         &self,
         tools: &PyToolSet,
@@ -145,12 +146,14 @@ pub(super) struct PyReader {
 impl PyReader {
     /// Takes the next bytes. Returns what is new, and `open`, `complete` or `doomed`.
     fn push(&self, py: Python<'_>, chunk: Chunk) -> PyResult<(Vec<PyDelta>, &'static str)> {
-        let bytes = chunk.as_bytes();
+        let bytes = chunk.into_bytes();
         let push = || {
             let mut deltas = Vec::new();
             let mut guard = self.decoder.lock().map_err(|_| error::poisoned())?;
-            let decoder = guard.as_mut().ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
-            let status = decoder.push(bytes, &mut deltas);
+            let decoder = guard
+                .as_mut()
+                .ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
+            let status = decoder.push(&bytes, &mut deltas);
             Ok::<_, PyErr>((deltas, status))
         };
         let (deltas, status) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
@@ -167,7 +170,8 @@ impl PyReader {
     fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> PyResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
         let decoder = self.decoder.lock().map_err(|_| error::poisoned())?.take();
-        let decoder = decoder.ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
+        let decoder =
+            decoder.ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
         PyReply::new(py, decoder.finish(reason))
     }
 }
@@ -180,9 +184,9 @@ pub(super) enum Chunk {
 }
 
 impl Chunk {
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(super) fn into_bytes(self) -> Vec<u8> {
         match self {
-            Self::Text(text) => text.as_bytes(),
+            Self::Text(text) => text.into_bytes(),
             Self::Bytes(bytes) => bytes,
         }
     }

@@ -187,9 +187,10 @@ impl PyReply {
             Ok(moved) => (Some(PyMove::new(py, moved)?.into_pyobject(py)?.unbind()), None),
             Err(violation) => (None, Some(Py::new(py, PyViolation::new(violation, &reply.raw))?)),
         };
-        let repairs = reply.repairs.iter().map(|repair| {
-            Py::new(py, PyRepair { code: repair.code.name().to_owned(), span: pair(repair.span) })
-        });
+        let repairs = reply
+            .repairs
+            .iter()
+            .map(|repair| Py::new(py, PyRepair { code: repair.code.name().to_owned(), span: pair(repair.span) }));
         Ok(Self {
             moved,
             violation,

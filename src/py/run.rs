@@ -63,7 +63,11 @@ impl PyRun {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
     #[pyo3(signature = (protocol, tools, *, run_id, prompt, limits, raise_on_limit, cancel_open, call_first, early_stop, early_start))]
-    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keyword-only, and each is one option of the Python face"
+    )]
     fn new(
         protocol: &PyProtocol,
         tools: &PyToolSet,
@@ -100,10 +104,10 @@ impl PyRun {
 
     /// Takes the next part of a streamed reply. Returns what is new, whether the stream may be stopped, and commands.
     fn push(&self, py: Python<'_>, chunk: Chunk, now: f64) -> PyResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
-        let bytes = chunk.as_bytes();
+        let bytes = chunk.into_bytes();
         let push = || {
             let mut inner = self.lock()?;
-            let pushed = inner.machine.push(bytes, now);
+            let pushed = inner.machine.push(&bytes, now);
             Ok::<_, PyErr>((pushed, inner.commit(now)?))
         };
         let (pushed, commands) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
@@ -201,27 +205,33 @@ impl PyRun {
         Ok((message.role.as_str(), PyString::new(py, &message.content)))
     }
 
-    /// All tickets: id, description, status, tool, call_id, (outcome, text), opened_at, completed_at.
+    /// All tickets, as the rows that the stub describes.
     fn tickets(&self) -> PyResult<Vec<TicketRow>> {
         let inner = self.lock()?;
-        Ok(inner.machine.state().tickets.iter().map(|ticket| {
-            let status = match ticket.status() {
-                Status::InProgress => "IN_PROGRESS",
-                Status::Completed => "COMPLETED",
-            };
-            let outcome =
-                ticket.outcome.as_ref().map(|outcome| (outcome.word().to_owned(), outcome.text().to_owned()));
-            (
-                ticket.id.to_string(),
-                ticket.description.clone(),
-                status,
-                ticket.tool.to_string(),
-                ticket.call_id.clone(),
-                outcome,
-                ticket.opened_at,
-                ticket.completed_at,
-            )
-        }).collect())
+        Ok(inner
+            .machine
+            .state()
+            .tickets
+            .iter()
+            .map(|ticket| {
+                let status = match ticket.status() {
+                    Status::InProgress => "IN_PROGRESS",
+                    Status::Completed => "COMPLETED",
+                };
+                let outcome =
+                    ticket.outcome.as_ref().map(|outcome| (outcome.word().to_owned(), outcome.text().to_owned()));
+                (
+                    ticket.id.to_string(),
+                    ticket.description.clone(),
+                    status,
+                    ticket.tool.to_string(),
+                    ticket.call_id.clone(),
+                    outcome,
+                    ticket.opened_at,
+                    ticket.completed_at,
+                )
+            })
+            .collect())
     }
 
     /// How the run ended: reason, value, success, error, limit; `None` while it goes on.
@@ -269,7 +279,11 @@ impl PyRun {
         let texts: Vec<String> = {
             let inner = self.lock()?;
             let records = inner.log.since(seq);
-            records.iter().map(serde_json::to_string).collect::<Result<_, _>>().map_err(|cause| error::value(cause.to_string()))?
+            records
+                .iter()
+                .map(serde_json::to_string)
+                .collect::<Result<_, _>>()
+                .map_err(|cause| error::value(cause.to_string()))?
         };
         PyList::new(py, texts)
     }
@@ -279,7 +293,12 @@ impl PyRun {
         let inner = self.lock()?;
         let (state, setup) = (inner.machine.state(), inner.machine.setup());
         let ids = |status: Status| {
-            state.tickets.iter().filter(move |ticket| ticket.status() == status).map(|ticket| ticket.id.to_string()).collect()
+            state
+                .tickets
+                .iter()
+                .filter(move |ticket| ticket.status() == status)
+                .map(|ticket| ticket.id.to_string())
+                .collect()
         };
         let scope = Scope {
             tools: &setup.tools,

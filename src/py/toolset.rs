@@ -17,7 +17,7 @@ impl PyToolSet {
     /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`.
     #[new]
     fn new(specs: Vec<String>) -> PyResult<Self> {
-        let specs: Result<Vec<ToolSpec>, _> = specs.iter().map(|spec| serde_json::from_str(spec)).collect();
+        let specs: Result<Vec<ToolSpec>, _> = specs.into_iter().map(|spec| serde_json::from_str(&spec)).collect();
         let specs = specs.map_err(|cause| error::value(format!("expected the specification of a tool: {cause}")))?;
         let tools = ToolSet::new(specs).map_err(|cause| error::tool_set(&cause))?;
         Ok(Self { tools: Arc::new(tools) })

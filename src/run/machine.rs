@@ -252,8 +252,11 @@ impl Machine {
 
     fn answer_allowed(&self) -> Result<(), Violation> {
         if self.setup.call_first && !self.state.called && self.state.last_turn.is_none() {
-            return Err(Violation::new(Code::CallRequired, "expected a tool call before the answer: none was made yet")
-                .expected(self.setup.protocol.call_form()));
+            return Err(Violation::new(
+                Code::CallRequired,
+                "expected a tool call before the answer: none was made yet",
+            )
+            .expected(self.setup.protocol.call_form()));
         }
         Ok(())
     }
@@ -262,7 +265,8 @@ impl Machine {
         let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
         known.ok_or_else(|| {
             let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
-            let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", ids.join(", ")) };
+            let there =
+                if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", ids.join(", ")) };
             Violation::new(Code::UnknownTicket, format!("expected the id of a ticket of this run: got '{id}', {there}"))
         })
     }
@@ -376,7 +380,8 @@ impl Machine {
     fn limit(&mut self, limit: Limit, now: f64) {
         if self.setup.on_limit == OnLimit::Raise || self.state.last_turn.is_some() {
             self.cancel_open(now);
-            let error = format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
+            let error =
+                format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
             return self.end(StopReason::Limit, Some(error), Some(limit), now);
         }
         self.emit(Event::Noted { note: Note::LastTurn(limit) }, now);
@@ -458,7 +463,8 @@ impl Machine {
         loop {
             let failed = self.state.open_calls.iter().find_map(|(ticket, call)| {
                 let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
-                let bad = need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
+                let bad =
+                    need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
                 Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
             });
             let Some((ticket, tool, call_id)) = failed else { return };
@@ -470,8 +476,12 @@ impl Machine {
 
     /// What the driver is to do now. Each command is given once.
     pub fn commands(&mut self, now: f64) -> Vec<Command> {
-        let mut commands: Vec<Command> =
-            self.cancelled.drain(..).filter(|ticket| self.started.remove(ticket)).map(|ticket| Command::Cancel { ticket }).collect();
+        let mut commands: Vec<Command> = self
+            .cancelled
+            .drain(..)
+            .filter(|ticket| self.started.remove(ticket))
+            .map(|ticket| Command::Cancel { ticket })
+            .collect();
         while let Some(ticket) = self.ready() {
             self.started.insert(ticket);
             commands.extend(self.call(ticket, now));
@@ -498,7 +508,8 @@ impl Machine {
     fn ready(&self) -> Option<TicketId> {
         let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
         let mut open = self.state.open_calls.iter();
-        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole)).map(|(ticket, _)| *ticket)
+        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole))
+            .map(|(ticket, _)| *ticket)
     }
 
     /// The command to make a call; none where its references turn out to give wrong arguments.

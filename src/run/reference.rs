@@ -28,7 +28,8 @@ fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut Vec<Mention<'a>
         }
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
-                pointer.push_str(&format!("/{position}"));
+                pointer.push('/');
+                pointer.push_str(&position.to_string());
                 visit(item, pointer, found);
                 pointer.truncate(length);
             }

@@ -112,7 +112,11 @@ fn canonical_number(text: &str) -> String {
     let integer = !text.contains(['.', 'e', 'E']);
     match text.parse::<f64>() {
         Ok(float) if !integer && float.is_finite() => {
-            if float.fract() == 0.0 && float.abs() < 1e15 { format!("{:.0}", float + 0.0) } else { format!("{float:?}") }
+            if float.fract() == 0.0 && float.abs() < 1e15 {
+                format!("{:.0}", float + 0.0)
+            } else {
+                format!("{float:?}")
+            }
         }
         _ if text == "-0" => "0".to_owned(),
         _ => text.to_owned(),

@@ -204,12 +204,8 @@ impl RunState {
             Event::RunFinished { reason, value, success, error, limit } => {
                 self.limit = limit.or(self.limit);
                 self.phase = Phase::Finished;
-                self.ending = Some(Ending {
-                    reason: *reason,
-                    value: value.clone(),
-                    success: *success,
-                    error: error.clone(),
-                });
+                self.ending =
+                    Some(Ending { reason: *reason, value: value.clone(), success: *success, error: error.clone() });
             }
         }
     }
@@ -219,11 +215,9 @@ impl RunState {
         if call.needs.is_empty() {
             return call.arguments.clone();
         }
-        reference::substitute(&call.arguments, &|name| {
-            match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
-                Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
-                _ => None,
-            }
+        reference::substitute(&call.arguments, &|name| match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
+            Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
+            _ => None,
         })
     }
 

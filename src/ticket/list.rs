@@ -3,6 +3,11 @@
 use super::{Outcome, Status, Ticket, TicketId};
 use serde::Serialize;
 
+/// Where the ticket of this id stands.
+fn position(id: TicketId) -> Option<usize> {
+    usize::try_from(id.0).ok()?.checked_sub(1)
+}
+
 /// All tickets of a run. Ids are positions, so that looking one up costs nothing.
 #[derive(Debug, Clone, Default)]
 pub struct TicketList {
@@ -32,7 +37,7 @@ impl TicketList {
 
     /// Completes a ticket. False where there is none, or it is completed already: an outcome never changes.
     pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, at: f64) -> bool {
-        match self.position(id).and_then(|position| self.tickets.get_mut(position)) {
+        match position(id).and_then(|position| self.tickets.get_mut(position)) {
             Some(ticket) if ticket.outcome.is_none() => {
                 ticket.outcome = Some(outcome);
                 ticket.completed_at = Some(at);
@@ -43,13 +48,9 @@ impl TicketList {
         }
     }
 
-    fn position(&self, id: TicketId) -> Option<usize> {
-        usize::try_from(id.0).ok()?.checked_sub(1)
-    }
-
     /// The ticket with this id.
     pub fn get(&self, id: TicketId) -> Option<&Ticket> {
-        self.tickets.get(self.position(id)?)
+        self.tickets.get(position(id)?)
     }
 
     /// All tickets, oldest first.
@@ -77,11 +78,7 @@ impl TicketList {
         let rows: Vec<Row<'_>> = self
             .tickets
             .iter()
-            .map(|ticket| Row {
-                id: ticket.id.to_string(),
-                description: &ticket.description,
-                status: ticket.status(),
-            })
+            .map(|ticket| Row { id: ticket.id.to_string(), description: &ticket.description, status: ticket.status() })
             .collect();
         serde_json::to_string(&rows).unwrap_or_default()
     }

@@ -403,9 +403,13 @@ impl Machine {
     fn unquoted_value(&self, text: &str, span: Span) -> Fault {
         let found: String = span.of(text).chars().take(40).collect();
         Box::new(
-            self.violation(Code::UnquotedValue, format!("expected text in double quotes: got {found} without them"), span)
-                .found(found)
-                .hint("a value that is no number, true, false or null stands in double quotes"),
+            self.violation(
+                Code::UnquotedValue,
+                format!("expected text in double quotes: got {found} without them"),
+                span,
+            )
+            .found(found)
+            .hint("a value that is no number, true, false or null stands in double quotes"),
         )
     }
 
