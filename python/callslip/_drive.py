@@ -53,41 +53,42 @@ class _Driver:
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
         while commands:
-            first, *siblings = commands
-            for sibling in siblings:
+            for sibling in commands[1:]:
                 self._begin(sibling)
-            commands = await self._perform(first)
+            commands = await self._perform(commands[0])
 
     def _begin(self, command: Command) -> None:
         self._group.create_task(self.follow([command]))
 
     async def _perform(self, command: Command) -> Sequence[Command]:
-        match command:
-            case Command.AskModel():
-                return await self._bounded(self._ask)
-            case Command.CallTool():
-                return await self._bounded(lambda: self._call(command))
-            case Command.Settle():
-                return await self._settle()
-            case Command.Cancel(ticket=ticket):
-                self._give_up(ticket)
-            case Command.Finish():
-                self._ended.set()
-        return ()
-
-    async def _bounded(
-        self, perform: Callable[[], Awaitable[Sequence[Command]]]
-    ) -> Sequence[Command]:
         deadline = self._session.core.deadline
-        if deadline is None:
-            return await perform()
+        if deadline is None or isinstance(command, Command.Settle):
+            return await self._do(command)
         try:
             async with asyncio.timeout(deadline - self._session.now()) as scope:
-                return await perform()
+                return await self._do(command)
         except TimeoutError:
             if not scope.expired():
                 raise
             return self._session.timed_out(deadline)
+
+    def _do(self, command: Command) -> Awaitable[Sequence[Command]]:
+        match command:
+            case Command.AskModel():
+                return self._ask()
+            case Command.CallTool():
+                return self._call(command)
+            case Command.Settle():
+                return self._settle()
+            case _:
+                return self._note(command)
+
+    async def _note(self, command: Command) -> Sequence[Command]:
+        if isinstance(command, Command.Cancel):
+            self._give_up(command.ticket)
+        else:
+            self._ended.set()
+        return ()
 
     async def _ask(self) -> Sequence[Command]:
         session = self._session
@@ -100,9 +101,11 @@ class _Driver:
             if awaited:
                 self._model_is_async = True
                 result = await cast("Awaitable[object]", result)
+            if type(result) is str:
+                return session.reply(result)
             reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
-                return session.reply(reply)
+                return session.reply(reply.text, reply.finish_reason, reply.usage)
             return await receive(session, reply, self._begin)
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
             return session.failed(error)

@@ -125,7 +125,7 @@ class _Driver:
             reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 self._take_ended()
-                return session.reply(reply)
+                return session.reply(reply.text, reply.finish_reason, reply.usage)
             return self._receive(reply)
         except _DeadlineReached:
             raise

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from callslip.agent import Run
     from callslip.models._call import ModelCall
-    from callslip.models._reply import ModelChunk, ModelReply
+    from callslip.models._reply import ModelChunk
     from callslip.tools import Context, Tool, Toolbox
 
 __all__ = ["Listener", "Session", "calling"]
@@ -93,6 +93,8 @@ class Session:
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
         options = self.options
+        if not options:
+            return self.model(self.run.messages)
         if "grammar" in options:
             grammar = self.core.grammar(self._thoughts)
             options = {**options, "grammar": grammar}
@@ -100,10 +102,15 @@ class Session:
             options.setdefault("max_tokens", grammar.max_tokens)
         return self.model(self.run.messages, **options)
 
-    def reply(self, reply: ModelReply) -> list[Command]:
+    def reply(
+        self,
+        text: str,
+        finish_reason: str | None = None,
+        usage: Mapping[str, float] | None = None,
+    ) -> list[Command]:
         """Give a whole reply in."""
-        usage = None if reply.usage is None else _usage(reply.usage)
-        return self.told(self.core.reply(reply.text, reply.finish_reason, usage, self.now()))
+        cost = None if usage is None else _usage(usage)
+        return self.told(self.core.reply(text, finish_reason, cost, self.now()))
 
     def failed(self, error: Exception) -> list[Command]:
         """Give a failure of the model client in."""

@@ -166,8 +166,10 @@ fn pair(span: Span) -> (usize, usize) {
 pub(super) struct PyReply {
     /// The whole text that was read.
     raw: String,
-    /// Scratch notes, reasoning or the react `thought`.
+    /// The protocol's own notes: ticket thoughts, the react `thought`, the reasoning block of a chatty reply.
     thoughts: Option<String>,
+    /// Reasoning in front of a react or ticket reply.
+    reasoning: Option<String>,
     /// The text before a tool block (chatty).
     narration: Option<String>,
     /// What the reply asks for; `None` where it breaks the protocol.
@@ -198,6 +200,7 @@ impl PyReply {
             discarded: reply.discarded.into_iter().map(pair).collect(),
             raw: reply.raw,
             thoughts: reply.thoughts,
+            reasoning: reply.reasoning,
             narration: reply.narration,
         })
     }
