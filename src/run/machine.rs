@@ -2,15 +2,15 @@
 //!
 //! It has no clock and does no I/O: every input brings the time with it.
 
-use super::command::{Command, OnLimit, OnOpenTickets, Setup};
-use super::event::{Event, Note, Record, StopReason, Usage, VERSION};
+use super::command::{OnLimit, OnOpenTickets, Setup};
+use super::event::{Event, Note, Record, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
 use super::state::{Phase, RunState};
-use super::stream::{Pushed, Stream};
-use crate::protocol::{Delta, FinishReason, Move, ReadOptions, Reply, ToolCall};
+use super::stream::Stream;
+use crate::protocol::Move;
+use crate::reply::Value;
 use crate::reply::violation::{Code, Violation};
-use crate::reply::{Span, Value};
 use crate::ticket::{Outcome, TicketId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 /// One run under way.
 #[derive(Debug)]
 pub struct Machine {
-    setup: Setup,
-    state: RunState,
+    pub(super) setup: Setup,
+    pub(super) state: RunState,
     /// Events not yet taken for the log.
     fresh: Vec<Record>,
     seq: u64,
-    stream: Option<Stream>,
+    pub(super) stream: Option<Stream>,
     /// The turn that the driver was last told to ask, to settle.
-    asked: u32,
-    settled: u32,
+    pub(super) asked: u32,
+    pub(super) settled: u32,
     /// Tickets whose calls the driver was told to make.
-    started: BTreeSet<TicketId>,
-    cancelled: Vec<TicketId>,
-    ended: bool,
+    pub(super) started: BTreeSet<TicketId>,
+    pub(super) cancelled: Vec<TicketId>,
+    pub(super) ended: bool,
 }
 
 impl Machine {
@@ -93,125 +93,7 @@ impl Machine {
         self.ask(now);
     }
 
-    /// Takes the next bytes of the reply.
-    pub fn push(&mut self, chunk: &[u8], now: f64) -> Pushed {
-        if self.state.phase != Phase::Asking {
-            return Pushed { deltas: Vec::new(), stop: true };
-        }
-        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
-        let deltas = stream.push(chunk, self.setup.early_stop);
-        for delta in &deltas {
-            if stream.refused.is_none() {
-                stream.refused = self.refuse(delta);
-            }
-        }
-        stream.stop |= stream.refused.is_some();
-        if self.setup.early_start && !stream.stop {
-            self.start_early(&deltas, stream.decoder.calls(), now);
-        }
-        let stop = stream.stop;
-        self.stream = Some(stream);
-        Pushed { deltas, stop }
-    }
-
-    /// The reply has ended, or was stopped. Everything pushed for this turn is it.
-    pub fn replied(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
-        if self.state.phase != Phase::Asking {
-            return;
-        }
-        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
-        let stopped = stream.stop;
-        let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
-        if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
-            // The last chunk reached past the end of the move: what a stream that stopped there would have given.
-            reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw));
-        }
-        if let Some(violation) = stream.refused {
-            reply.outcome = Err(violation);
-        }
-        self.take(reply, reason, usage, now);
-    }
-
-    /// Takes a whole reply.
-    pub fn reply(&mut self, text: &str, reason: FinishReason, usage: Option<Usage>, now: f64) {
-        if self.state.phase != Phase::Asking {
-            return;
-        }
-        let mut decoder = self.decoder();
-        decoder.push(text.as_bytes(), &mut Vec::new());
-        let reply = decoder.finish(reason);
-        self.take(reply, reason, usage, now);
-    }
-
-    /// The last reply, read once more.
-    pub fn last_reply(&self) -> Option<Reply> {
-        let mut messages = self.state.messages.iter().rev();
-        let last = messages.find(|message| message.role == super::state::Role::Assistant)?;
-        Some(self.read(&last.content))
-    }
-
-    fn take(&mut self, reply: Reply, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
-        let turn = self.state.turn;
-        let Reply { raw, repairs, outcome, .. } = reply;
-        self.emit(Event::ModelReplied { turn, text: raw.into(), finish_reason, usage, repairs }, now);
-        match outcome {
-            Ok(moved) => self.enact(moved, now),
-            Err(violation) => self.violated(violation, now),
-        }
-    }
-
-    fn read(&self, text: &str) -> Reply {
-        let mut decoder = self.decoder();
-        decoder.push(text.as_bytes(), &mut Vec::new());
-        decoder.finish(FinishReason::Stop)
-    }
-
-    fn decoder(&self) -> Box<dyn crate::protocol::Decoder> {
-        let mut options: ReadOptions = self.setup.protocol.read_options();
-        options.limits.bytes = self.setup.limits.reply_bytes;
-        options.limits.depth = self.setup.limits.json_depth;
-        self.setup.protocol.decoder(options)
-    }
-
-    /// Why a reply that says this can no longer become valid in this run.
-    fn refuse(&self, delta: &Delta) -> Option<Violation> {
-        let tools = &self.setup.tools;
-        match delta {
-            Delta::Tool { name, span, .. } => {
-                let found = if self.setup.protocol.routes() {
-                    tools.resolve_route(name).map(|_| ())
-                } else {
-                    tools.resolve(name).map(|_| ())
-                };
-                found.err().map(|violation| violation.at(*span))
-            }
-            Delta::TicketId { id, span } => self.ticket(id).err().map(|violation| violation.at(*span)),
-            _ => None,
-        }
-    }
-
-    fn start_early(&mut self, deltas: &[Delta], calls: &[ToolCall], now: f64) {
-        for delta in deltas {
-            let Delta::CallReady { call: position } = delta else { continue };
-            let Some(call) = calls.get(*position) else { continue };
-            let readonly = self.setup.tools.get(&call.tool).is_some_and(|tool| tool.readonly);
-            if !readonly || self.state.last_turn.is_some() {
-                continue;
-            }
-            // The calls before it are needed to know what its references mean; they are planned with it.
-            let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup) else { return };
-            // A call that waits for one which has not started can't start early either.
-            if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
-                call.ticket = self.state.tickets.next_id();
-                if call.needs.is_empty() {
-                    self.open(call, now);
-                }
-            }
-        }
-    }
-
-    fn enact(&mut self, moved: Move, now: f64) {
+    pub(super) fn enact(&mut self, moved: Move, now: f64) {
         if let Some(limit) = self.state.last_turn
             && !matches!(moved, Move::Finish { .. })
         {
@@ -261,7 +143,7 @@ impl Machine {
         Ok(())
     }
 
-    fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
+    pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
         let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
         known.ok_or_else(|| {
             let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
@@ -284,7 +166,7 @@ impl Machine {
         }
     }
 
-    fn open(&mut self, call: Planned, now: f64) {
+    pub(super) fn open(&mut self, call: Planned, now: f64) {
         let event = Event::TicketOpened {
             ticket: call.ticket,
             turn: self.state.turn,
@@ -353,7 +235,7 @@ impl Machine {
         }
     }
 
-    fn violated(&mut self, violation: Violation, now: f64) {
+    pub(super) fn violated(&mut self, violation: Violation, now: f64) {
         let message = violation.message.clone();
         self.emit(Event::Violated { turn: self.state.turn, violation }, now);
         if let Some(limit) = self.state.last_turn {
@@ -389,7 +271,7 @@ impl Machine {
     }
 
     /// Goes on after a move or an outcome, if nothing is left to wait for.
-    fn go_on(&mut self, now: f64) {
+    pub(super) fn go_on(&mut self, now: f64) {
         self.settle_dependants(now);
         match self.state.phase {
             Phase::Idle => self.ask(now),
@@ -452,91 +334,9 @@ impl Machine {
         limits.cost.is_some_and(|cost| usage.cost >= cost).then_some(Limit::Cost)
     }
 
-    fn emit(&mut self, event: Event, now: f64) {
+    pub(super) fn emit(&mut self, event: Event, now: f64) {
         self.state.apply(&event, now);
         self.fresh.push(Record { seq: self.seq, at: now, event });
         self.seq += 1;
-    }
-
-    /// Completes calls whose references can't be filled, because what they refer to failed.
-    fn settle_dependants(&mut self, now: f64) {
-        loop {
-            let failed = self.state.open_calls.iter().find_map(|(ticket, call)| {
-                let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
-                let bad =
-                    need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
-                Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
-            });
-            let Some((ticket, tool, call_id)) = failed else { return };
-            let message =
-                format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
-            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message } }, now);
-        }
-    }
-
-    /// What the driver is to do now. Each command is given once.
-    pub fn commands(&mut self, now: f64) -> Vec<Command> {
-        let mut commands: Vec<Command> = self
-            .cancelled
-            .drain(..)
-            .filter(|ticket| self.started.remove(ticket))
-            .map(|ticket| Command::Cancel { ticket })
-            .collect();
-        while let Some(ticket) = self.ready() {
-            self.started.insert(ticket);
-            commands.extend(self.call(ticket, now));
-        }
-        match self.state.phase {
-            Phase::Asking if self.asked < self.state.turn => {
-                self.asked = self.state.turn;
-                commands.push(Command::AskModel { turn: self.state.turn });
-            }
-            Phase::Settling if self.settled < self.state.turn => {
-                self.settled = self.state.turn;
-                commands.push(Command::Settle);
-            }
-            Phase::Finished if !self.ended => {
-                self.ended = true;
-                commands.push(Command::Finish);
-            }
-            _ => {}
-        }
-        commands
-    }
-
-    /// An open call that was not started and has all the results it needs.
-    fn ready(&self) -> Option<TicketId> {
-        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
-        let mut open = self.state.open_calls.iter();
-        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole))
-            .map(|(ticket, _)| *ticket)
-    }
-
-    /// The command to make a call; none where its references turn out to give wrong arguments.
-    fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
-        let call = self.state.open_calls.get(&ticket)?;
-        let tool = Arc::clone(&call.tool);
-        if call.needs.is_empty() {
-            return Some(Command::CallTool { ticket, tool, arguments: call.arguments.clone() });
-        }
-        match self.filled(ticket) {
-            Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments }),
-            Err(violation) => {
-                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
-                self.completed(ticket, Outcome::Error { message }, now);
-                None
-            }
-        }
-    }
-
-    fn filled(&self, ticket: TicketId) -> Result<Value, Violation> {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Value::Null) };
-        let arguments = self.state.filled(call);
-        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
-        let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
-        if !spec.repeatable {
-            plan::guard(&call.tool, &checked, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
-        }
-        Ok(checked)
     }
 }

@@ -1,10 +1,12 @@
 //! The loop, as a state machine without I/O: events in the log, state as their fold, commands for a driver.
 
 pub mod command;
+mod dispatch;
 pub mod event;
 pub mod limits;
 pub mod machine;
 mod plan;
+mod reading;
 mod reference;
 mod repetition;
 pub mod state;

@@ -1,0 +1,95 @@
+//! The machine's commands: what its state asks the driver to do, each given once.
+
+use super::command::Command;
+use super::event::Event;
+use super::machine::Machine;
+use super::plan;
+use super::state::Phase;
+use crate::reply::violation::Violation;
+use crate::reply::{Span, Value};
+use crate::ticket::{Outcome, TicketId};
+use std::sync::Arc;
+
+impl Machine {
+    /// Completes calls whose references can't be filled, because what they refer to failed.
+    pub(super) fn settle_dependants(&mut self, now: f64) {
+        loop {
+            let failed = self.state.open_calls.iter().find_map(|(ticket, call)| {
+                let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
+                let bad =
+                    need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
+                Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
+            });
+            let Some((ticket, tool, call_id)) = failed else { return };
+            let message =
+                format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
+            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message } }, now);
+        }
+    }
+
+    /// What the driver is to do now. Each command is given once.
+    pub fn commands(&mut self, now: f64) -> Vec<Command> {
+        let mut commands: Vec<Command> = self
+            .cancelled
+            .drain(..)
+            .filter(|ticket| self.started.remove(ticket))
+            .map(|ticket| Command::Cancel { ticket })
+            .collect();
+        while let Some(ticket) = self.ready() {
+            self.started.insert(ticket);
+            commands.extend(self.call(ticket, now));
+        }
+        match self.state.phase {
+            Phase::Asking if self.asked < self.state.turn => {
+                self.asked = self.state.turn;
+                commands.push(Command::AskModel { turn: self.state.turn });
+            }
+            Phase::Settling if self.settled < self.state.turn => {
+                self.settled = self.state.turn;
+                commands.push(Command::Settle);
+            }
+            Phase::Finished if !self.ended => {
+                self.ended = true;
+                commands.push(Command::Finish);
+            }
+            _ => {}
+        }
+        commands
+    }
+
+    /// An open call that was not started and has all the results it needs.
+    fn ready(&self) -> Option<TicketId> {
+        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
+        let mut open = self.state.open_calls.iter();
+        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole))
+            .map(|(ticket, _)| *ticket)
+    }
+
+    /// The command to make a call; none where its references turn out to give wrong arguments.
+    fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
+        let call = self.state.open_calls.get(&ticket)?;
+        let tool = Arc::clone(&call.tool);
+        if call.needs.is_empty() {
+            return Some(Command::CallTool { ticket, tool, arguments: call.arguments.clone() });
+        }
+        match self.filled(ticket) {
+            Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments }),
+            Err(violation) => {
+                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
+                self.completed(ticket, Outcome::Error { message }, now);
+                None
+            }
+        }
+    }
+
+    fn filled(&self, ticket: TicketId) -> Result<Value, Violation> {
+        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Value::Null) };
+        let arguments = self.state.filled(call);
+        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
+        let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
+        if !spec.repeatable {
+            plan::guard(&call.tool, &checked, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
+        }
+        Ok(checked)
+    }
+}

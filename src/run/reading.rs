@@ -1,0 +1,129 @@
+//! The machine's reading: replies in, whole or chunk by chunk, and what may be done before one has ended.
+
+use super::event::{Event, Usage};
+use super::machine::Machine;
+use super::plan;
+use super::state::{Phase, Role};
+use super::stream::{Pushed, Stream};
+use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
+use crate::reply::violation::Violation;
+
+impl Machine {
+    /// Takes the next bytes of the reply.
+    pub fn push(&mut self, chunk: &[u8], now: f64) -> Pushed {
+        if self.state.phase != Phase::Asking {
+            return Pushed { deltas: Vec::new(), stop: true };
+        }
+        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let deltas = stream.push(chunk, self.setup.early_stop);
+        for delta in &deltas {
+            if stream.refused.is_none() {
+                stream.refused = self.refuse(delta);
+            }
+        }
+        stream.stop |= stream.refused.is_some();
+        if self.setup.early_start && !stream.stop {
+            self.start_early(&deltas, stream.decoder.calls(), now);
+        }
+        let stop = stream.stop;
+        self.stream = Some(stream);
+        Pushed { deltas, stop }
+    }
+
+    /// The reply has ended, or was stopped. Everything pushed for this turn is it.
+    pub fn replied(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
+        if self.state.phase != Phase::Asking {
+            return;
+        }
+        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let stopped = stream.stop;
+        let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
+        if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
+            // The last chunk reached past the end of the move: what a stream that stopped there would have given.
+            reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw));
+        }
+        if let Some(violation) = stream.refused {
+            reply.outcome = Err(violation);
+        }
+        self.take(reply, reason, usage, now);
+    }
+
+    /// Takes a whole reply.
+    pub fn reply(&mut self, text: &str, reason: FinishReason, usage: Option<Usage>, now: f64) {
+        if self.state.phase != Phase::Asking {
+            return;
+        }
+        let mut decoder = self.decoder();
+        decoder.push(text.as_bytes(), &mut Vec::new());
+        let reply = decoder.finish(reason);
+        self.take(reply, reason, usage, now);
+    }
+
+    /// The last reply, read once more.
+    pub fn last_reply(&self) -> Option<Reply> {
+        let mut messages = self.state.messages.iter().rev();
+        let last = messages.find(|message| message.role == Role::Assistant)?;
+        Some(self.read(&last.content))
+    }
+
+    fn take(&mut self, reply: Reply, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+        let turn = self.state.turn;
+        let Reply { raw, repairs, outcome, .. } = reply;
+        self.emit(Event::ModelReplied { turn, text: raw.into(), finish_reason, usage, repairs }, now);
+        match outcome {
+            Ok(moved) => self.enact(moved, now),
+            Err(violation) => self.violated(violation, now),
+        }
+    }
+
+    fn read(&self, text: &str) -> Reply {
+        let mut decoder = self.decoder();
+        decoder.push(text.as_bytes(), &mut Vec::new());
+        decoder.finish(FinishReason::Stop)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        let mut options: ReadOptions = self.setup.protocol.read_options();
+        options.limits.bytes = self.setup.limits.reply_bytes;
+        options.limits.depth = self.setup.limits.json_depth;
+        self.setup.protocol.decoder(options)
+    }
+
+    /// Why a reply that says this can no longer become valid in this run.
+    fn refuse(&self, delta: &Delta) -> Option<Violation> {
+        let tools = &self.setup.tools;
+        match delta {
+            Delta::Tool { name, span, .. } => {
+                let found = if self.setup.protocol.routes() {
+                    tools.resolve_route(name).map(|_| ())
+                } else {
+                    tools.resolve(name).map(|_| ())
+                };
+                found.err().map(|violation| violation.at(*span))
+            }
+            Delta::TicketId { id, span } => self.ticket(id).err().map(|violation| violation.at(*span)),
+            _ => None,
+        }
+    }
+
+    fn start_early(&mut self, deltas: &[Delta], calls: &[ToolCall], now: f64) {
+        for delta in deltas {
+            let Delta::CallReady { call: position } = delta else { continue };
+            let Some(call) = calls.get(*position) else { continue };
+            let readonly = self.setup.tools.get(&call.tool).is_some_and(|tool| tool.readonly);
+            if !readonly || self.state.last_turn.is_some() {
+                continue;
+            }
+            // The calls before it are needed to know what its references mean; they are planned with it.
+            let before = calls.get(..=*position).unwrap_or_default();
+            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup) else { return };
+            // A call that waits for one which has not started can't start early either.
+            if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
+                call.ticket = self.state.tickets.next_id();
+                if call.needs.is_empty() {
+                    self.open(call, now);
+                }
+            }
+        }
+    }
+}
