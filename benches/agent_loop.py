@@ -14,7 +14,7 @@ import gc
 import json
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from callslip import Agent, Limits, tool
 
@@ -33,21 +33,21 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def script(steps: int) -> Callable[[object], Awaitable[str]]:
-    """Return a model that gives `steps` calls and then finishes."""
-    replies = iter([*REPLIES[:steps], FINISH])
+class Script:
+    """A model that gives so many calls and then finishes; what it says follows from the messages."""
 
-    async def model(messages: object) -> str:
-        return next(replies)
+    def __init__(self, steps: int) -> None:
+        self.replies = [*REPLIES[:steps], FINISH]
 
-    return model
+    async def __call__(self, messages: Sequence[object]) -> str:
+        return self.replies[(len(messages) - 2) // 2]
 
 
 async def bare(steps: int) -> str:
     """Do what people write by hand: parse, call, append, ask again; no checks, limits or log."""
-    model = script(steps)
+    model = SCRIPTS[steps]
     tools = {"add": add}
-    messages = [
+    messages: list[dict[str, str]] = [
         {"role": "system", "content": "You solve tasks with tools."},
         {"role": "user", "content": "count"},
     ]
@@ -67,11 +67,15 @@ async def bare(steps: int) -> str:
 
 async def ours(steps: int) -> str:
     """Run the same with an agent: protocol, checks, guards, tickets, log."""
-    agent = Agent(script(steps), protocol="react", tools=[tool(add)], limits=LIMITS)
-    return str((await agent.run("count")).value)
+    return str((await AGENTS[steps].run("count")).value)
 
 
 LIMITS = Limits(steps=None, tickets=None)
+SCRIPTS = {steps: Script(steps) for steps in STEPS}
+AGENTS = {
+    steps: Agent(script, protocol="react", tools=[tool(add)], limits=LIMITS)
+    for steps, script in SCRIPTS.items()
+}
 
 
 async def cpu(loop: Callable[[int], Awaitable[str]], steps: int) -> float:

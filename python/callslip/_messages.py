@@ -38,8 +38,8 @@ class Transcript:
 class Messages(Sequence[Message]):
     """The first messages of a transcript, oldest first.
 
-    Each is `{"role": "system" | "user" | "assistant", "content": text}`. Take `list(messages)` for a
-    client that wants a list. Change nothing: the messages are shared with the run.
+    Each is `{"role": "system" | "user" | "assistant", "content": text}`. Take `list(messages)` for
+    a client that wants a list. Change nothing: the messages are shared with the run.
     """
 
     __slots__ = ("_count", "_transcript")

@@ -16,7 +16,17 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from callslip._json import to_json
 from callslip.errors import ToolError
@@ -223,10 +233,19 @@ class Tool(Generic[P, R]):
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Call with checked arguments and wait for the outcome."""
-        outcome = self.call(arguments, context)
-        if hasattr(outcome, "__await__"):
-            outcome = await outcome
-        return outcome  # type: ignore[no-any-return]
+        if not self.is_async or self.timeout is not None:
+            outcome = self.call(arguments, context)
+            return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
+        calling = _calling()
+        token = calling.set(True)
+        try:
+            args, kwargs = self._bind(arguments, context)
+            result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
+            return self._failed(error)
+        finally:
+            calling.reset(token)
+        return self._returned(result)
 
     async def _awaited(self, awaitable: Any) -> Outcome:
         token = _calling().set(True)

@@ -23,7 +23,7 @@ pub enum Command {
         /// The tool's name.
         tool: Arc<str>,
         /// Checked arguments, an object.
-        arguments: Value,
+        arguments: Arc<Value>,
     },
     /// Give the calls just started a moment to end before the model goes on (ticket).
     Settle,

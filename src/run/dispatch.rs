@@ -70,7 +70,7 @@ impl Machine {
         let call = self.state.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
         if call.needs.is_empty() {
-            return Some(Command::CallTool { ticket, tool, arguments: call.arguments.clone() });
+            return Some(Command::CallTool { ticket, tool, arguments: Arc::clone(&call.arguments) });
         }
         match self.filled(ticket) {
             Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments }),
@@ -82,14 +82,14 @@ impl Machine {
         }
     }
 
-    fn filled(&self, ticket: TicketId) -> Result<Value, Violation> {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Value::Null) };
+    fn filled(&self, ticket: TicketId) -> Result<Arc<Value>, Violation> {
+        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Arc::default()) };
         let arguments = self.state.filled(call);
         let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
         let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
         if !spec.repeatable {
-            plan::guard(&call.tool, &checked, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
+            plan::guard(&call.tool, &arguments, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
         }
-        Ok(checked)
+        Ok(Arc::new(checked))
     }
 }

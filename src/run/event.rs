@@ -131,7 +131,7 @@ pub enum Event {
         /// The tool to call.
         tool: Arc<str>,
         /// Its checked arguments; `$call_id` references stand as they were written.
-        arguments: Value,
+        arguments: Arc<Value>,
         /// The tickets whose results it waits for, because its arguments refer to them.
         needs: Vec<TicketId>,
     },

@@ -174,7 +174,7 @@ impl Machine {
             call_id: call.call_id,
             description: call.description,
             tool: call.tool,
-            arguments: call.arguments,
+            arguments: Arc::new(call.arguments),
             needs: call.needs,
         };
         self.emit(event, now);

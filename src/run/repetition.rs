@@ -3,6 +3,7 @@
 use crate::reply::Value;
 use crate::ticket::Outcome;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Calls seen in a run, by tool and canonical arguments.
@@ -73,24 +74,22 @@ impl Repetition {
 
 /// The key of a call: equal for arguments that are equal as JSON, whatever their order and spelling.
 pub(super) fn key(tool: &str, arguments: &Value) -> String {
-    let mut key = String::with_capacity(tool.len() + 32);
+    let mut key = String::with_capacity(tool.len() + 64);
     key.push_str(tool);
-    key.push(' ');
     write_canonical(arguments, &mut key);
     key
 }
 
+/// Not JSON text: each part begins with its kind and, where it may hold anything, with its length.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(object) => {
+            out.push('{');
             let mut entries: Vec<_> = object.iter().collect();
             entries.sort_unstable_by_key(|(name, _)| *name);
-            out.push('{');
             for (name, value) in entries {
-                out.push_str(&serde_json::Value::from(name.as_str()).to_string());
-                out.push(':');
+                write_text(name, out);
                 write_canonical(value, out);
-                out.push(',');
             }
             out.push('}');
         }
@@ -98,29 +97,35 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push('[');
             for item in items {
                 write_canonical(item, out);
-                out.push(',');
             }
             out.push(']');
         }
-        Value::Number(number) => out.push_str(&canonical_number(number.as_str())),
-        other => out.push_str(&other.to_json()),
+        Value::Number(number) => {
+            out.push('#');
+            write_number(number.as_str(), out);
+        }
+        Value::String(text) => write_text(text, out),
+        Value::Null => out.push('n'),
+        Value::Bool(flag) => out.push(if *flag { 't' } else { 'f' }),
     }
 }
 
+fn write_text(text: &str, out: &mut String) {
+    // Writing into a string has no failing case.
+    let _ = write!(out, "\"{}:", text.len());
+    out.push_str(text);
+}
+
 /// `1.0` and `1` are one number; an integer beyond 64 bits keeps its digits.
-fn canonical_number(text: &str) -> String {
-    let integer = !text.contains(['.', 'e', 'E']);
-    match text.parse::<f64>() {
-        Ok(float) if !integer && float.is_finite() => {
-            if float.fract() == 0.0 && float.abs() < 1e15 {
-                format!("{:.0}", float + 0.0)
-            } else {
-                format!("{float:?}")
-            }
-        }
-        _ if text == "-0" => "0".to_owned(),
-        _ => text.to_owned(),
+fn write_number(text: &str, out: &mut String) {
+    if !text.contains(['.', 'e', 'E']) {
+        return out.push_str(if text == "-0" { "0" } else { text });
     }
+    let _ = match text.parse::<f64>() {
+        Ok(float) if float.fract() == 0.0 && float.abs() < 1e15 => write!(out, "{:.0}", float + 0.0),
+        Ok(float) if float.is_finite() => write!(out, "{float:?}"),
+        _ => return out.push_str(text),
+    };
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub enum Phase {
 pub(super) struct OpenCall {
     pub(super) tool: Arc<str>,
     /// As written, with references.
-    pub(super) arguments: Value,
+    pub(super) arguments: Arc<Value>,
     pub(super) needs: Vec<TicketId>,
     /// The repetition guard's key, once the arguments are whole.
     pub(super) key: Option<String>,
@@ -211,14 +211,15 @@ impl RunState {
     }
 
     /// The arguments of a call, with references filled where their results are there.
-    pub(super) fn filled(&self, call: &OpenCall) -> Value {
+    pub(super) fn filled(&self, call: &OpenCall) -> Arc<Value> {
         if call.needs.is_empty() {
-            return call.arguments.clone();
+            return Arc::clone(&call.arguments);
         }
-        reference::substitute(&call.arguments, &|name| match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
+        let result = |name: &str| match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
             Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
             _ => None,
-        })
+        };
+        Arc::new(reference::substitute(&call.arguments, &result))
     }
 
     /// Whether the model made refused calls so often that the run is to end.
@@ -292,7 +293,7 @@ impl RunState {
             self.call_ids.insert(call_id.clone(), *ticket);
         }
         let key = needs.is_empty().then(|| repetition::key(tool, arguments));
-        let open = OpenCall { tool: Arc::clone(tool), arguments: arguments.clone(), needs: needs.clone(), key };
+        let open = OpenCall { tool: Arc::clone(tool), arguments: Arc::clone(arguments), needs: needs.clone(), key };
         self.open_calls.insert(*ticket, open);
         self.batch.insert(*call, *ticket);
     }
