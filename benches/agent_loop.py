@@ -34,7 +34,7 @@ async def add(a: int, b: int) -> int:
 
 
 class Script:
-    """A model that gives so many calls and then finishes; what it says follows from the messages."""
+    """A model that gives so many calls, then finishes; the messages say where it is."""
 
     def __init__(self, steps: int) -> None:
         self.replies = [*REPLIES[:steps], FINISH]

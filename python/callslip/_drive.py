@@ -14,6 +14,8 @@ from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, op
 
 __all__ = ["drive", "receive"]
 
+AskModel, CallTool = Command.AskModel, Command.CallTool
+
 T = TypeVar("T")
 Outcome = tuple[str, str]
 
@@ -26,7 +28,8 @@ async def drive(session: Session, task: str) -> None:
     """
     try:
         async with asyncio.TaskGroup() as group:
-            await _Driver(session, group).follow(session.start(task))
+            commands = session.start(task)
+            await _Driver(session, group).follow(commands)
     except BaseExceptionGroup as errors:
         session.cancelled()
         if len(errors.exceptions) == 1:
@@ -40,7 +43,15 @@ async def drive(session: Session, task: str) -> None:
 
 
 class _Driver:
-    __slots__ = ("_calls", "_ended", "_given_up", "_group", "_model_is_async", "_session")
+    __slots__ = (
+        "_calls",
+        "_ended",
+        "_given_up",
+        "_group",
+        "_is_bounded",
+        "_model_is_async",
+        "_session",
+    )
 
     def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
         self._session = session
@@ -48,6 +59,7 @@ class _Driver:
         self._calls: dict[int, asyncio.Task[Any]] = {}
         self._given_up: set[int] = set()
         self._ended = asyncio.Event()
+        self._is_bounded = session.core.deadline is not None
         self._model_is_async = session.model.is_async
 
     async def follow(self, commands: Sequence[Command]) -> None:
@@ -55,33 +67,30 @@ class _Driver:
         while commands:
             for sibling in commands[1:]:
                 self._begin(sibling)
-            commands = await self._perform(commands[0])
+            performing = self._perform(commands[0])
+            commands = await (self._bounded(performing) if self._is_bounded else performing)
 
     def _begin(self, command: Command) -> None:
         self._group.create_task(self.follow([command]))
 
-    async def _perform(self, command: Command) -> Sequence[Command]:
-        deadline = self._session.core.deadline
-        if deadline is None or isinstance(command, Command.Settle):
-            return await self._do(command)
+    def _perform(self, command: Command) -> Awaitable[Sequence[Command]]:
+        if isinstance(command, AskModel):
+            return self._ask()
+        if isinstance(command, CallTool):
+            return self._call(command)
+        if isinstance(command, Command.Settle):
+            return self._settle()
+        return self._note(command)
+
+    async def _bounded(self, performing: Awaitable[Sequence[Command]]) -> Sequence[Command]:
+        deadline = self._session.core.deadline or 0.0
         try:
             async with asyncio.timeout(deadline - self._session.now()) as scope:
-                return await self._do(command)
+                return await performing
         except TimeoutError:
             if not scope.expired():
                 raise
             return self._session.timed_out(deadline)
-
-    def _do(self, command: Command) -> Awaitable[Sequence[Command]]:
-        match command:
-            case Command.AskModel():
-                return self._ask()
-            case Command.CallTool():
-                return self._call(command)
-            case Command.Settle():
-                return self._settle()
-            case _:
-                return self._note(command)
 
     async def _note(self, command: Command) -> Sequence[Command]:
         if isinstance(command, Command.Cancel):

@@ -110,7 +110,8 @@ class Session:
     ) -> list[Command]:
         """Give a whole reply in."""
         cost = None if usage is None else _usage(usage)
-        return self.told(self.core.reply(text, finish_reason, cost, self.now()))
+        commands = self.core.reply(text, finish_reason, cost, self.now())
+        return commands if self.listener is None else self.told(commands)
 
     def failed(self, error: Exception) -> list[Command]:
         """Give a failure of the model client in."""
@@ -129,7 +130,8 @@ class Session:
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""
         kind, text = outcome
-        return self.told(self.core.completed(ticket, kind, text, self.now()))
+        commands = self.core.completed(ticket, kind, text, self.now())
+        return commands if self.listener is None else self.told(commands)
 
     def settled(self) -> list[Command]:
         """Say that the grace is over."""

@@ -29,11 +29,10 @@ from typing import (
 )
 
 from callslip._json import to_json
+from callslip._session import calling
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
-    from contextvars import ContextVar
-
     from callslip._core import ToolSet
     from callslip._signature import Signature
     from callslip.openapi import OpenAPI
@@ -215,7 +214,6 @@ class Tool(Generic[P, R]):
 
         Whatever the function raises is an outcome; only what ends a program or a task passes.
         """
-        calling = _calling()
         token = calling.set(True)
         try:
             args, kwargs = self._bind(arguments, context)
@@ -236,7 +234,6 @@ class Tool(Generic[P, R]):
         if not self.is_async or self.timeout is not None:
             outcome = self.call(arguments, context)
             return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
-        calling = _calling()
         token = calling.set(True)
         try:
             args, kwargs = self._bind(arguments, context)
@@ -248,7 +245,7 @@ class Tool(Generic[P, R]):
         return self._returned(result)
 
     async def _awaited(self, awaitable: Any) -> Outcome:
-        token = _calling().set(True)
+        token = calling.set(True)
         try:
             if self.timeout is None:
                 result = await awaitable
@@ -257,7 +254,7 @@ class Tool(Generic[P, R]):
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         finally:
-            _calling().reset(token)
+            calling.reset(token)
         return self._returned(result)
 
     def _bind(
@@ -415,14 +412,6 @@ def _scope(frame: Any) -> dict[str, Any] | None:
     if frame.f_locals is frame.f_globals:
         return None
     return dict(frame.f_locals)
-
-
-@functools.cache
-def _calling() -> ContextVar[bool]:
-    # Imported here: the session's module needs this one.
-    from callslip._session import calling
-
-    return calling
 
 
 def _in_one_line(error: BaseException) -> str:
