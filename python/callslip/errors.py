@@ -6,7 +6,7 @@ and the tickets are never lost with the exception.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from callslip.agent import Run
@@ -53,6 +53,11 @@ class RunFailed(CallslipError):
     def __init__(self, message: str, run: Run | None = None) -> None:
         super().__init__(message)
         self.run = run
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A run lives in its process: what crosses to another one is the message.
+        state = {name: value for name, value in self.__dict__.items() if name != "run"}
+        return type(self), self.args, state
 
 
 class ProtocolError(RunFailed):
