@@ -6,8 +6,7 @@ use super::describe::{
 };
 use super::nearest::nearest;
 use super::types::{Schema, Types};
-use crate::protocol::Code;
-use crate::reply::Value;
+use crate::reply::{Code, Value};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as Json;

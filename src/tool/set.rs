@@ -7,8 +7,7 @@ use super::problem::Problem;
 use super::render;
 use super::schema::{Checked, Checker};
 use super::spec::ToolSpec;
-use crate::protocol::{Code, Violation};
-use crate::reply::{Object, Value};
+use crate::reply::{Code, Object, Value, Violation};
 use indexmap::IndexMap;
 use std::sync::OnceLock;
 

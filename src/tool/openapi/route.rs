@@ -2,7 +2,7 @@
 
 use super::Operation;
 use super::document::METHODS;
-use crate::protocol::{Code, Violation};
+use crate::reply::{Code, Violation};
 use crate::tool::describe::{any_of, cut, named};
 use crate::tool::nearest::closest;
 use crate::tool::types::percent_decode;

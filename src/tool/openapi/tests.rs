@@ -1,4 +1,4 @@
-use crate::protocol::Code;
+use crate::reply::Code;
 use crate::reply::Value;
 use crate::tool::json_text::parse;
 use crate::tool::{Effect, ToolSet};

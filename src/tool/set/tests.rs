@@ -1,5 +1,5 @@
 use super::{ToolSet, ToolSetError};
-use crate::protocol::Code;
+use crate::reply::Code;
 use crate::reply::Value;
 use crate::tool::ToolSpec;
 use crate::tool::json_text::parse;
