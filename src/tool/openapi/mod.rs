@@ -11,8 +11,7 @@ pub(crate) use request::merge;
 pub(crate) use signature::TOKENS;
 
 use super::spec::ToolSpec;
-use crate::reply::Object;
-use crate::reply::Violation;
+use crate::reply::{Object, Violation};
 use document::Document;
 use indexmap::IndexMap;
 use route::Routes;

@@ -1,5 +1,4 @@
-use crate::reply::Code;
-use crate::reply::Value;
+use crate::reply::{Code, Value};
 use crate::tool::json_text::parse;
 use crate::tool::{Effect, ToolSet};
 use serde_json::{Value as Json, json};
