@@ -42,9 +42,17 @@ from callslip import (
 )
 
 PROMPTS = Path(__file__).parent / "prompts"
-WEATHER = {"Oslo": "4 degrees, snow", "Lima": "22 degrees, dry", "Cairo": "31 degrees, sunny"}
-WORDS = {"harbor": "a place where ships are safe", "meadow": "a field of grass"}
-UNITS = {("miles", "kilometers"): 1.609344, ("pounds", "grams"): 453.59237}
+WEATHER = {"Cairo": "31 degrees, sunny", "Lima": "22 degrees, dry", "Vienna": "4 degrees, snow"}
+WORDS = {"meadow": "a field of grass", "orchard": "a garden of fruit trees"}
+
+
+@tool
+def remind(
+    time: Annotated[str, Field(pattern="^[0-9]{1,2}:[0-9]{2}$")],
+    text: Annotated[str, Field(pattern="^[a-z]{1,12}( [A-Za-z]{1,12}){0,5}$")],
+) -> str:
+    """Set a reminder."""
+    return f"I will remind you at {time} to {text}"
 
 
 @tool(readonly=True)
@@ -54,40 +62,21 @@ def weather(city: Annotated[str, Field(pattern="^[A-Z][a-z]{1,15}$")]) -> str:
 
 
 @tool(readonly=True)
-def calculate(expression: Annotated[str, Field(pattern=r"^[0-9]{1,6}( [-+*/] [0-9]{1,6}){1,3}$")]) -> float:
-    """Calculate an expression."""
-    number: float = eval(expression, {"__builtins__": {}})  # noqa: S307  # digits and operators only
-    return number
-
-
-@tool(readonly=True)
 def dictionary(word: Annotated[str, Field(pattern="^[a-z]{2,20}$")]) -> str:
     """Look up the meaning of a word."""
     return WORDS.get(word, f"no entry for {word}")
 
 
 @tool(readonly=True)
-def convert(
-    amount: Annotated[float, Field(ge=0, le=100000)],
-    from_unit: Annotated[str, Field(pattern="^[a-z]{1,15}$")],
-    to_unit: Annotated[str, Field(pattern="^[a-z]{1,15}$")],
+def calculate(
+    expression: Annotated[str, Field(pattern="^[0-9]{1,6} [-+*/] [0-9]{1,6}$")],
 ) -> float:
-    """Convert an amount to another unit."""
-    if (from_unit, to_unit) in UNITS:
-        return round(amount * UNITS[from_unit, to_unit], 3)
-    return round(amount / UNITS[to_unit, from_unit], 3)
+    """Calculate an expression."""
+    number: float = eval(expression, {"__builtins__": {}})  # digits and operators only
+    return number
 
 
-@tool
-def remind(
-    text: Annotated[str, Field(pattern="^[A-Za-z]{2,12}( [A-Za-z]{1,12}){0,5}$")],
-    time: Annotated[str, Field(pattern="^[0-9]{1,2}:[0-9]{2}$")],
-) -> str:
-    """Set a reminder."""
-    return f"I will remind you at {time} to {text}"
-
-
-TOOLS = [remind, weather, convert, dictionary, calculate]
+TOOLS = [remind, weather, dictionary, calculate]
 
 
 @dataclass
@@ -100,11 +89,12 @@ class Task:
 
 
 TASKS = [
-    Task("What is the weather in Oslo?", WEATHER["Oslo"], to_the_end=True),
+    Task("What is the weather in Cairo?", WEATHER["Cairo"], to_the_end=True),
     Task("What is 25 times 4?", 100),
-    Task("What does the word harbor mean?", WORDS["harbor"]),
-    Task("Convert 26 miles to kilometers.", 41.843),
-    Task("Remind me to call Anna at 17:30.", "I will remind you at 17:30 to call Anna"),
+    Task("What does the word orchard mean?", WORDS["orchard"], to_the_end=True),
+    Task("Remind me at 17:30 to call Anna.", "I will remind you at 17:30 to call Anna"),
+    Task("What is 130 plus 45?", 175),
+    Task("Tell me the weather in Vienna.", WEATHER["Vienna"]),
 ]
 
 
@@ -224,7 +214,7 @@ def agents(model: Any, *, grammar: bool) -> Iterator[tuple[str, Agent]]:
             protocol=protocol,
             tools=TOOLS,
             grammar=grammar,
-            limits=Limits(steps=4, max_violations=0),
+            limits=Limits(steps=1 if grammar else 4, max_violations=0),
             max_tokens=None if grammar else 96,
         )
 
