@@ -290,16 +290,29 @@ fn where_nothing_can_be_said_an_answer_can() {
 }
 
 #[test]
+fn thoughts_may_be_left_out() {
+    let tools = ToolSet::new(vec![tool("echo", object(json!({"text": {"type": "string"}}), &["text"]))]).unwrap();
+    let scope = Scope { thoughts: 0, ..all(&tools) };
+    explore(&React::default(), &scope, &grammar::react(&scope));
+    explore(&Ticket::default(), &scope, &grammar::ticket(&scope));
+    assert!(!admits(
+        &grammar::react(&scope).lark,
+        r#"{"thought": "x", "action": "echo", "args": "{\"text\": \"y\"}"}"#
+    ));
+    assert!(admits(&grammar::react(&scope).lark, r#"{"thought": "", "action": "echo", "args": "{\"text\": \"y\"}"}"#));
+}
+
+#[test]
 fn the_text_is_short_and_always_the_same() {
     let tools =
         ToolSet::new(vec![tool("echo", object(json!({"text": {"type": "string", "maxLength": 9}}), &["text"]))]);
     let tools = tools.unwrap();
     let grammar = grammar::react(&Scope { finish: false, ..all(&tools) });
     let expected = [
-        r#"root ::= "{\"thought\": " text-160 ", \"action\": \"echo\", \"args\": \"" args-echo "\"}""#,
+        r#"root ::= "{\"thought\": " text-0-160 ", \"action\": \"echo\", \"args\": \"" args-echo "\"}""#,
         r#"string ::= "\\\"" [^\x00-\x1f\x22\x5c\x7f-\x9f]{0,9} "\\\"""#,
         r#"args-echo ::= "{\\\"text\\\": " string "}""#,
-        r#"text-160 ::= "\"" ([^\x00-\x1f\x22\x5c\x7f-\x9f] | "\\" [\x22\x5cn]){1,160} "\"""#,
+        r#"text-0-160 ::= "\"" ([^\x00-\x1f\x22\x5c\x7f-\x9f] | "\\" [\x22\x5cn]){0,160} "\"""#,
     ];
     assert_eq!(grammar.gbnf.lines().collect::<Vec<_>>(), expected);
     assert_eq!(grammar, grammar::react(&Scope { finish: false, ..all(&tools) }));
