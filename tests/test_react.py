@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from callslip import Agent, LimitExceeded, Limits, ProtocolError, ReactProtocol, ScriptedModel, tool
+from callslip import (
+    Agent,
+    LimitExceeded,
+    Limits,
+    ProtocolError,
+    ReactProtocol,
+    ScriptedModel,
+    ToolError,
+    tool,
+)
 
 
 def call(action, args, thought="t", **more):
@@ -294,3 +303,14 @@ def test_a_call_is_required_first_where_it_is_asked_for():
 def test_zero_violations_allowed():
     with pytest.raises(ProtocolError, match="1 times in a row"):
         run("a", limits=Limits(max_violations=0))
+
+
+def test_no_tool_may_have_the_name_of_the_end():
+    @tool(name="Finish")
+    def finisher() -> str:
+        """End."""
+        return "x"
+
+    with pytest.raises(ToolError, match="'Finish'"):
+        Agent(ScriptedModel([]), protocol="react", tools=[finisher])
+    Agent(ScriptedModel([]), protocol="chatty", tools=[finisher])

@@ -15,6 +15,7 @@ from callslip.errors import (
     ModelError,
     ProtocolError,
     RunCancelled,
+    ToolError,
     UsageError,
 )
 from callslip.events import Event
@@ -226,6 +227,13 @@ class Agent:
         self._model = ModelCall(model)
         self.protocol = find_protocol(protocol)
         self._toolbox = Toolbox(tools)
+        if self.protocol.name == "react":
+            for name in self._toolbox.tool_set.names():
+                if name.upper() == "FINISH":
+                    raise ToolError(
+                        f"a tool of the react protocol can't be named '{name}', the word that ends "
+                        "a run: use tool(name=…)"
+                    )
         self.limits = limits or Limits()
         self.on_limit = on_limit
         self.on_open_tickets = on_open_tickets

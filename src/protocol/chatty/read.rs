@@ -322,8 +322,13 @@ impl ChattyDecoder {
     /// Joins a later block with the first: a copy is dropped, an adjacent block goes on with the list.
     fn join(&mut self, text: &str, span: Span, notes: &mut Notes) -> Result<(), Fault> {
         let later = std::mem::take(&mut self.later);
-        let same = later.len() == self.calls.len()
-            && later.iter().zip(&self.calls).all(|(a, b)| a.tool == b.tool && a.arguments == b.arguments);
+        // Another call_id makes another call, also where the rest is alike; one that was filled in does not.
+        let alike = |a: &ToolCall, b: &ToolCall| {
+            a.tool == b.tool
+                && a.arguments == b.arguments
+                && (a.call_id == b.call_id || a.span.of(text) == b.span.of(text))
+        };
+        let same = later.len() == self.calls.len() && later.iter().zip(&self.calls).all(|(a, b)| alike(a, b));
         if same {
             *notes = Notes::new(self.options.repairs);
             return notes.note(RepairCode::DuplicateObjectDropped, span);
