@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,8 +36,8 @@ from callslip import (
     Limits,
     LocalModel,
     ReactProtocol,
-    RunFailed,
     TicketProtocol,
+    Tool,
     as_model,
     tool,
 )
@@ -76,7 +77,7 @@ def calculate(
     return number
 
 
-TOOLS = [remind, weather, dictionary, calculate]
+TOOLS: list[Tool[..., Any]] = [remind, weather, dictionary, calculate]
 
 
 @dataclass
@@ -90,8 +91,8 @@ class Task:
 
 TASKS = [
     Task("What is the weather in Cairo?", WEATHER["Cairo"], to_the_end=True),
-    Task("What is 25 times 4?", 100),
-    Task("What does the word orchard mean?", WORDS["orchard"], to_the_end=True),
+    Task("What is 25 times 4?", 100, to_the_end=True),
+    Task("What does the word orchard mean?", WORDS["orchard"]),
     Task("Remind me at 17:30 to call Anna.", "I will remind you at 17:30 to call Anna"),
     Task("What is 130 plus 45?", 175),
     Task("Tell me the weather in Vienna.", WEATHER["Vienna"]),
@@ -140,14 +141,18 @@ class Screen:
             self.line("ticket", f"T{data['ticket']} opened: {data['description']}", "yellow")
         elif kind == "ticket_completed":
             ((outcome, result),) = data["outcome"].items()
-            self.line("ticket", f"T{data['ticket']} {outcome}: {result}", "yellow")
+            text = result["message"] if outcome == "error" else result
+            self.line("ticket", f"T{data['ticket']} {outcome}: {text}", "yellow")
+        elif kind == "run_finished" and data["error"] and data["reason"] != "violations":
+            self.line("ended", data["error"], "red")
 
     def _stream(self, kind: str, text: str, style: str) -> None:
         if kind != self._kind:
             self._end()
             self._kind = kind
             self.console.print(f"    {kind:>9}  ", style="dim", end="")
-        self.console.print(escape(text), style=style, end="", highlight=False, soft_wrap=True)
+        text = escape(text.replace("\n", "\n" + " " * 15))
+        self.console.print(text, style=style, end="", highlight=False, soft_wrap=True)
 
     def line(self, kind: str, text: str, style: str) -> None:
         """Show a whole line."""
@@ -166,56 +171,65 @@ async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
     screen.console.print(f"  [bold]{escape(task.text)}[/bold]")
     began = time.perf_counter()
     results: list[Any] = []
-    value: Any = None
-    try:
-        async with agent.stream(f"Task: {task.text}") as stream:
-            async for event in stream:
-                screen.show(event)
-                if not isinstance(event, Event):
-                    continue
-                if event.kind == "model_replied":
+    answer: str | None = None
+    moved = False
+    async with agent.stream(f"Task: {task.text}") as stream:
+        async for event in stream:
+            screen.show(event)
+            match event:
+                case Event(kind="model_replied"):
                     score.replies += 1
-                elif event.kind == "moved":
+                case Event(kind="moved"):
                     score.valid += 1
-                elif event.kind == "ticket_completed":
-                    results += event.data["outcome"].values()
-                    if not task.to_the_end:
-                        break
-                elif event.kind == "run_finished":
-                    value = event.data["value"]
-    except RunFailed as error:
-        screen.line("ended", str(error), "red")
+                    moved = True
+                case Event(kind="ticket_completed", data=data):
+                    results.append(data["outcome"].get("ok"))
+                case Event(kind="run_finished", data=data):
+                    answer = None if data["value"] is None else str(data["value"])
+            if results and moved and not task.to_the_end:
+                break
     took = time.perf_counter() - began
     right = task.result in results
     score.tasks += 1
     score.right += right
     score.seconds += took
-    if task.to_the_end and results:
-        said = str(task.result) in str(value)
-        score.answers.append(said)
-        screen.line("answer", f"{value!r}: {'right' if said else 'wrong'}", "green" if said else "red")
     verdict = "right" if right else f"wrong, due was {task.result!r}"
-    screen.line("result", f"{verdict} ({took:.1f} s)\n", "green" if right else "red")
+    screen.line("result", f"{verdict} ({took:.1f} s)", "green" if right else "red")
+    if task.to_the_end:
+        right = answer is not None and says(answer, task.result)
+        score.answers.append(right)
+        said = (
+            "right"
+            if right
+            else "wrong: none was given"
+            if answer is None
+            else f"wrong: {answer!r}"
+        )
+        screen.line("answer", said, "green" if right else "red")
+    screen.console.print()
 
 
-def agents(model: Any, *, grammar: bool) -> Iterator[tuple[str, Agent]]:
+def says(answer: str, result: Any) -> bool:
+    """Whether the answer contains the whole result, and not as a part of another number or word."""
+    return re.search(rf"(?<![\w.]){re.escape(str(result))}(?!\w|[.,]\d)", answer) is not None
+
+
+def agents(model: Any, *, grammar: bool, small: bool) -> Iterator[tuple[str, Agent]]:
     """Make an agent in each protocol."""
     for kind in (ReactProtocol, ChattyProtocol, TicketProtocol):
         name = kind.__name__.removesuffix("Protocol").lower()
-        template = PROMPTS / f"{name}.txt"
-        # What the small model does well under a grammar: a call at once, without thoughts.
-        protocol = (
-            kind(template=template, first_move="call", thoughts=0)
-            if grammar
-            else kind(template=template)
-        )
-        yield name, Agent(
-            model,
-            protocol=protocol,
-            tools=TOOLS,
-            grammar=grammar,
-            limits=Limits(steps=1 if grammar else 4, max_violations=0),
-            max_tokens=None if grammar else 96,
+        # Under a grammar, a small model does well with one call and then an answer, without
+        # thoughts. Without one, its first violation ends the run.
+        yield (
+            name,
+            Agent(
+                model,
+                protocol=kind(template=PROMPTS / f"{name}.txt", first_move="call", thoughts=0),
+                tools=TOOLS,
+                grammar=grammar,
+                limits=Limits(steps=1 if grammar else 6, max_violations=0 if small else 3),
+                max_tokens=(160 if grammar else 96) if small else None,
+            ),
         )
 
 
@@ -245,7 +259,7 @@ async def main(options: argparse.Namespace) -> None:
         console.print(f"The model is [bold]{escape(name)}[/bold].\n")
         constrained = "grammar" in Agent(model)._model.accepts  # noqa: SLF001
         for grammar in (True, False) if constrained else (False,):
-            for protocol, agent in agents(model, grammar=grammar):
+            for protocol, agent in agents(model, grammar=grammar, small=constrained):
                 kind = "with the grammar" if grammar else "free"
                 console.rule(f"{protocol}, {kind}", align="left")
                 score = Score()
