@@ -228,7 +228,7 @@ def agents(model: Any, *, grammar: bool, small: bool) -> Iterator[tuple[str, Age
                 tools=TOOLS,
                 grammar=grammar,
                 limits=Limits(steps=1 if grammar else 6, max_violations=0 if small else 3),
-                max_tokens=(160 if grammar else 96) if small else None,
+                max_tokens=(320 if grammar else 96) if small else None,
             ),
         )
 
