@@ -162,3 +162,17 @@ def test_seconds_cut_a_model_that_hangs():
 def test_a_negative_limit_is_refused():
     with pytest.raises(ValueError, match=r"Limits\(steps="):
         Limits(steps=-1)
+
+
+def test_the_last_turn_shows_results_that_were_never_loaded():
+    reply = {"type": "CALL", "route": "/work", "payload": {"n": 7}, "description": "d"}
+    result = run(
+        [
+            f"<thoughts>t</thoughts><output>{json.dumps(reply)}</output>",
+            '<thoughts>t</thoughts><output>{"type": "RETURN", "value": 7}</output>',
+        ],
+        Limits(steps=1),
+        protocol="ticket",
+    )
+    assert "Result of ticket T1:\n7" in result.messages[3]["content"]
+    assert result.value == 7

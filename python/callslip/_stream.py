@@ -22,6 +22,9 @@ __all__ = ["RunStream"]
 class RunStream:
     """Events of a run as they happen. Made by `Agent.stream`.
 
+    Iterating ends when the run does, however it ends: its last event says how, and `result` raises
+    where there is no answer.
+
     Attributes:
         run: The run that is watched.
     """
@@ -52,7 +55,7 @@ class RunStream:
             task.cancel()
             await asyncio.wait([task])
         if task is not None and not task.cancelled():
-            task.exception()  # raised to whoever iterates, or asks for the result
+            task.exception()  # a fault of the driver itself was raised to whoever iterates
 
     def __aiter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
 use crate::reply::Value;
 use crate::reply::violation::Code;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Who wrote a message.
@@ -86,6 +86,9 @@ pub struct Ending {
     pub error: Option<String>,
 }
 
+/// Results that the last turn puts before the model unasked.
+const UNSEEN: usize = 16;
+
 /// The fold of a run's events.
 #[derive(Debug)]
 pub struct RunState {
@@ -126,6 +129,8 @@ pub struct RunState {
     /// Calls of the batch without an outcome.
     pub(super) batch_open: usize,
     times: HashMap<TicketId, u32>,
+    /// Tickets whose results the model was shown on its own asking (ticket).
+    loaded: HashSet<TicketId>,
     tellings: Vec<Telling>,
 }
 
@@ -154,6 +159,7 @@ impl RunState {
             batch: BTreeMap::new(),
             batch_open: 0,
             times: HashMap::new(),
+            loaded: HashSet::new(),
             tellings: Vec::new(),
         }
     }
@@ -195,6 +201,7 @@ impl RunState {
             Event::Noted { note: Note::LastTurn(limit) } => {
                 self.last_turn = Some(*limit);
                 self.limit = Some(*limit);
+                self.load_unseen();
                 let form = self.protocol.answer_form();
                 self.tellings.push(Telling::LastTurn(format!(
                     "The limit of this run is reached ({limit}): no more calls are made. Answer now from what there \
@@ -220,6 +227,18 @@ impl RunState {
             _ => None,
         };
         Arc::new(reference::substitute(&call.arguments, &result))
+    }
+
+    /// In the last turn nothing can be loaded any more: what there is must be before the model (ticket).
+    fn load_unseen(&mut self) {
+        if !self.protocol.background() {
+            return;
+        }
+        let unseen = self.tickets.iter().filter(|ticket| ticket.outcome.is_some() && !self.loaded.contains(&ticket.id));
+        let mut unseen: Vec<Telling> = unseen.map(|ticket| Telling::Loaded(ticket.id)).collect();
+        // The latest are the likeliest to matter, and a message has an end.
+        let earlier = unseen.len().saturating_sub(UNSEEN);
+        self.tellings.extend(unseen.drain(earlier..));
     }
 
     /// Whether the model made refused calls so often that the run is to end.
@@ -267,6 +286,7 @@ impl RunState {
                 self.tellings.push(if awaits && !self.protocol.await_loads() {
                     Telling::Awaited(ticket)
                 } else {
+                    self.loaded.insert(ticket);
                     Telling::Loaded(ticket)
                 });
                 self.phase = if awaits { Phase::Awaiting(ticket) } else { Phase::Idle };

@@ -2,7 +2,7 @@
 //! `max_tokens` follows from these.
 
 /// Characters of a ticket's description.
-pub(super) const DESCRIPTION: u32 = 160;
+pub(super) const DESCRIPTION: u32 = 80;
 
 /// Characters of a final or direct answer, and of a returned string.
 pub(super) const ANSWER: u32 = 400;
