@@ -79,3 +79,13 @@ def test_no_socket_process_or_file_is_touched(report):
         or (event == "open" and not subject.endswith(code))
     ]
     assert touched == []
+
+
+def test_every_public_name_is_there():
+    import callslip
+
+    assert sorted(callslip.__all__) == [name for name in dir(callslip) if name in callslip.__all__]
+    for name in callslip.__all__:
+        assert getattr(callslip, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = callslip.nothing

@@ -17,31 +17,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callslip._core import Grammar, Move, Reader, Repair, Reply, ToolCall, Violation, __version__
-from callslip.agent import Agent, Run, RunResult, Ticket, Usage
-from callslip.errors import (
-    CallslipError,
-    LimitExceeded,
-    ModelError,
-    ProtocolError,
-    RunCancelled,
-    RunFailed,
-    StoreError,
-    TemplateError,
-    ToolError,
-    UsageError,
-)
-from callslip.events import Delta, Event
-from callslip.limits import Limits
-from callslip.models import as_model
-from callslip.models._reply import ModelChunk, ModelReply
-from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
-from callslip.tools import Context, Fail, Retry, Tool, tool
+from callslip._core import __version__
 
 if TYPE_CHECKING:
+    from callslip._core import Grammar, Move, Reader, Repair, Reply, ToolCall, Violation
+    from callslip.agent import Agent, Run, RunResult, Ticket, Usage
+    from callslip.errors import (
+        CallslipError,
+        LimitExceeded,
+        ModelError,
+        ProtocolError,
+        RunCancelled,
+        RunFailed,
+        StoreError,
+        TemplateError,
+        ToolError,
+        UsageError,
+    )
+    from callslip.events import Delta, Event
+    from callslip.limits import Limits
+    from callslip.models import as_model
+    from callslip.models._reply import ModelChunk, ModelReply
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
+    from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
+    from callslip.tools import Context, Fail, Retry, Tool, tool
 
 __all__ = [
     "Agent",
@@ -87,21 +88,41 @@ __all__ = [
     "tool",
 ]
 
-_LAZY = {
-    "FunctionModel": "callslip.models.testing",
-    "LocalModel": "callslip.models.local",
-    "OpenAPI": "callslip.openapi",
-    "ScriptedModel": "callslip.models.testing",
+# Where each name lives. What a program does not use is not imported.
+_HOMES = {
+    "callslip._core": "Delta Grammar Move Reader Repair Reply ToolCall Violation",
+    "callslip.agent": "Agent Run RunResult Ticket Usage",
+    "callslip.errors": (
+        "CallslipError LimitExceeded ModelError ProtocolError RunCancelled RunFailed StoreError "
+        "TemplateError ToolError UsageError"
+    ),
+    "callslip.events": "Event",
+    "callslip.limits": "Limits",
+    "callslip.models": "ModelChunk ModelReply as_model",
+    "callslip.models.local": "LocalModel",
+    "callslip.models.testing": "FunctionModel ScriptedModel",
+    "callslip.openapi": "OpenAPI",
+    "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
+    "callslip.tools": "Context Fail Retry Tool tool",
 }
+_LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = {"agent", "errors", "events", "limits", "models", "openapi", "protocols", "tools"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what most programs do not need when it is first asked for."""
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module 'callslip' has no attribute {name!r}")
+    """Import a name of the package when it is first asked for."""
     from importlib import import_module
 
-    value = getattr(import_module(module), name)
+    if name in _LAZY:
+        value = getattr(import_module(_LAZY[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"callslip.{name}")
+    else:
+        raise AttributeError(f"module 'callslip' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that were not asked for yet."""
+    return sorted({*globals(), *__all__})
