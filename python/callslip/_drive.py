@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
 from callslip._session import Receipt, Session
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
+if TYPE_CHECKING:
+    from callslip.tools import Outcome
+
 __all__ = ["drive", "receive"]
 
 AskModel, CallTool = Command.AskModel, Command.CallTool
 
 T = TypeVar("T")
-Outcome = tuple[str, str]
 
 
 async def drive(session: Session, task: str) -> None:

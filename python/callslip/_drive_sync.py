@@ -12,17 +12,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
 from callslip._session import Receipt, Session
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
+if TYPE_CHECKING:
+    from callslip.tools import Outcome
+
 __all__ = ["drive"]
 
 T = TypeVar("T")
-Outcome = tuple[str, str]
 
 
 def drive(session: Session, task: str) -> None:
@@ -148,7 +150,7 @@ class _Driver:
             for chunk in stream:
                 stop, commands = receipt.take(chunk)
                 for command in commands:
-                    self._perform_beside(command)
+                    self._begin(command)
                 if stop:
                     break
                 if self._session.remaining() == 0.0:
@@ -157,12 +159,6 @@ class _Driver:
             stream.close()
         self._take_ended()
         return receipt.close()
-
-    def _perform_beside(self, command: Command) -> None:
-        if isinstance(command, Command.CallTool):
-            self._begin(command)
-        else:
-            self._todo.append(command)
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session = self._session

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
 /// Input from here on is read without holding the interpreter: detaching costs more for less.
-const DETACH_BYTES: usize = 16 << 10;
+pub(super) const DETACH_BYTES: usize = 16 << 10;
 
 /// One protocol with its options.
 #[pyclass(name = "Protocol", module = "callslip._core", frozen)]

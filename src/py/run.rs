@@ -2,22 +2,18 @@
 
 use super::command::{PyCommand, PyDelta};
 use super::error;
-use super::protocol::{Chunk, PyGrammar, PyProtocol, finish_reason};
-use super::reply::PyReply;
+use super::protocol::{Chunk, DETACH_BYTES, PyGrammar, PyProtocol, finish_reason};
 use super::toolset::PyToolSet;
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
 use crate::run::command::{OnLimit, OnOpenTickets};
-use crate::run::{Limits, Machine, Phase, Setup, StopReason, Usage};
+use crate::run::{Command, Limits, Machine, Phase, Setup, StopReason, Usage};
 use crate::store::Log;
 use crate::ticket::{Outcome, Status, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use serde_json::value::RawValue;
 use std::sync::{Mutex, MutexGuard};
-
-/// Input from here on is read without holding the interpreter.
-const DETACH_BYTES: usize = 16 << 10;
 
 /// The machine of one run, with its log.
 #[pyclass(name = "Run", module = "callslip._core", frozen)]
@@ -39,18 +35,23 @@ impl PyRun {
 
     /// Gives an input to the machine, puts its events into the log, and returns what is to be done next.
     fn input(&self, py: Python<'_>, now: f64, give: impl FnOnce(&mut Machine)) -> PyResult<Vec<PyCommand>> {
-        let commands = {
-            let mut inner = self.lock()?;
-            give(&mut inner.machine);
-            inner.commit(now)?
-        };
-        commands.iter().map(|command| PyCommand::new(py, command)).collect()
+        to_commands(py, &self.give(now, give)?)
     }
+
+    fn give(&self, now: f64, give: impl FnOnce(&mut Machine)) -> PyResult<Vec<Command>> {
+        let mut inner = self.lock()?;
+        give(&mut inner.machine);
+        inner.commit(now)
+    }
+}
+
+fn to_commands(py: Python<'_>, commands: &[Command]) -> PyResult<Vec<PyCommand>> {
+    commands.iter().map(|command| PyCommand::new(py, command)).collect()
 }
 
 impl Inner {
     /// What has happened is in the log before anything is done about it.
-    fn commit(&mut self, now: f64) -> PyResult<Vec<crate::run::Command>> {
+    fn commit(&mut self, now: f64) -> PyResult<Vec<Command>> {
         let commands = self.machine.commands(now);
         let records = self.machine.take_records();
         self.log.append(records).map_err(|cause| error::value(cause.to_string()))?;
@@ -111,8 +112,8 @@ impl PyRun {
             Ok::<_, PyErr>((pushed, inner.commit(now)?))
         };
         let (pushed, commands) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
-        let commands: PyResult<_> = commands.iter().map(|command| PyCommand::new(py, command)).collect();
-        Ok((pushed.deltas.into_iter().map(PyDelta::from).collect(), pushed.stop, commands?))
+        let deltas = pushed.deltas.into_iter().map(PyDelta::from).collect();
+        Ok((deltas, pushed.stop, to_commands(py, &commands)?))
     }
 
     /// The streamed reply has ended, or was stopped.
@@ -141,12 +142,7 @@ impl PyRun {
         let reason = self::finish_reason(finish_reason)?;
         let give = |machine: &mut Machine| machine.reply(text, reason, usage.map(read_usage), now);
         if text.len() > DETACH_BYTES {
-            let commands = py.detach(|| {
-                let mut inner = self.lock()?;
-                give(&mut inner.machine);
-                inner.commit(now)
-            })?;
-            return commands.iter().map(|command| PyCommand::new(py, command)).collect();
+            return to_commands(py, &py.detach(|| self.give(now, give))?);
         }
         self.input(py, now, give)
     }
@@ -309,13 +305,6 @@ impl PyRun {
             thoughts,
         };
         Ok(PyGrammar::from(setup.protocol.grammar(&scope)))
-    }
-
-    /// The last reply, read again; `None` before the first.
-    #[getter]
-    fn last_reply(&self, py: Python<'_>) -> PyResult<Option<PyReply>> {
-        let reply = self.lock()?.machine.last_reply();
-        reply.map(|reply| PyReply::new(py, reply)).transpose()
     }
 
     /// Whether the run is over.

@@ -3,7 +3,7 @@
 use super::event::{Event, Usage};
 use super::machine::Machine;
 use super::plan;
-use super::state::{Phase, Role};
+use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
@@ -57,13 +57,6 @@ impl Machine {
         decoder.push(text.as_bytes(), &mut Vec::new());
         let reply = decoder.finish(reason);
         self.take(reply, reason, usage, now);
-    }
-
-    /// The last reply, read once more.
-    pub fn last_reply(&self) -> Option<Reply> {
-        let mut messages = self.state.messages.iter().rev();
-        let last = messages.find(|message| message.role == Role::Assistant)?;
-        Some(self.read(&last.content))
     }
 
     fn take(&mut self, reply: Reply, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {

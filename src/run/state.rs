@@ -195,7 +195,7 @@ impl RunState {
                 let raw = self.messages.last().map_or("", |message| &message.content);
                 self.tellings.push(Telling::Violation(feedback::render(&*self.protocol, violation, raw)));
             }
-            Event::Moved { turn, moved } => self.moved(*turn, moved),
+            Event::Moved { moved, .. } => self.moved(moved),
             Event::TicketOpened { .. } => self.opened(event, at),
             Event::TicketCompleted { ticket, outcome } => self.completed(*ticket, outcome, at),
             Event::Noted { note: Note::LastTurn(limit) } => {
@@ -265,7 +265,7 @@ impl RunState {
         self.phase = Phase::Asking;
     }
 
-    fn moved(&mut self, _turn: u32, moved: &Move) {
+    fn moved(&mut self, moved: &Move) {
         self.violations = 0;
         match moved {
             Move::Finish { value, success } => {
