@@ -36,7 +36,7 @@ class Limits:
     seconds: float | None = None
     tokens: int | None = None
     cost: float | None = None
-    reply_bytes: int = 4 * 1024 * 1024
+    reply_bytes: int = 16 * 1024 * 1024
     json_depth: int = 128
     result_bytes: int = 32 * 1024
     max_violations: int = 3

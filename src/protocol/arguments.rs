@@ -6,6 +6,8 @@ use super::notes::Fault;
 use super::{Code, ReadOptions};
 use crate::reply::json::{Field, Machine, Progress, Settings};
 use crate::reply::{Object, Repair, RepairCode, Span, Value, Violation};
+use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// How a protocol wants its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,26 +28,26 @@ pub(crate) fn arguments(
     written: Written,
     raw: &str,
     options: &ReadOptions,
-) -> Result<(Value, Span), Fault> {
+) -> Result<(Arc<Value>, Span), Fault> {
     // `null` means none, and is noted with the other fields that are null.
     if let Some(field) = reader.record.fields.get(key)
-        && field.value == Value::Null
+        && *field.value == Value::Null
     {
-        return Ok((Value::Object(Object::new()), field.span));
+        return Ok((Arc::new(Value::Object(Object::new())), field.span));
     }
     let field = reader.required(key)?;
-    let value = match &field.value {
-        object @ Value::Object(_) => {
+    let value = match &*field.value {
+        Value::Object(_) => {
             if written == Written::AsText {
                 reader.notes.note(RepairCode::ArgsObject, field.span)?;
             }
-            object.clone()
+            Arc::clone(&field.value)
         }
         Value::String(text) => {
             if written == Written::AsObject {
                 reader.notes.note(RepairCode::ArgumentsString, field.span)?;
             }
-            peel(reader, key, field, text, raw, options)?
+            Arc::new(peel(reader, key, field, text, raw, options)?)
         }
         other => {
             let wanted = match written {
@@ -62,11 +64,11 @@ fn peel(
     reader: &mut FieldReader<'_>,
     key: &str,
     field: &Field,
-    text: &str,
+    text: &SmolStr,
     raw: &str,
     options: &ReadOptions,
 ) -> Result<Value, Fault> {
-    let mut text = text.to_owned();
+    let mut text = text.clone();
     for layer in 1..=LAYERS {
         let place = Place { literal: field.span, raw, exact: layer == 1 };
         if text.trim().is_empty() {
@@ -75,8 +77,10 @@ fn peel(
         }
         let mut repairs = Vec::new();
         let value = read(&text, options, &mut repairs).map_err(|fault| invalid(reader, key, *fault, &place))?;
+        repairs.sort_by_key(|repair| repair.span.start);
+        let mut tracer = place.tracer();
         for repair in repairs {
-            reader.notes.note(repair.code, place.of(repair.span))?;
+            reader.notes.note(repair.code, tracer.of(repair.span))?;
         }
         match value {
             Value::Object(_) => return Ok(value),
@@ -177,41 +181,64 @@ struct Place<'a> {
     exact: bool,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     fn of(&self, span: Span) -> Span {
-        if !self.exact {
-            return self.literal;
+        self.tracer().of(span)
+    }
+
+    fn tracer(&self) -> Tracer<'a> {
+        let literal = self.literal.of(self.raw);
+        let quote = literal.chars().next().map_or(1, char::len_utf8);
+        let triple = ["\"\"\"", "'''", "```"].iter().any(|open| literal.starts_with(open)) && literal.len() >= 6;
+        Tracer {
+            literal: self.literal,
+            exact: self.exact,
+            rest: literal.get(if triple { 3 } else { quote }..).unwrap_or(""),
+            decoded: 0,
         }
-        let start = self.literal.start + locate(self.literal.of(self.raw), span.start);
-        let end = self.literal.start + locate(self.literal.of(self.raw), span.end);
-        Span::new(start, end)
     }
 }
 
-/// Where in a string literal the decoded text has its byte `target`.
-fn locate(literal: &str, target: usize) -> usize {
-    let quote = literal.chars().next().map_or(1, char::len_utf8);
-    let triple = ["\"\"\"", "'''", "```"].iter().any(|open| literal.starts_with(open)) && literal.len() >= 6;
-    let mut position = if triple { 3 } else { quote };
-    let mut decoded = 0;
-    while decoded < target {
-        let rest = literal.get(position..).unwrap_or("");
-        let mut chars = rest.chars();
-        let (bytes, length) = match (chars.next(), chars.next()) {
-            (Some('\\'), Some('u')) => {
-                let unit = rest.get(2..6).and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                match unit {
-                    Some(unit) if (0xd800..0xdc00).contains(&unit) => (12, 4),
-                    Some(unit) => (6, char::from_u32(unit).map_or(1, char::len_utf8)),
-                    None => (1, 1),
-                }
-            }
-            (Some('\\'), Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | '\'')) => (2, 1),
-            (Some(c), _) => (c.len_utf8(), c.len_utf8()),
-            (None, _) => break,
-        };
-        position += bytes;
-        decoded += length;
+/// Finds places of decoded text in its string literal: later ones after earlier ones.
+#[derive(Clone)]
+struct Tracer<'a> {
+    literal: Span,
+    exact: bool,
+    /// The literal's text from here on.
+    rest: &'a str,
+    /// Bytes that were decoded before it.
+    decoded: usize,
+}
+
+impl Tracer<'_> {
+    /// Where a span stands that begins no earlier than those asked for before.
+    fn of(&mut self, span: Span) -> Span {
+        if !self.exact {
+            return self.literal;
+        }
+        let start = self.advance(span.start);
+        Span::new(start, self.clone().advance(span.end))
     }
-    position.min(literal.len())
+
+    fn advance(&mut self, target: usize) -> usize {
+        while self.decoded < target {
+            let mut chars = self.rest.chars();
+            let (bytes, length) = match (chars.next(), chars.next()) {
+                (Some('\\'), Some('u')) => {
+                    let unit = self.rest.get(2..6).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                    match unit {
+                        Some(unit) if (0xd800..0xdc00).contains(&unit) => (12, 4),
+                        Some(unit) => (6, char::from_u32(unit).map_or(1, char::len_utf8)),
+                        None => (1, 1),
+                    }
+                }
+                (Some('\\'), Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | '\'')) => (2, 1),
+                (Some(c), _) => (c.len_utf8(), c.len_utf8()),
+                (None, _) => break,
+            };
+            self.rest = self.rest.get(bytes..).unwrap_or("");
+            self.decoded += length;
+        }
+        self.literal.end.saturating_sub(self.rest.len()).max(self.literal.start)
+    }
 }

@@ -33,7 +33,7 @@ impl<'a> FieldReader<'a> {
     /// The field, if it is there and not `null`.
     pub(crate) fn get(&mut self, key: &str) -> Option<&'a Field> {
         let field = self.record.fields.get(key)?;
-        (field.value != Value::Null || self.form.nullable.contains(&key)).then_some(field)
+        (*field.value != Value::Null || self.form.nullable.contains(&key)).then_some(field)
     }
 
     /// The field, or the violation that it is missing. An unknown key beside it may be meant for it.
@@ -49,7 +49,7 @@ impl<'a> FieldReader<'a> {
             .record
             .fields
             .iter()
-            .find(|(other, field)| !self.form.protocol.contains(&other.as_str()) && field.value != Value::Null);
+            .find(|(other, field)| !self.form.protocol.contains(&other.as_str()) && *field.value != Value::Null);
         let name = self.form.name;
         if let Some((other, field)) = unknown {
             let shown = Value::from(other.as_str()).to_json();
@@ -63,7 +63,7 @@ impl<'a> FieldReader<'a> {
     /// The text of a required string field.
     pub(crate) fn text(&mut self, key: &str) -> Result<(&'a str, Span), Fault> {
         let field = self.required(key)?;
-        match &field.value {
+        match &*field.value {
             Value::String(text) => Ok((text, field.span)),
             other => Err(self.bad_type(key, field, "text in quotes", other)),
         }
@@ -82,7 +82,7 @@ impl<'a> FieldReader<'a> {
     /// A required id: a string, or the number that spells it.
     pub(crate) fn id(&mut self, key: &str) -> Result<(String, Span), Fault> {
         let field = self.required(key)?;
-        match &field.value {
+        match &*field.value {
             Value::Number(number) if number.is_integer() => {
                 self.notes.note(RepairCode::IdStringified, field.span)?;
                 Ok((number.as_str().to_owned(), field.span))
@@ -105,7 +105,7 @@ impl<'a> FieldReader<'a> {
                 continue;
             }
             let known = self.form.keys.contains(&key.as_str());
-            if field.value == Value::Null && !(known && self.form.nullable.contains(&key.as_str())) {
+            if *field.value == Value::Null && !(known && self.form.nullable.contains(&key.as_str())) {
                 self.notes.note(RepairCode::NullField, field.span)?;
             } else if !known && self.form.others.contains(&key.as_str()) {
                 let message = format!("expected only the keys of {}: got '{key}' as well", self.form.name);

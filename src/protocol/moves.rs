@@ -2,6 +2,7 @@
 
 use crate::reply::{Span, Value};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What one reply asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,7 +12,7 @@ pub enum Move {
     /// The run is over.
     Finish {
         /// The run's value: any JSON in the ticket protocol, text in the others.
-        value: Value,
+        value: Arc<Value>,
         /// What a react reply says of its own success; `None` where the protocol has no such word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         success: Option<bool>,
@@ -47,7 +48,7 @@ pub struct ToolCall {
     /// The tool's name, or the route in the ticket protocol.
     pub tool: String,
     /// An object (chatty, react), or the payload as it was written (ticket: any JSON).
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// Why the call is made (ticket).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

@@ -140,6 +140,8 @@ pub struct Machine {
     /// Blanks since the last token.
     blanks: usize,
     values: usize,
+    /// Members of the object that was closed last: the next one is often alike.
+    members: usize,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -169,6 +171,7 @@ impl Machine {
             comma: nowhere,
             blanks: 0,
             values: 0,
+            members: 0,
             strays: Vec::new(),
             committed: false,
             meant: false,

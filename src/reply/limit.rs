@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadLimits {
-    /// Bytes of the whole reply; default 4 MiB.
+    /// Bytes of the whole reply; default 16 MiB.
     pub bytes: usize,
     /// Nesting of arrays and objects; default 128, at most 1,024.
     pub depth: usize,
     /// Digits of one number; default 1,000.
     pub digits: usize,
-    /// Values in one payload; default 1,000,000.
+    /// Values in one payload; default 4,000,000.
     pub values: usize,
     /// Bytes of one key; default 64 KiB.
     pub key_bytes: usize,
@@ -25,10 +25,10 @@ pub struct ReadLimits {
 impl Default for ReadLimits {
     fn default() -> Self {
         Self {
-            bytes: 4 << 20,
+            bytes: 16 << 20,
             depth: 128,
             digits: 1_000,
-            values: 1_000_000,
+            values: 4_000_000,
             key_bytes: 64 << 10,
             blanks: 256 << 10,
             repairs: 100_000,

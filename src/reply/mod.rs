@@ -5,6 +5,7 @@ pub mod envelope;
 pub mod json;
 pub mod limit;
 mod names;
+pub mod object;
 pub mod repair;
 pub mod span;
 pub mod tag;
@@ -12,7 +13,8 @@ pub mod value;
 pub mod violation;
 
 pub use limit::ReadLimits;
+pub use object::Object;
 pub use repair::{Repair, RepairCode, RepairPolicy};
 pub use span::{LineColumn, Span};
-pub use value::{Number, Object, Value};
+pub use value::{Number, Value};
 pub use violation::{Code, Related, Violation};

@@ -1,13 +1,11 @@
 //! JSON values as they were written: key order, number spelling and size are kept.
 
+use super::Object;
 use super::json::{Machine, Progress, Settings};
-use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-
-/// An object, in the order of its keys.
-pub type Object = IndexMap<String, Value>;
+use smol_str::SmolStr;
 
 /// One JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,7 +18,7 @@ pub enum Value {
     /// A number with its spelling.
     Number(Number),
     /// A string, unescaped.
-    String(String),
+    String(SmolStr),
     /// An array.
     Array(Vec<Value>),
     /// An object.
@@ -29,7 +27,7 @@ pub enum Value {
 
 /// A number as it was written: always valid JSON, of any size and precision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Number(Box<str>);
+pub struct Number(SmolStr);
 
 impl Number {
     /// Takes `text` as it is; `None` where it is no JSON number.
@@ -94,7 +92,13 @@ impl Value {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::String(text.to_owned())
+        Self::String(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text.into())
     }
 }
 
@@ -109,7 +113,7 @@ impl Serialize for Value {
             },
             Self::String(text) => serializer.serialize_str(text),
             Self::Array(items) => serializer.collect_seq(items),
-            Self::Object(object) => serializer.collect_map(object),
+            Self::Object(object) => serializer.collect_map(object.iter()),
         }
     }
 }

@@ -152,7 +152,7 @@ pub enum Event {
         /// Why.
         reason: StopReason,
         /// Its value; null where there is none.
-        value: Value,
+        value: Arc<Value>,
         /// What a react reply says of its own success.
         success: Option<bool>,
         /// What went wrong, where something did.

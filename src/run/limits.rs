@@ -20,7 +20,7 @@ pub struct Limits {
     pub tokens: Option<u64>,
     /// Cost as the client reports it, in the client's own currency; default none.
     pub cost: Option<f64>,
-    /// Bytes of one reply; default 4 MiB.
+    /// Bytes of one reply; default 16 MiB.
     pub reply_bytes: usize,
     /// Nesting of a reply's JSON; default 128.
     pub json_depth: usize,

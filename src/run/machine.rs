@@ -9,7 +9,6 @@ use super::plan::{self, Planned, Refusal};
 use super::state::{Phase, RunState};
 use super::stream::Stream;
 use crate::protocol::Move;
-use crate::reply::Value;
 use crate::reply::violation::{Code, Violation};
 use crate::ticket::{Outcome, TicketId};
 use std::collections::BTreeSet;
@@ -174,7 +173,7 @@ impl Machine {
             call_id: call.call_id,
             description: call.description,
             tool: call.tool,
-            arguments: Arc::new(call.arguments),
+            arguments: call.arguments,
             needs: call.needs,
         };
         self.emit(event, now);
@@ -300,8 +299,8 @@ impl Machine {
 
     fn end(&mut self, reason: StopReason, error: Option<String>, limit: Option<Limit>, now: f64) {
         let (value, success) = match &error {
-            None => self.state.answer.clone().unwrap_or((Value::Null, None)),
-            Some(_) => (Value::Null, None),
+            None => self.state.answer.clone().unwrap_or_default(),
+            Some(_) => Default::default(),
         };
         self.emit(Event::RunFinished { reason, value, success, error, limit }, now);
     }

@@ -21,7 +21,7 @@ pub(super) struct Planned {
     pub(super) call_id: Option<String>,
     pub(super) description: String,
     pub(super) tool: Arc<str>,
-    pub(super) arguments: Value,
+    pub(super) arguments: Arc<Value>,
     pub(super) needs: Vec<TicketId>,
 }
 
@@ -103,7 +103,7 @@ impl Block<'_> {
         if self.setup.protocol.references() {
             (pointers, needs) = self.references(call)?;
             if needs.is_empty() {
-                arguments = reference::substitute(&arguments, &|_| None);
+                arguments = Arc::new(reference::substitute(&arguments, &|_| None));
             }
         }
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
@@ -117,7 +117,7 @@ impl Block<'_> {
         };
         let checked = checked.map_err(|violation| place(violation, call.arguments_span))?;
         let tool: Arc<str> = spec.name.as_str().into();
-        let arguments = Value::Object(checked.arguments);
+        let arguments = Arc::new(Value::Object(checked.arguments));
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
         }

@@ -35,7 +35,7 @@ fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut Vec<Mention<'a>
             }
         }
         Value::Object(object) => {
-            for (name, item) in object {
+            for (name, item) in object.iter() {
                 pointer.push('/');
                 pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
                 visit(item, pointer, found);
@@ -56,7 +56,7 @@ pub(super) fn substitute(arguments: &Value, result: &dyn Fn(&str) -> Option<Valu
         },
         Value::Array(items) => Value::Array(items.iter().map(|item| substitute(item, result)).collect()),
         Value::Object(object) => {
-            Value::Object(object.iter().map(|(name, item)| (name.clone(), substitute(item, result))).collect())
+            Value::Object(object.iter().map(|(name, item)| (name, substitute(item, result))).collect())
         }
         other => other.clone(),
     }

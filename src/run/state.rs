@@ -79,7 +79,7 @@ pub struct Ending {
     /// Why.
     pub reason: StopReason,
     /// The run's value; null where there is none.
-    pub value: Value,
+    pub value: Arc<Value>,
     /// What a react reply says of its own success.
     pub success: Option<bool>,
     /// What went wrong, where something did.
@@ -119,7 +119,7 @@ pub struct RunState {
     /// How it ended.
     pub ending: Option<Ending>,
     /// What the model asked the run to end with.
-    pub(super) answer: Option<(Value, Option<bool>)>,
+    pub(super) answer: Option<(Arc<Value>, Option<bool>)>,
     /// By ticket, so that calls start in the order of their tickets.
     pub(super) open_calls: BTreeMap<TicketId, OpenCall>,
     pub(super) call_ids: HashMap<String, TicketId>,

@@ -34,7 +34,7 @@ impl Walk {
                             Some(schema) => self.value(value, schema, &join(pointer, key)),
                             None => value.clone(),
                         };
-                        (key.clone(), value)
+                        (key, value)
                     })
                     .collect(),
             ),

@@ -146,7 +146,7 @@ fn unknown(schema: Schema<'_>, arguments: &Value) -> Vec<Problem> {
     let missing = absent(schema, arguments);
     object
         .iter()
-        .filter(|(name, _)| !names.contains(&name.as_str()))
+        .filter(|(name, _)| !names.contains(name))
         .take(REPORTED)
         .map(|(name, value)| Problem::unknown("", name, &names, &missing, value))
         .collect()
@@ -162,9 +162,11 @@ fn plain(value: &Value) -> Json {
             // Larger than any float: only its sign and its being a number still matter to a schema.
             Json::from(if number.as_str().starts_with('-') { f64::MIN } else { f64::MAX })
         }),
-        Value::String(text) => Json::String(text.clone()),
+        Value::String(text) => Json::String(text.to_string()),
         Value::Array(items) => Json::Array(items.iter().map(plain).collect()),
-        Value::Object(object) => Json::Object(object.iter().map(|(key, value)| (key.clone(), plain(value))).collect()),
+        Value::Object(object) => {
+            Json::Object(object.iter().map(|(key, value)| (key.to_owned(), plain(value))).collect())
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The stack of open arrays and objects, and how a finished value reaches the one that holds it.
 
 use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
-use crate::reply::value::Object;
+use crate::reply::object::Members;
 use crate::reply::{Code, ReadLimits, RepairCode, Span, Value};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
+use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// One member of a record, with its places.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,13 +14,13 @@ pub struct Field {
     /// The key in the text.
     pub key_span: Span,
     /// The value.
-    pub value: Value,
+    pub value: Arc<Value>,
     /// The value in the text.
     pub span: Span,
 }
 
 /// The members of a record, in the order of the text.
-pub type Fields = IndexMap<String, Field>;
+pub type Fields = IndexMap<SmolStr, Field>;
 
 /// An outermost object, or an object of the outermost array, with the places of its members.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +52,7 @@ pub(super) struct Frame {
 #[derive(Debug)]
 pub(super) enum Kind {
     Array(Vec<Value>),
-    Object(Object),
+    Object(Members),
     Record(Fields),
     /// The outermost array of records: how many there were.
     Records(usize),
@@ -61,7 +63,7 @@ pub(super) enum Kind {
 /// A key in the text.
 #[derive(Debug)]
 pub(super) struct Key {
-    pub(super) text: String,
+    pub(super) text: SmolStr,
     pub(super) span: Span,
     pub(super) quoted: bool,
     /// It follows a string without a comma: if no colon follows, the string held an unescaped quote.
@@ -101,7 +103,7 @@ impl Machine {
             (b'[', true, [Frame { kind: Kind::Records(_), .. }]) => return Err(self.no_record(bracket)),
             (b'[', ..) => Kind::Array(Vec::new()),
             (_, true, [] | [Frame { kind: Kind::Records(_), .. }]) => Kind::Record(Fields::new()),
-            _ => Kind::Object(Object::new()),
+            _ => Kind::Object(Members::with_capacity(self.members)),
         };
         if self.stack.is_empty() {
             self.start = open;
@@ -136,7 +138,11 @@ impl Machine {
         let span = Span::new(frame.open, end);
         let value = match frame.kind {
             Kind::Array(items) => Value::Array(items),
-            Kind::Object(object) => Value::Object(object),
+            Kind::Object(members) => {
+                let object = members.into_object();
+                self.members = object.len();
+                Value::Object(object)
+            }
             Kind::Doubled(value) => {
                 if let Some(record) = self.records.last_mut()
                     && matches!(self.stack.as_slice(), [] | [Frame { kind: Kind::Records(_), .. }])
@@ -181,16 +187,12 @@ impl Machine {
             Kind::Doubled(slot) => *slot = Some(value),
             Kind::Object(object) => {
                 let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
-                match object.entry(key.text) {
-                    Entry::Vacant(entry) => {
-                        entry.insert(value);
-                    }
-                    Entry::Occupied(mut entry) if self.settings.plain => {
-                        entry.insert(value);
-                    }
-                    Entry::Occupied(entry) => {
-                        let (same, name) = (*entry.get() == value, entry.key().clone());
-                        return self.second(same, &name, key.span, None);
+                match object.get_mut(&key.text) {
+                    None => object.push(key.text, value),
+                    Some(present) if self.settings.plain => *present = value,
+                    Some(present) => {
+                        let same = *present == value;
+                        return self.second(same, &key.text, key.span, None);
                     }
                 }
             }
@@ -198,10 +200,10 @@ impl Machine {
                 let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
                 match fields.entry(key.text) {
                     Entry::Vacant(entry) => {
-                        entry.insert(Field { key_span: key.span, value, span });
+                        entry.insert(Field { key_span: key.span, value: Arc::new(value), span });
                     }
                     Entry::Occupied(entry) => {
-                        let (same, name) = (entry.get().value == value, entry.key().clone());
+                        let (same, name) = (*entry.get().value == value, entry.key().clone());
                         let first = entry.get().key_span;
                         return self.second(same, &name, key.span, Some(first));
                     }
@@ -258,5 +260,5 @@ pub(crate) fn quoted(text: &str) -> String {
     if short.len() < text.len() {
         short.push('…');
     }
-    Value::String(short).to_json()
+    Value::from(short).to_json()
 }

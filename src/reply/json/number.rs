@@ -3,14 +3,6 @@
 use super::{Fault, Flow, LastKind, Machine, Token};
 use crate::reply::{Code, Number, RepairCode, Span, Value};
 
-/// What a spelling is.
-enum Spelling {
-    Json,
-    /// Means this number.
-    Means(String),
-    None,
-}
-
 impl Machine {
     pub(super) fn in_number(&mut self, text: &str, start: usize, mut digits: usize, end: bool) -> Result<Flow, Fault> {
         let bytes = text.as_bytes();
@@ -40,19 +32,17 @@ impl Machine {
         if !self.delimited(text, next) {
             return Err(self.invalid_number(text, span));
         }
-        let number = match spelling(spelled) {
-            Spelling::Json => Number::from_valid(spelled),
-            Spelling::Means(number) => {
-                self.repair(RepairCode::NumberForm, span)?;
-                Number::from_valid(&number)
-            }
-            Spelling::None => {
-                let word = spelled.trim_start_matches(['+', '-']).to_ascii_lowercase();
-                return Err(match word.as_str() {
-                    "nan" | "infinity" | "inf" => self.non_finite(span, spelled),
-                    _ => self.invalid_number(text, span),
-                });
-            }
+        let number = if is_json(spelled.as_bytes()) {
+            Number::from_valid(spelled)
+        } else if let Some(meant) = meaning(spelled) {
+            self.repair(RepairCode::NumberForm, span)?;
+            Number::from_valid(&meant)
+        } else {
+            let word = spelled.trim_start_matches(['+', '-']).to_ascii_lowercase();
+            return Err(match word.as_str() {
+                "nan" | "infinity" | "inf" => self.non_finite(span, spelled),
+                _ => self.invalid_number(text, span),
+            });
         };
         if !self.settings.plain
             && number.as_str().bytes().any(|byte| matches!(byte, b'e' | b'E'))
@@ -93,44 +83,75 @@ impl Machine {
     }
 }
 
-/// Reads `-? digits (. digits)? ([eE] [+-]? digits)?`, forgiving a plus sign, a bare point and single underscores.
-fn spelling(text: &str) -> Spelling {
+/// Whether a spelling is JSON's own.
+fn is_json(mut bytes: &[u8]) -> bool {
+    let digits = |bytes: &mut &[u8]| -> usize {
+        let count = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        *bytes = bytes.get(count..).unwrap_or_default();
+        count
+    };
+    if let [b'-', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    let zero = bytes.first() == Some(&b'0');
+    match digits(&mut bytes) {
+        0 => return false,
+        1 => {}
+        _ if zero => return false,
+        _ => {}
+    }
+    if let [b'.', rest @ ..] = bytes {
+        bytes = rest;
+        if digits(&mut bytes) == 0 {
+            return false;
+        }
+    }
+    if let [b'e' | b'E', rest @ ..] = bytes {
+        bytes = rest;
+        if let [b'+' | b'-', rest @ ..] = bytes {
+            bytes = rest;
+        }
+        if digits(&mut bytes) == 0 {
+            return false;
+        }
+    }
+    bytes.is_empty()
+}
+
+/// The number that another spelling means: `-? digits (. digits)? ([eE] [+-]? digits)?` with a plus sign, a bare point
+/// or single underscores.
+fn meaning(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
-    let (mut odd, mut position) = (false, 0);
+    let mut position = 0;
     let mut meant = String::with_capacity(text.len() + 1);
     match bytes.first() {
         Some(b'-') => {
             meant.push('-');
             position = 1;
         }
-        Some(b'+') => {
-            odd = true;
-            position = 1;
-        }
+        Some(b'+') => position = 1,
         _ => {}
     }
-    let Some(whole) = digits(bytes, &mut position, &mut odd, &mut meant) else { return Spelling::None };
+    let whole = digits(bytes, &mut position, &mut meant)?;
     let first = bytes.get(position - whole.bytes).copied();
     if whole.digits > 1 && first == Some(b'0') {
-        return Spelling::None;
+        return None;
     }
     if whole.digits == 0 {
-        odd = true;
         meant.push('0');
     }
     let mut fraction = Run::default();
     if bytes.get(position) == Some(&b'.') {
         position += 1;
         meant.push('.');
-        let Some(run) = digits(bytes, &mut position, &mut odd, &mut meant) else { return Spelling::None };
+        let run = digits(bytes, &mut position, &mut meant)?;
         if run.digits == 0 {
-            odd = true;
             meant.push('0');
         }
         fraction = run;
     }
     if whole.digits + fraction.digits == 0 {
-        return Spelling::None;
+        return None;
     }
     if let Some(exponent @ (b'e' | b'E')) = bytes.get(position) {
         position += 1;
@@ -139,16 +160,11 @@ fn spelling(text: &str) -> Spelling {
             position += 1;
             meant.push(char::from(*sign));
         }
-        match digits(bytes, &mut position, &mut odd, &mut meant) {
-            Some(run) if run.digits > 0 => {}
-            _ => return Spelling::None,
+        if digits(bytes, &mut position, &mut meant)?.digits == 0 {
+            return None;
         }
     }
-    match (position == bytes.len(), odd) {
-        (false, _) => Spelling::None,
-        (true, false) => Spelling::Json,
-        (true, true) => Spelling::Means(meant),
-    }
+    (position == bytes.len()).then_some(meant)
 }
 
 #[derive(Default)]
@@ -158,7 +174,7 @@ struct Run {
 }
 
 /// A run of digits with single underscores between them; `None` where an underscore stands elsewhere.
-fn digits(bytes: &[u8], position: &mut usize, odd: &mut bool, meant: &mut String) -> Option<Run> {
+fn digits(bytes: &[u8], position: &mut usize, meant: &mut String) -> Option<Run> {
     let mut run = Run::default();
     let mut underscore = false;
     while let Some(&byte) = bytes.get(*position) {
@@ -170,7 +186,6 @@ fn digits(bytes: &[u8], position: &mut usize, odd: &mut bool, meant: &mut String
             }
             b'_' if run.digits > 0 && !underscore => {
                 underscore = true;
-                *odd = true;
             }
             b'_' => return None,
             _ => break,

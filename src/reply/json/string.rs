@@ -2,6 +2,7 @@
 
 use super::{Fault, Flow, LastKind, Machine, State, Token};
 use crate::reply::{Code, RepairCode, Span, Value};
+use smol_str::SmolStr;
 
 /// What delimits a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -135,22 +136,21 @@ impl Machine {
         let first = closing.bytes().next().unwrap_or(b'"');
         loop {
             let rest = bytes.get(self.position..).unwrap_or_default();
-            let stop = memchr::memchr2(first, b'\\', rest);
-            let plain = rest.get(..stop.unwrap_or(rest.len())).unwrap_or_default();
-            // Quotes that span lines have line breaks in them by nature.
-            if !self.string.control
-                && quote.escapes()
-                && let Some(offset) = plain.iter().position(|byte| *byte < 0x20)
-            {
-                self.string.control = true;
-                let place = self.position + offset;
-                self.repair(RepairCode::ControlCharInString, Span::new(place, place + 1))?;
-            }
+            let stop = rest.iter().position(|&byte| byte == first || matches!(byte, b'\\' | ..0x20));
             let Some(stop) = stop else {
                 self.position = bytes.len();
                 return Ok(Flow::More);
             };
             self.position += stop;
+            if rest.get(stop).is_some_and(|byte| *byte < 0x20) {
+                // Quotes that span lines have line breaks in them by nature.
+                if !self.string.control && quote.escapes() {
+                    self.string.control = true;
+                    self.repair(RepairCode::ControlCharInString, Span::new(self.position, self.position + 1))?;
+                }
+                self.position += 1;
+                continue;
+            }
             let rest = text.get(self.position..).unwrap_or("");
             if rest.starts_with('\\') {
                 if !self.escape(text)? {
@@ -187,10 +187,10 @@ impl Machine {
     fn end_string(&mut self, text: &str) -> Result<Flow, Fault> {
         let plain = text.get(self.string.from..self.position).unwrap_or("");
         let content = if self.string.decoded.is_empty() {
-            plain.to_owned()
+            SmolStr::new(plain)
         } else {
             self.string.decoded.push_str(plain);
-            std::mem::take(&mut self.string.decoded)
+            SmolStr::new(&self.string.decoded)
         };
         self.position += self.string.quote.closing().len();
         self.token = Token::None;

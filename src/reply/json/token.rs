@@ -5,6 +5,7 @@ use super::string::Quote;
 use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, Span, Value};
+use smol_str::SmolStr;
 
 impl Machine {
     /// Skips blanks and takes what follows them.
@@ -352,7 +353,7 @@ impl Machine {
             if word.len() > self.settings.limits.key_bytes {
                 return Err(self.long_key(span));
             }
-            self.set_key(word.to_owned(), span, false);
+            self.set_key(word.into(), span, false);
             self.repair(RepairCode::UnquotedKey, span)?;
             return Ok(Flow::Go);
         }
@@ -384,7 +385,7 @@ impl Machine {
         self.deliver(value, span, LastKind::Other)
     }
 
-    pub(super) fn set_key(&mut self, text: String, span: Span, quoted: bool) {
+    pub(super) fn set_key(&mut self, text: SmolStr, span: Span, quoted: bool) {
         // A comma that was added stands right after the value before it.
         let after_string = (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end))
             .then_some(self.last.span);

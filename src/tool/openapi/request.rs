@@ -259,7 +259,7 @@ struct Flattened<'a> {
 pub(crate) fn route_arguments(document: &Document, operation: &Operation, matched: &Matched<'_>) -> Object {
     let mut arguments = Object::new();
     for (name, value) in &matched.path {
-        arguments.insert(name.clone(), Value::String(value.clone()));
+        arguments.insert(name.clone(), Value::from(value.as_str()));
     }
     if matched.query.is_empty() {
         return arguments;
@@ -312,10 +312,10 @@ pub(crate) fn merge(route: &Object, payload: &Value) -> Result<Value, Vec<Proble
         _ => return Ok(payload.clone()),
     };
     let mut problems = Vec::new();
-    for (name, value) in route {
+    for (name, value) in route.iter() {
         match merged.get(name) {
             None => {
-                merged.insert(name.clone(), value.clone());
+                merged.insert(name, value.clone());
             }
             Some(given) if written(given) == written(value) => {}
             Some(given) => problems.push(Problem {

@@ -8,6 +8,7 @@ use crate::protocol::reasoning::gaps;
 use crate::protocol::{FinishReason, Move, refusal};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, Span, Value, Violation};
+use std::sync::Arc;
 
 impl ChattyDecoder {
     /// What the whole reply comes to.
@@ -155,6 +156,6 @@ impl ChattyDecoder {
                 FinishReason::Stop => refusal::blank(form),
             });
         }
-        Ok(Move::Finish { value: Value::from(text), success: None })
+        Ok(Move::Finish { value: Arc::new(Value::from(text)), success: None })
     }
 }

@@ -8,6 +8,7 @@ use crate::protocol::watch::Piece;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::Record;
 use crate::reply::{Repair, RepairCode, Value};
+use std::sync::Arc;
 
 /// The keys of both forms.
 const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_successful"];
@@ -80,7 +81,7 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
     let record = &found.record;
     let at = if found.in_array { "/0".to_owned() } else { String::new() };
     let mut reader = FieldReader { record, form: &CALL_FORM, at, notes: &mut notes };
-    let has = |key: &str| record.fields.get(key).is_some_and(|field| field.value != Value::Null);
+    let has = |key: &str| record.fields.get(key).is_some_and(|field| *field.value != Value::Null);
 
     let (action, action_span) = reader.name("action")?;
     let keyword = action == "FINISH" || action.eq_ignore_ascii_case("FINISH") && (has("final_answer") || !has("args"));
@@ -138,7 +139,7 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
 
 fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     if let Some(field) = reader.get("args") {
-        let empty = match &field.value {
+        let empty = match &*field.value {
             Value::Object(object) => object.is_empty(),
             Value::String(text) => matches!(text.trim(), "" | "{}" | "null"),
             _ => false,
@@ -150,7 +151,7 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     }
     let (answer, _) = reader.text("final_answer")?;
     let field = reader.required("task_successful")?;
-    let success = match &field.value {
+    let success = match &*field.value {
         Value::Bool(success) => *success,
         Value::String(text) if is_word(text, "true") || is_word(text, "false") => {
             reader.notes.note(RepairCode::BoolFromString, field.span)?;
@@ -159,14 +160,14 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
         other => return Err(reader.bad_type("task_successful", field, "true or false", other)),
     };
     rest(reader, &["args"])?;
-    Ok(Move::Finish { value: Value::from(answer), success: Some(success) })
+    Ok(Move::Finish { value: Arc::new(Value::from(answer)), success: Some(success) })
 }
 
 /// Notes and drops what is left, but for keys that were judged before and are `null` or harmless.
 fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<(), Fault> {
     for key in judged {
         if let Some(field) = reader.record.fields.get(*key)
-            && field.value == Value::Null
+            && *field.value == Value::Null
         {
             reader.notes.note(RepairCode::NullField, field.span)?;
         }
@@ -199,7 +200,7 @@ fn is_false(value: &Value) -> bool {
 
 /// The violation of a reply whose only object is of another kind.
 pub(super) fn misfit(record: &Record) -> Fault {
-    let known = |key: &String| KEYS.contains(&key.as_str());
+    let known = |key: &str| KEYS.contains(&key);
     if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
         let shown = Value::from(key.as_str()).to_json();
         let message = format!("expected an object with 'action': got the unknown key {shown} and no 'action'");

@@ -158,7 +158,7 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
 /// The violation of an output whose object is no decision.
 pub(super) fn misfit(record: &Record) -> Fault {
     let keywords = Type::ALL.map(Type::keyword).join(", ");
-    if let Some(field) = record.fields.get("type").filter(|field| field.value != Value::Null) {
+    if let Some(field) = record.fields.get("type").filter(|field| *field.value != Value::Null) {
         return unknown_type(field);
     }
     let message = format!("expected 'type' in the object, one of {keywords}: it is missing");
@@ -168,7 +168,7 @@ pub(super) fn misfit(record: &Record) -> Fault {
 /// The violation of a `type` that is none: no later field can mend it.
 pub(super) fn early(fields: &Fields) -> Option<Fault> {
     let field = fields.get("type")?;
-    (field.value != Value::Null && Type::of(field).is_none()).then(|| unknown_type(field))
+    (*field.value != Value::Null && Type::of(field).is_none()).then(|| unknown_type(field))
 }
 
 fn unknown_type(field: &Field) -> Fault {
@@ -208,7 +208,7 @@ impl Teller {
                 }
             }
             ("ticket_id", Piece::End(field)) if may_be(&[Type::Await, Type::Load]) => {
-                let id = match &field.value {
+                let id = match &*field.value {
                     Value::String(text) => text.trim().to_owned(),
                     Value::Number(number) => number.as_str().to_owned(),
                     _ => return,

@@ -1,0 +1,193 @@
+//! JSON objects: members in the order in which they were written, each key once.
+
+use super::Value;
+use smol_str::SmolStr;
+use std::collections::HashMap;
+
+/// Up to this many members are searched one by one: quicker than hashing their keys.
+const FEW: usize = 16;
+
+/// An object, in the order of its keys.
+///
+/// Finding a key takes time with the number of members; see [`Members`] for building a large one.
+#[derive(Debug, Clone, Default)]
+pub struct Object {
+    members: Vec<(SmolStr, Value)>,
+}
+
+impl Object {
+    /// Without members.
+    pub const fn new() -> Self {
+        Self { members: Vec::new() }
+    }
+
+    /// How many members it has.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether it has no members.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.members.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Whether it has the key.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Sets the value of a key; a new one comes last.
+    pub fn insert(&mut self, key: impl Into<SmolStr>, value: Value) {
+        let key = key.into();
+        match self.get_mut(&key) {
+            Some(present) => *present = value,
+            None => self.members.push((key, value)),
+        }
+    }
+
+    /// The members, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+        self.members.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// The keys, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// The values, in order.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.members.iter().map(|(_, value)| value)
+    }
+}
+
+/// The order of keys does not count.
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        if self.keys().eq(other.keys()) {
+            return self.values().eq(other.values());
+        }
+        let theirs: HashMap<&str, &Value> = other.iter().collect();
+        self.iter().all(|(key, value)| theirs.get(key) == Some(&value))
+    }
+}
+
+impl IntoIterator for Object {
+    type Item = (SmolStr, Value);
+    type IntoIter = std::vec::IntoIter<(SmolStr, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.into_iter()
+    }
+}
+
+/// Of equal keys the last one counts, at the place of the first.
+impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Object {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
+        let mut object = Members::default();
+        for (key, value) in members {
+            let key = key.into();
+            match object.get_mut(&key) {
+                Some(present) => *present = value,
+                None => object.push(key, value),
+            }
+        }
+        object.into_object()
+    }
+}
+
+/// An object that is being built: any number of members, each found in constant time.
+#[derive(Debug, Default)]
+pub struct Members {
+    object: Object,
+    /// Where each key stands, once there are many.
+    places: Option<Box<HashMap<SmolStr, usize>>>,
+}
+
+impl Members {
+    /// With room for so many members.
+    pub fn with_capacity(members: usize) -> Self {
+        Self { object: Object { members: Vec::with_capacity(members) }, places: None }
+    }
+
+    /// The members so far.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The whole object.
+    pub fn into_object(self) -> Object {
+        self.object
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let Some(places) = &self.places else { return self.object.get_mut(key) };
+        let place = *places.get(key)?;
+        self.object.members.get_mut(place).map(|(_, value)| value)
+    }
+
+    /// Adds a member whose key is new.
+    pub fn push(&mut self, key: SmolStr, value: Value) {
+        let place = self.object.len();
+        if let Some(places) = &mut self.places {
+            places.insert(key.clone(), place);
+        }
+        self.object.members.push((key, value));
+        if place == FEW {
+            let keys = self.object.members.iter().map(|(key, _)| key.clone());
+            self.places = Some(Box::new(keys.zip(0..).collect()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Members, Object, Value};
+
+    fn numbered(keys: impl Iterator<Item = usize>) -> Object {
+        keys.map(|key| (format!("k{key}"), Value::Bool(key.is_multiple_of(2)))).collect()
+    }
+
+    #[test]
+    fn a_member_is_found_among_few_and_many() {
+        for count in [0, 1, 15, 16, 17, 18, 500] {
+            let mut members = Members::default();
+            for key in 0..count {
+                assert!(members.get_mut(&format!("k{key}")).is_none());
+                members.push(format!("k{key}").into(), Value::Null);
+                assert!((0..=key).all(|key| members.get_mut(&format!("k{key}")).is_some()));
+            }
+            assert_eq!(members.into_object().len(), count);
+        }
+    }
+
+    #[test]
+    fn order_does_not_count_in_comparison_but_is_kept() {
+        let (up, down) = (numbered(0..40), numbered((0..40).rev()));
+        assert_eq!(up, down);
+        assert_eq!(down.keys().next(), Some("k39"));
+        assert_ne!(up, numbered(1..41));
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts_at_the_place_of_the_first() {
+        let members = [("a", Value::Null), ("b", Value::Null), ("a", Value::Bool(true))];
+        let object: Object = members.into_iter().collect();
+        assert_eq!(object.keys().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(object.get("a"), Some(&Value::Bool(true)));
+    }
+}
