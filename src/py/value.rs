@@ -6,12 +6,12 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNone, PyString};
 
 /// The value as `None`, `bool`, `int`, `float`, `str`, `list` or `dict`.
 pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Converter { py, keys: Keys::default() }.value(value)
+    Converter { py, texts: Texts::default() }.value(value)
 }
 
 struct Converter<'a, 'py> {
     py: Python<'py>,
-    keys: Keys<'a, 'py>,
+    texts: Texts<'a, 'py>,
 }
 
 impl<'a, 'py> Converter<'a, 'py> {
@@ -21,7 +21,7 @@ impl<'a, 'py> Converter<'a, 'py> {
             Value::Null => PyNone::get(py).to_owned().into_any(),
             Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
             Value::Number(number) => number_to_python(py, number)?,
-            Value::String(text) => PyString::new(py, text).into_any(),
+            Value::String(text) => self.texts.get(py, text).into_any(),
             Value::Array(items) => {
                 let list = PyList::empty(py);
                 for item in items {
@@ -33,7 +33,7 @@ impl<'a, 'py> Converter<'a, 'py> {
                 let dict = PyDict::new(py);
                 for (key, item) in object.iter() {
                     let item = self.value(item)?;
-                    dict.set_item(self.keys.get(py, key), item)?;
+                    dict.set_item(self.texts.get(py, key), item)?;
                 }
                 dict.into_any()
             }
@@ -41,27 +41,30 @@ impl<'a, 'py> Converter<'a, 'py> {
     }
 }
 
-/// Keys that were met before: the objects of an array have the same ones.
+/// Short strings that were met before: keys, and values that come from a small set.
 #[derive(Default)]
-struct Keys<'a, 'py>(Vec<Option<(&'a str, Bound<'py, PyString>)>>);
+struct Texts<'a, 'py>(Vec<Option<(&'a str, Bound<'py, PyString>)>>);
 
-impl<'a, 'py> Keys<'a, 'py> {
-    const SLOTS: usize = 64;
+impl<'a, 'py> Texts<'a, 'py> {
+    const SLOTS: usize = 128;
+    const LONGEST: usize = 24;
 
-    fn get(&mut self, py: Python<'py>, key: &'a str) -> Bound<'py, PyString> {
+    fn get(&mut self, py: Python<'py>, text: &'a str) -> Bound<'py, PyString> {
+        if text.len() > Self::LONGEST {
+            return PyString::new(py, text);
+        }
         if self.0.is_empty() {
             self.0.resize(Self::SLOTS, None);
         }
-        let byte = |at: usize| key.as_bytes().get(at).copied().map_or(0, usize::from);
-        let slot = key.len() ^ byte(0) ^ byte(key.len() / 2) << 2 ^ byte(key.len().wrapping_sub(1)) << 1;
-        match self.0.get_mut(slot % Self::SLOTS) {
-            Some(Some((known, text))) if *known == key => text.clone(),
+        let hash = text.bytes().fold(text.len(), |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(byte)));
+        match self.0.get_mut(hash % Self::SLOTS) {
+            Some(Some((known, object))) if *known == text => object.clone(),
             other => {
-                let text = PyString::new(py, key);
+                let object = PyString::new(py, text);
                 if let Some(other) = other {
-                    *other = Some((key, text.clone()));
+                    *other = Some((text, object.clone()));
                 }
-                text
+                object
             }
         }
     }

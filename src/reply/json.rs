@@ -20,6 +20,7 @@ pub use open::{OpenField, OpenPart};
 use super::tag::Tag;
 use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
 use frame::Frame;
+use smol_str::SmolStr;
 use string::StringToken;
 
 /// A boxed violation: errors are rare and large.
@@ -140,8 +141,8 @@ pub struct Machine {
     /// Blanks since the last token.
     blanks: usize,
     values: usize,
-    /// Members of the object that was closed last: the next one is often alike.
-    members: usize,
+    /// By depth, the keys of the object that was closed last.
+    shapes: Vec<Vec<SmolStr>>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -171,7 +172,7 @@ impl Machine {
             comma: nowhere,
             blanks: 0,
             values: 0,
-            members: 0,
+            shapes: Vec::new(),
             strays: Vec::new(),
             committed: false,
             meant: false,

@@ -114,7 +114,7 @@ impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Object {
 pub struct Members {
     object: Object,
     /// Where each key stands, once there are many.
-    places: Option<Box<HashMap<SmolStr, usize>>>,
+    places: Option<HashMap<SmolStr, usize>>,
 }
 
 impl Members {
@@ -149,7 +149,7 @@ impl Members {
         self.object.members.push((key, value));
         if place == FEW {
             let keys = self.object.members.iter().map(|(key, _)| key.clone());
-            self.places = Some(Box::new(keys.zip(0..).collect()));
+            self.places = Some(keys.zip(0..).collect());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tags and control tokens: what counts as one, and whether it has arrived whole.
 
+use smol_str::{SmolStr, format_smolstr};
+
 /// Blanks that are forgiven at one place of a tag.
 const BLANKS: usize = 8;
 /// Bytes of attributes that are forgiven in a tag that may have them.
@@ -24,24 +26,24 @@ pub enum Match {
 /// One tag, found in any case and, where it has the form `<name>`, with blanks inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    literal: String,
+    literal: SmolStr,
     attributes: bool,
 }
 
 impl Tag {
     /// The tag that is written like `literal`.
-    pub fn new(literal: impl Into<String>) -> Self {
+    pub fn new(literal: impl Into<SmolStr>) -> Self {
         Self { literal: literal.into(), attributes: false }
     }
 
     /// The start tag `<name>`, which may have attributes.
     pub fn open(name: &str) -> Self {
-        Self { literal: format!("<{name}>"), attributes: true }
+        Self { literal: format_smolstr!("<{name}>"), attributes: true }
     }
 
     /// The end tag `</name>`.
     pub fn close(name: &str) -> Self {
-        Self::new(format!("</{name}>"))
+        Self::new(format_smolstr!("</{name}>"))
     }
 
     /// How it is written.

@@ -82,7 +82,7 @@ impl Problem {
             _ => near,
         };
         let listed: Vec<String> =
-            if near.is_empty() { names.iter().take(12) } else { near.iter().take(3) }.map(|name| named(name)).collect();
+            if near.is_empty() { names.iter().take(12) } else { near.iter().take(3) }.map(named).collect();
         let advice = if near.is_empty() {
             match names.len() {
                 0 => "there are none".to_owned(),
@@ -257,7 +257,7 @@ fn counted(count: u64, noun: &str) -> String {
 /// The required names of `schema` that `value` does not have.
 pub(crate) fn absent<'a>(schema: Schema<'a>, value: &Value) -> Vec<&'a str> {
     let mut names = schema.required_names();
-    names.retain(|name| value.as_object().is_none_or(|object| !object.contains_key(*name)));
+    names.retain(|name| value.as_object().is_none_or(|object| !object.contains_key(name)));
     names
 }
 
@@ -274,7 +274,7 @@ pub(crate) fn found(value: &Value) -> String {
         Value::Array(items) => format!("an array of {}", counted(items.len() as u64, "item")),
         Value::Object(object) if object.is_empty() => "an empty object".to_owned(),
         Value::Object(object) => {
-            let names: Vec<String> = object.keys().take(4).map(|name| named(name)).collect();
+            let names: Vec<String> = object.keys().take(4).map(named).collect();
             let more = if object.len() > names.len() { ", …" } else { "" };
             format!("an object with {}{more}", names.join(", "))
         }

@@ -2,11 +2,14 @@
 
 use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
 use crate::reply::object::Members;
-use crate::reply::{Code, ReadLimits, RepairCode, Span, Value};
+use crate::reply::{Code, Object, ReadLimits, RepairCode, Span, Value};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use smol_str::SmolStr;
 use std::sync::Arc;
+
+/// Keys of an object that are remembered.
+const SHAPE: usize = 64;
 
 /// One member of a record, with its places.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +50,8 @@ pub(super) struct Frame {
     pub(super) open: usize,
     /// The key whose value is awaited or being read.
     pub(super) key: Option<Key>,
+    /// Its keys so far are those of the object of the same depth that was closed last, in the same order.
+    pub(super) alike: bool,
 }
 
 #[derive(Debug)]
@@ -66,6 +71,8 @@ pub(super) struct Key {
     pub(super) text: SmolStr,
     pub(super) span: Span,
     pub(super) quoted: bool,
+    /// It is known to be new in its object.
+    pub(super) fresh: bool,
     /// It follows a string without a comma: if no colon follows, the string held an unescaped quote.
     pub(super) after_string: Option<Span>,
 }
@@ -103,14 +110,14 @@ impl Machine {
             (b'[', true, [Frame { kind: Kind::Records(_), .. }]) => return Err(self.no_record(bracket)),
             (b'[', ..) => Kind::Array(Vec::new()),
             (_, true, [] | [Frame { kind: Kind::Records(_), .. }]) => Kind::Record(Fields::new()),
-            _ => Kind::Object(Members::with_capacity(self.members)),
+            _ => Kind::Object(Members::with_capacity(self.shapes.get(self.stack.len()).map_or(0, Vec::len))),
         };
         if self.stack.is_empty() {
             self.start = open;
             self.array = byte == b'[';
         }
         self.state = if byte == b'[' { State::FirstElement } else { State::FirstKey };
-        self.stack.push(Frame { kind, open, key: None });
+        self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;
         Ok(Flow::Go)
     }
@@ -127,7 +134,7 @@ impl Machine {
             return Err(self.violation(Code::TooDeep, message, Span::new(open, open + 1)));
         }
         self.repair(RepairCode::DoubledBraces, places)?;
-        self.stack.push(Frame { kind, open, key: None });
+        self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;
         Ok(Flow::Go)
     }
@@ -140,7 +147,7 @@ impl Machine {
             Kind::Array(items) => Value::Array(items),
             Kind::Object(members) => {
                 let object = members.into_object();
-                self.members = object.len();
+                self.remember(&object, frame.alike);
                 Value::Object(object)
             }
             Kind::Doubled(value) => {
@@ -158,6 +165,31 @@ impl Machine {
             }
         };
         self.deliver(value, span, LastKind::Other)
+    }
+
+    /// Keeps the keys of the object that was just closed: in an array the next one often has the same.
+    fn remember(&mut self, object: &Object, alike: bool) {
+        let depth = self.stack.len();
+        if self.shapes.len() <= depth {
+            self.shapes.resize(depth + 1, Vec::new());
+        }
+        if let Some(shape) = self.shapes.get_mut(depth)
+            && !(alike && shape.len() == object.len())
+        {
+            shape.clear();
+            shape.extend(object.keys().take(SHAPE).map(SmolStr::new));
+        }
+    }
+
+    /// The key `text` of the object that is open, if it stands where the object before had it.
+    pub(super) fn like_before(&mut self, text: &str) -> Option<SmolStr> {
+        let depth = self.stack.len().checked_sub(1)?;
+        let frame = self.stack.last_mut()?;
+        let Kind::Object(members) = &frame.kind else { return None };
+        let shape = if frame.alike { self.shapes.get(depth) } else { None };
+        let key = shape.and_then(|keys| keys.get(members.object().len())).filter(|key| *key == text);
+        frame.alike = key.is_some();
+        key.cloned()
     }
 
     /// Hands a finished value to the array or object that holds it.
@@ -187,7 +219,7 @@ impl Machine {
             Kind::Doubled(slot) => *slot = Some(value),
             Kind::Object(object) => {
                 let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
-                match object.get_mut(&key.text) {
+                match if key.fresh { None } else { object.get_mut(&key.text) } {
                     None => object.push(key.text, value),
                     Some(present) if self.settings.plain => *present = value,
                     Some(present) => {

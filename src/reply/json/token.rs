@@ -353,7 +353,7 @@ impl Machine {
             if word.len() > self.settings.limits.key_bytes {
                 return Err(self.long_key(span));
             }
-            self.set_key(word.into(), span, false);
+            self.set_key(word, span, false);
             self.repair(RepairCode::UnquotedKey, span)?;
             return Ok(Flow::Go);
         }
@@ -385,13 +385,16 @@ impl Machine {
         self.deliver(value, span, LastKind::Other)
     }
 
-    pub(super) fn set_key(&mut self, text: SmolStr, span: Span, quoted: bool) {
+    pub(super) fn set_key(&mut self, text: &str, span: Span, quoted: bool) {
+        let before = self.like_before(text);
+        let fresh = before.is_some();
+        let text = before.unwrap_or_else(|| SmolStr::new(text));
         // A comma that was added stands right after the value before it.
         let after_string = (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end))
             .then_some(self.last.span);
         if let Some(frame) = self.stack.last_mut() {
             self.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
-            frame.key = Some(Key { text, span, quoted, after_string });
+            frame.key = Some(Key { text, span, quoted, fresh, after_string });
         }
         self.state = State::Colon;
     }
