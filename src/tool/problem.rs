@@ -82,7 +82,7 @@ impl Problem {
             _ => near,
         };
         let listed: Vec<String> =
-            if near.is_empty() { names.iter().take(12) } else { near.iter().take(3) }.map(named).collect();
+            if near.is_empty() { names.iter().take(12) } else { near.iter().take(3) }.map(|name| named(name)).collect();
         let advice = if near.is_empty() {
             match names.len() {
                 0 => "there are none".to_owned(),
