@@ -148,6 +148,8 @@ pub struct Machine {
     committed: bool,
     meant: bool,
     records: Vec<Record>,
+    /// A record in doubled braces of which the outer ones are still open.
+    inner: Option<Record>,
     value: Value,
     span: Span,
     repairs: Vec<Repair>,
@@ -177,6 +179,7 @@ impl Machine {
             committed: false,
             meant: false,
             records: Vec::new(),
+            inner: None,
             value: Value::Null,
             span: nowhere,
             repairs: Vec::new(),

@@ -5,7 +5,7 @@
 //! an end tag or closing fence follows. Before any other token a wrong bracket is a violation.
 
 use super::frame::Frame;
-use super::{Fault, Flow, Machine};
+use super::{Fault, Flow, Last, LastKind, Machine};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, Span};
 
@@ -19,6 +19,10 @@ impl Machine {
             _ => {
                 if self.settings.policy == crate::reply::RepairPolicy::Strict {
                     return Err(self.unbalanced(byte, place));
+                }
+                if self.state != super::State::After {
+                    // A value without an end: what is open lasts until here.
+                    self.last = Last { span: Span::at(place.start), kind: LastKind::Other, newline: false };
                 }
                 self.strays.push((byte, place));
                 self.state = super::State::After;

@@ -151,16 +151,16 @@ impl Machine {
                 Value::Object(object)
             }
             Kind::Doubled(value) => {
-                if let Some(record) = self.records.last_mut()
-                    && matches!(self.stack.as_slice(), [] | [Frame { kind: Kind::Records(_), .. }])
-                {
-                    record.span = span;
-                }
+                self.records.extend(self.inner.take().map(|inner| Record { span, ..inner }));
                 value.unwrap_or_default()
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
-                self.records.push(Record { fields, span });
+                let record = Record { fields, span };
+                match self.stack.last() {
+                    Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
+                    _ => self.records.push(record),
+                }
                 Value::Null
             }
         };

@@ -8,7 +8,7 @@ impl Machine {
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.position) {
             match byte {
-                b'0'..=b'9' if digits > self.settings.limits.digits => break,
+                _ if digits > self.settings.limits.digits => break,
                 b'0'..=b'9' => digits += 1,
                 b'.' | b'+' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' => {}
                 _ => break,

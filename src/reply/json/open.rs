@@ -38,9 +38,9 @@ impl Machine {
         let key = self.stack.get(at)?.key.as_ref()?;
         let part = match (self.stack.get(at + 1), self.token) {
             (Some(above), token) => {
-                // What follows the last value may be a closing bracket that does not count.
-                let settled = token == Token::None && self.state == State::After;
-                let end = if settled { self.last.span.end } else { self.position };
+                // What follows the last value may be a closing bracket or a comment that does not count.
+                let between = matches!(token, Token::None | Token::LineComment { .. } | Token::BlockComment { .. });
+                let end = if between && self.state == State::After { self.last.span.end } else { self.position };
                 OpenPart::Json(text.get(above.open..end).unwrap_or(""))
             }
             (None, Token::String) => {
