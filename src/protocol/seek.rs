@@ -47,6 +47,9 @@ pub(crate) struct Seeker {
     pub(crate) other: Option<Record>,
     /// What makes an object a violation before it is complete.
     pub(crate) early: Option<fn(&Fields) -> Option<Fault>>,
+    /// What is wrong with an object that has keys of the protocol and is none of its moves: it was told while it
+    /// arrived, so that it can't be prose.
+    pub(crate) misfit: Option<fn(&Record) -> Fault>,
     /// What ended the search before anything was found.
     pub(crate) fault: Option<Fault>,
     /// What is wrong with text that may have been meant as an object.
@@ -69,6 +72,7 @@ impl Seeker {
             second: None,
             other: None,
             early: None,
+            misfit: None,
             fault: None,
             doubt: None,
         }
@@ -132,11 +136,14 @@ impl Seeker {
     }
 
     fn done(&mut self, machine: Machine) {
+        let meant = machine.meant();
         let (root, proven, in_array) = (machine.span(), machine.proven_at(), machine.is_array());
         let (mut records, repairs) = machine.into_records();
         let moves = records.iter().filter(|record| (self.sought.is)(record)).count();
         if moves == 0 {
-            if self.other.is_none() && !records.is_empty() {
+            if let (true, None, Some(misfit), Some(record)) = (meant, &self.first, self.misfit, records.first()) {
+                self.fault = Some(misfit(record));
+            } else if self.other.is_none() && !records.is_empty() {
                 self.other = Some(records.swap_remove(0));
             }
             return;

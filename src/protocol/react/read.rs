@@ -19,11 +19,13 @@ const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 
 /// A decoder of one react reply.
 pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
+    let mut seeker = Seeker::new(&object::SOUGHT, &options, Vec::new());
+    seeker.misfit = Some(object::misfit);
     Box::new(ReactDecoder {
         options,
         buffer: Buffer::default(),
         envelope: Envelope::new(Vec::new(), &[], options.think_prefilled),
-        seeker: Seeker::new(&object::SOUGHT, &options, Vec::new()),
+        seeker,
         watch: Watch::default(),
         teller: Teller::default(),
         reasoning: Reasoning::default(),

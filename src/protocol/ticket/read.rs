@@ -27,6 +27,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
     let ends = vec![Tag::new("</output>")];
     let mut inside = Seeker::new(&decision::SOUGHT, &options, ends.clone());
     inside.early = Some(decision::early);
+    inside.misfit = Some(decision::misfit);
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
@@ -69,7 +70,7 @@ struct Sections {
     unopened: Option<Span>,
     /// The start tag of the output that counts.
     output: Option<Span>,
-    /// The end tag of the first output that holds a decision, or of the last one.
+    /// The end tag of that output.
     end_output: Option<Span>,
     /// Tags in other case or with blanks.
     odd: Vec<Span>,
@@ -98,8 +99,13 @@ impl Decoder for TicketDecoder {
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
         self.buffer.push(chunk);
         self.advance(false, deltas);
-        match (&self.fault, &self.decision, self.sections.end_output) {
+        let end = self.sections.end_output;
+        // Another object before the output ends can't be cut off.
+        let second = [self.inside.second, self.outside.second].into_iter().flatten();
+        let several = second.into_iter().any(|second| end.is_none_or(|end| second.start < end.start));
+        match (&self.fault, &self.decision, end) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
+            (None, Some(Ok(_)), _) if several => Status::Doomed,
             (None, Some(Ok(_)), Some(end)) => Status::Complete(end.end),
             _ => Status::Open,
         }
@@ -255,17 +261,18 @@ impl TicketDecoder {
                 self.place = Place::Output;
                 if self.inside.first.is_none() {
                     self.sections.output = Some(span);
+                    self.sections.end_output = None;
                 }
                 true
             }
             (END_OUTPUT, Place::Output) => {
                 self.place = Place::Outside;
-                if self.sections.end_output.is_none() || self.decision.is_none() {
-                    self.sections.end_output = Some(span);
-                }
+                self.sections.end_output.get_or_insert(span);
                 true
             }
-            (END_OUTPUT, Place::Outside) if self.sections.output.is_none() && self.outside.first.is_some() => {
+            (END_OUTPUT, Place::Outside)
+                if self.sections.output.is_none() && self.decision.is_none() && self.outside.first.is_some() =>
+            {
                 self.without_start_tag(span)
             }
             _ => false,
@@ -307,6 +314,7 @@ impl TicketDecoder {
             self.sections.thoughts.push(Span::new(start, output.start));
             self.sections.unclosed = Some(Span::new(start, output.start));
             self.sections.output = Some(output);
+            self.sections.end_output = None;
         }
         self.place = Place::Output;
         self.envelope.rewind(output.end);
