@@ -4,6 +4,7 @@ mod answer;
 mod block;
 mod call;
 mod judge;
+mod lead;
 
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
@@ -11,9 +12,11 @@ use crate::protocol::refusal;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
-use crate::reply::tag::{Match, Tag, unfinished_tokens};
+use crate::reply::tag::{Tag, unfinished_tokens};
 use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
+use call::Calls;
+use lead::{After, Lead};
 
 /// The configured tags around a tool block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +52,8 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
         orphan: None,
         block: None,
         blocks: Vec::new(),
-        calls: Vec::new(),
-        later: Vec::new(),
+        calls: Calls::default(),
+        later: Calls::default(),
         second: None,
         fault: None,
     })
@@ -81,16 +84,16 @@ struct ChattyDecoder {
     /// Up to here there are only blanks after the fence that the reply begins with.
     after_fence: usize,
     /// A start tag whose next token has not arrived.
-    tag: Option<(Span, bool)>,
+    tag: Option<(Span, bool, Lead)>,
     /// A start tag that no bracket follows: text, unless an end tag comes.
     maybe: Option<(Span, bool)>,
     /// The first end tag outside a block.
     orphan: Option<Span>,
     block: Option<Block>,
     blocks: Vec<Ended>,
-    calls: Vec<ToolCall>,
+    calls: Calls,
     /// The calls of a later block.
-    later: Vec<ToolCall>,
+    later: Calls,
     /// Another block that can't be joined with the first.
     second: Option<Span>,
     fault: Option<Fault>,
@@ -108,7 +111,7 @@ impl Decoder for ChattyDecoder {
     }
 
     fn calls(&self) -> &[ToolCall] {
-        &self.calls
+        self.calls.all()
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -150,8 +153,9 @@ impl ChattyDecoder {
                 }
                 continue;
             }
-            if let Some((tag, exact)) = self.tag {
-                match self.after_tag(text, tag, end) {
+            if let Some((tag, exact, lead)) = &mut self.tag {
+                let (tag, exact) = (*tag, *exact);
+                match lead.after(text, &self.end, end) {
                     After::Unknown if !end => return,
                     After::Unknown => {
                         let message = "expected an array of calls after the tag: the text ended";
@@ -172,7 +176,7 @@ impl ChattyDecoder {
             }
             match mark {
                 Some(Mark::Tag { index: START, span, exact }) => {
-                    self.tag = Some((span, exact));
+                    self.tag = Some((span, exact, Lead::new(span.end)));
                     self.maybe = None;
                 }
                 Some(Mark::Tag { span, .. }) => self.end_tag(text, span, deltas),
@@ -256,27 +260,9 @@ impl ChattyDecoder {
         self.after_fence >= until
     }
 
-    /// What follows a start tag: a block begins with a bracket, perhaps in a fence.
-    fn after_tag(&mut self, text: &str, tag: Span, end: bool) -> After {
-        let rest = text.get(tag.end..).unwrap_or("").trim_start();
-        let after = rest.trim_start_matches(['`', '~']);
-        let fenced = after.len() < rest.len();
-        let after =
-            if fenced { after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start() } else { after };
-        match self.end.at(after, end) {
-            Match::Yes { .. } => return After::Block,
-            Match::Partial => return After::Unknown,
-            Match::No => {}
-        }
-        if after.is_empty() {
-            return After::Unknown;
-        }
-        if after.starts_with(['[', '{']) { After::Block } else { After::Text }
-    }
-
     fn open(&mut self, tag: Span, exact: bool) {
-        let mut block = Block::new(self.options, (&self.start, &self.end), tag, self.calls.len());
-        self.later.clear();
+        let mut block = Block::new(self.options, (&self.start, &self.end), tag, self.calls.all().len());
+        self.later = Calls::default();
         if !exact && let Err(fault) = block.notes.note(RepairCode::TagForm, tag) {
             self.fault = Some(fault);
         }
@@ -321,14 +307,15 @@ impl ChattyDecoder {
 
     /// Joins a later block with the first: a copy is dropped, an adjacent block goes on with the list.
     fn join(&mut self, text: &str, span: Span, notes: &mut Notes) -> Result<(), Fault> {
-        let later = std::mem::take(&mut self.later);
+        let later = std::mem::take(&mut self.later).into_all();
+        let first = self.calls.all();
         // Another call_id makes another call, also where the rest is alike; one that was filled in does not.
         let alike = |a: &ToolCall, b: &ToolCall| {
             a.tool == b.tool
                 && a.arguments == b.arguments
                 && (a.call_id == b.call_id || a.span.of(text) == b.span.of(text))
         };
-        let same = later.len() == self.calls.len() && later.iter().zip(&self.calls).all(|(a, b)| alike(a, b));
+        let same = later.len() == first.len() && later.iter().zip(first).all(|(a, b)| alike(a, b));
         if same {
             *notes = Notes::new(self.options.repairs);
             return notes.note(RepairCode::DuplicateObjectDropped, span);
@@ -340,7 +327,7 @@ impl ChattyDecoder {
         }
         notes.note(RepairCode::MergedBlocks, span)?;
         for call in later {
-            if let Some(twin) = self.calls.iter().find(|other| other.call_id == call.call_id) {
+            if let Some(twin) = self.calls.twin(&call) {
                 let id = call.call_id.as_deref().unwrap_or_default();
                 let message = format!("expected a call_id of its own for each call: got '{id}' twice");
                 return Err(Box::new(
@@ -371,10 +358,4 @@ impl ChattyDecoder {
         self.in_block(upto, true, deltas);
         debug_assert!(before <= tag.start);
     }
-}
-
-enum After {
-    Unknown,
-    Block,
-    Text,
 }

@@ -1,9 +1,9 @@
 //! One tool block, from the end of its start tag to the end of its end tag.
 
-use super::call;
+use super::call::{self, Calls};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::watch::{Piece, Watch};
-use crate::protocol::{Code, Delta, ReadOptions, ToolCall, Violation, refusal};
+use crate::protocol::{Code, Delta, ReadOptions, Violation, refusal};
 use crate::reply::json::{Machine, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{RepairCode, Span};
@@ -79,7 +79,7 @@ impl Block {
     }
 
     /// Goes on. New calls are appended to `calls`.
-    pub(super) fn run(&mut self, text: &str, end: bool, calls: &mut Vec<ToolCall>, deltas: &mut Vec<Delta>) -> Step {
+    pub(super) fn run(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Step {
         match self.step(text, end, calls, deltas) {
             Ok(step) => step,
             Err(fault) => {
@@ -89,13 +89,7 @@ impl Block {
         }
     }
 
-    fn step(
-        &mut self,
-        text: &str,
-        end: bool,
-        calls: &mut Vec<ToolCall>,
-        deltas: &mut Vec<Delta>,
-    ) -> Result<Step, Fault> {
+    fn step(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Result<Step, Fault> {
         loop {
             if self.machine.is_some() {
                 if !self.in_value(text, end, calls, deltas)? {
@@ -197,13 +191,7 @@ impl Block {
     }
 
     /// Goes on in a value; `false` where more text is needed.
-    fn in_value(
-        &mut self,
-        text: &str,
-        end: bool,
-        calls: &mut Vec<ToolCall>,
-        deltas: &mut Vec<Delta>,
-    ) -> Result<bool, Fault> {
+    fn in_value(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Result<bool, Fault> {
         let Some(mut machine) = self.machine.take() else { return Ok(true) };
         let progress = machine.run(text, end);
         self.take_calls(text, &machine, calls, deltas)?;
@@ -250,11 +238,11 @@ impl Block {
         &mut self,
         text: &str,
         machine: &Machine,
-        calls: &mut Vec<ToolCall>,
+        calls: &mut Calls,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), Fault> {
         while let Some(record) = machine.records().get(self.read) {
-            let index = calls.len();
+            let index = calls.all().len();
             self.watch.poll(text, machine, self.read, &mut |key, piece| tell(index, key, &piece, deltas));
             let place = if machine.is_array() { format!("/{}", self.read) } else { String::new() };
             if let Some(call) =
@@ -267,7 +255,7 @@ impl Block {
             self.read += 1;
         }
         if machine.meant() {
-            let index = calls.len();
+            let index = calls.all().len();
             self.watch.poll(text, machine, self.read, &mut |key, piece| tell(index, key, &piece, deltas));
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::{Code, ReadOptions, ToolCall};
 use crate::reply::RepairCode;
 use crate::reply::json::Record;
+use std::collections::HashMap;
 
 /// The keys of a call.
 pub(super) const KEYS: &[&str] = &["call_id", "tool_name", "arguments"];
@@ -22,11 +23,40 @@ static FORM: Form = Form {
     expected: CALL,
 };
 
+/// The calls of a reply so far, each found by its id.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    all: Vec<ToolCall>,
+    ids: HashMap<String, usize>,
+}
+
+impl Calls {
+    pub(super) fn all(&self) -> &[ToolCall] {
+        &self.all
+    }
+
+    pub(super) fn into_all(self) -> Vec<ToolCall> {
+        self.all
+    }
+
+    pub(super) fn push(&mut self, call: ToolCall) {
+        if let Some(id) = &call.call_id {
+            self.ids.insert(id.clone(), self.all.len());
+        }
+        self.all.push(call);
+    }
+
+    /// The call that has the id of another.
+    pub(super) fn twin(&self, call: &ToolCall) -> Option<&ToolCall> {
+        self.all.get(*self.ids.get(call.call_id.as_deref()?)?)
+    }
+}
+
 /// Reads one call. `before` are the calls ahead of it in its block, `number` counts all of them; `None` says that it is an identical copy of one of them.
 pub(super) fn read(
     record: &Record,
     place: &str,
-    before: &[ToolCall],
+    before: &Calls,
     number: usize,
     raw: &str,
     options: &ReadOptions,
@@ -55,7 +85,7 @@ pub(super) fn read(
         tool_span,
         arguments_span,
     };
-    if let Some(twin) = before.iter().find(|other| other.call_id == call.call_id) {
+    if let Some(twin) = before.twin(&call) {
         if twin.tool == call.tool && twin.arguments == call.arguments {
             reader.notes.note(RepairCode::DuplicateObjectDropped, record.span)?;
             return Ok(None);
@@ -69,9 +99,9 @@ pub(super) fn read(
 }
 
 /// The id of a call that has none: `call_` and its number, unless that is taken.
-fn free_id(before: &[ToolCall], number: usize) -> String {
+fn free_id(before: &Calls, number: usize) -> String {
     let mut id = format!("call_{number}");
-    while before.iter().any(|call| call.call_id.as_deref() == Some(&id)) {
+    while before.ids.contains_key(&id) {
         id.push('_');
     }
     id

@@ -1,13 +1,15 @@
 //! What a whole chatty reply comes to: its calls or its answer with everything that was repaired, or the violation.
 
 use super::block::{Block, Step};
-use super::{After, ChattyDecoder, Ended, answer, call};
+use super::call::{self, Calls};
+use super::lead::{After, Lead};
+use super::{ChattyDecoder, Ended, answer};
 use crate::protocol::around::{self, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
-use crate::protocol::{FinishReason, Move, refusal};
+use crate::protocol::{FinishReason, Move, ReadOptions, refusal};
 use crate::reply::tag::Match;
-use crate::reply::{Code, RepairCode, Span, Value, Violation};
+use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value, Violation};
 use std::sync::Arc;
 
 impl ChattyDecoder {
@@ -73,7 +75,7 @@ impl ChattyDecoder {
             let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
             discarded.extend(trailing(raw, &after, false, notes)?);
         }
-        Ok(Move::Call { calls: std::mem::take(&mut self.calls) })
+        Ok(Move::Call { calls: std::mem::take(&mut self.calls).into_all() })
     }
 
     /// A reasoning block that never ends, unless it is a tag that an answer speaks of.
@@ -99,24 +101,30 @@ impl ChattyDecoder {
         let until = tail.strip_suffix(fence).map_or(tail.len(), str::len).max(at + length);
         let tag = Span::new(at, at + length);
         let text = raw.get(..until).unwrap_or(raw);
-        if !matches!(self.after_tag(text, tag, true), After::Block) {
+        if Lead::new(tag.end).after(text, &self.end, true) != After::Block {
             return Ok(None);
         }
-        let mut block = Block::new(self.options, (&self.start, &self.end), tag, 0);
+        // The fence is a repair itself: strictness refuses it wherever the block is one.
+        let options = ReadOptions { repairs: RepairPolicy::Default, ..self.options };
+        let mut block = Block::new(options, (&self.start, &self.end), tag, 0);
         if !exact {
             block.notes.note(RepairCode::TagForm, tag)?;
         }
-        let mut calls = Vec::new();
+        let mut calls = Calls::default();
         let step = block.run(text, true, &mut calls, &mut Vec::new());
-        if !text.get(block.end..).unwrap_or("").trim().is_empty() {
+        let end = match step {
+            Step::Failed => {
+                let close = self.end.literal();
+                text.rfind(close).filter(|close| *close >= tag.end).map_or(text.len(), |at| at + close.len())
+            }
+            _ => block.end,
+        };
+        if !text.get(end..).unwrap_or("").trim().is_empty() {
             // Text in the fence, or after it: then it only shows a block.
             return Ok(None);
         }
-        if step == Step::Failed {
-            return match block.fault.take() {
-                Some(fault) => Err(fault),
-                None => Ok(None),
-            };
+        if let Some(fault) = block.fault.take() {
+            return Err(fault);
         }
         self.calls = calls;
         Ok(Some(Ended { span: Span::new(tag.start, block.end), open_list: block.open_list(), notes: block.notes }))
