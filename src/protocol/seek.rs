@@ -52,7 +52,7 @@ pub(crate) struct Seeker {
     pub(crate) misfit: Option<fn(&Record) -> Fault>,
     /// What ended the search before anything was found.
     pub(crate) fault: Option<Fault>,
-    /// What is wrong with text that may have been meant as an object.
+    /// What is wrong with JSON that may have been meant as the object.
     pub(crate) doubt: Option<Fault>,
 }
 
@@ -128,7 +128,7 @@ impl Seeker {
             }
             Progress::Failed => {
                 let machine = self.machine.take()?;
-                let position = machine.position();
+                let position = if machine.meant() { machine.position() } else { machine.prose_after() };
                 self.failed(machine);
                 Some(position)
             }
@@ -178,10 +178,10 @@ impl Seeker {
             if meant {
                 self.second.get_or_insert(Span::new(start, start + 1));
             }
-        } else if committed || matches!(fault.code, Code::TooDeep | Code::LimitExceeded) {
+        } else if meant || matches!(fault.code, Code::TooDeep | Code::LimitExceeded) {
             self.fault = Some(fault);
         } else if self.doubt.is_none() {
-            self.doubt = Some(fault);
+            self.doubt = (committed || fault.code == Code::Truncated).then_some(fault);
         }
     }
 }

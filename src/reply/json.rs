@@ -143,6 +143,8 @@ pub struct Machine {
     values: usize,
     /// By depth, the keys of the object that was closed last.
     shapes: Vec<Vec<SmolStr>>,
+    /// A comment up to the end of its line that may hold closing brackets or members.
+    swallowed: Option<Span>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -175,6 +177,7 @@ impl Machine {
             blanks: 0,
             values: 0,
             shapes: Vec::new(),
+            swallowed: None,
             strays: Vec::new(),
             committed: false,
             meant: false,
@@ -195,7 +198,7 @@ impl Machine {
         loop {
             let step = match self.token {
                 Token::None => self.between(text, end),
-                Token::String => self.in_string(text),
+                Token::String => self.in_string(text, end),
                 Token::Number { start, digits } => self.in_number(text, start, digits, end),
                 Token::Word { start } => self.in_word(text, start, end),
                 Token::LineComment { start } => self.in_line_comment(text, start),
@@ -221,6 +224,19 @@ impl Machine {
     /// Where it stands: the end of the value once it is done, the place of the fault once it has failed.
     pub fn position(&self) -> usize {
         self.position
+    }
+
+    /// Where prose goes on after a failure: inside the string that was read last, if there is one, because in prose its
+    /// quote may be plain text and the string may hold the payload.
+    pub fn prose_after(&self) -> usize {
+        let key = self.stack.last().and_then(|frame| frame.key.as_ref());
+        let after_string = match (self.token, self.state) {
+            (Token::String, _) => true,
+            (_, State::Colon) => key.is_some_and(|key| key.quoted),
+            (_, State::After) => self.last.kind == LastKind::String,
+            _ => false,
+        };
+        if after_string { self.string.content() } else { self.position.max(self.start + 1) }
     }
 
     /// Where the value begins.
@@ -324,7 +340,13 @@ impl Machine {
                 None => ("expected a JSON value: the text ended", Span::at(end)),
             },
         };
-        let fault = self.violation(Code::Truncated, message, span).hint("write the reply again, whole and shorter");
+        let odd_quote = self.token == Token::String && !self.string.is_double();
+        let hint = if odd_quote {
+            "write the reply again, whole, with each string in straight double quotes"
+        } else {
+            "write the reply again, whole and shorter"
+        };
+        let fault = self.violation(Code::Truncated, message, span).hint(hint);
         Box::new(match self.stack.last() {
             Some(frame) => fault.related(Span::new(frame.open, frame.open + 1), "opened here"),
             None => fault,

@@ -132,6 +132,15 @@ pub fn special_token(rest: &str) -> Option<usize> {
     NAMED.iter().find(|name| rest.starts_with(**name)).map(|name| name.len())
 }
 
+/// Whether a control token in angle brackets stands at the beginning of `rest`; `end` says that no more text will come.
+pub fn control_token(rest: &str, end: bool) -> Match {
+    match special_token(rest) {
+        Some(length) => Match::Yes { length, exact: true },
+        None if !end && rest.len() < 64 && tokens_only(rest) => Match::Partial,
+        None => Match::No,
+    }
+}
+
 /// Where the control tokens begin that `text`, up to `until`, ends with, the last one perhaps cut; else `until`.
 pub fn unfinished_tokens(text: &str, until: usize) -> usize {
     let Some(before) = text.get(..until) else { return until };

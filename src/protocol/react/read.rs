@@ -173,7 +173,7 @@ impl ReactDecoder {
         if let Some(start) = self.envelope.reasoning_start() {
             return refusal::unclosed_think(start, raw.len(), reason, object::CALL);
         }
-        if let Some(fault) = self.seeker.doubt.take_if(|fault| fault.code == Code::Truncated) {
+        if let Some(fault) = self.seeker.doubt.take() {
             return refusal::cut(fault, reason, object::CALL);
         }
         if raw.trim().is_empty() && reason == FinishReason::Stop {

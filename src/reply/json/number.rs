@@ -68,7 +68,10 @@ impl Machine {
     }
 
     fn invalid_number(&self, text: &str, span: Span) -> Fault {
-        let found: String = span.of(text).chars().take(40).collect();
+        // With the character that makes it no number, where it is one but for that.
+        let next =
+            text.get(span.end..).and_then(|rest| rest.chars().next()).filter(|_| is_json(span.of(text).as_bytes()));
+        let found: String = span.of(text).chars().take(40).chain(next).collect();
         Box::new(
             self.violation(Code::InvalidNumber, format!("expected a number or text in quotes: got {found}"), span)
                 .found(found)

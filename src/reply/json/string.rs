@@ -73,6 +73,17 @@ pub(super) struct StringToken {
     control: bool,
 }
 
+impl StringToken {
+    /// Where its content begins.
+    pub(super) fn content(&self) -> usize {
+        self.start + self.quote.opening().len()
+    }
+
+    pub(super) fn is_double(&self) -> bool {
+        self.quote == Quote::Double
+    }
+}
+
 impl Machine {
     /// The quote at the present position: one, or three where a value may stand.
     pub(super) fn open_quote(&mut self, text: &str, byte: u8, key: bool, end: bool) -> Result<Flow, Fault> {
@@ -128,7 +139,7 @@ impl Machine {
     }
 
     /// Goes on in a string: to its end, an escape, or the end of the text.
-    pub(super) fn in_string(&mut self, text: &str) -> Result<Flow, Fault> {
+    pub(super) fn in_string(&mut self, text: &str, end: bool) -> Result<Flow, Fault> {
         let bytes = text.as_bytes();
         let quote = self.string.quote;
         let closing = quote.closing();
@@ -159,6 +170,12 @@ impl Machine {
                     return Ok(Flow::More);
                 }
             } else if rest.starts_with(closing) {
+                if quote == Quote::Backtick && rest.len() < 2 && !end {
+                    return Ok(Flow::More);
+                }
+                if quote == Quote::Backtick && rest.starts_with("``") {
+                    return Err(self.run_of_backticks());
+                }
                 return self.end_string(text);
             } else if closing.starts_with(rest) {
                 return Ok(Flow::More);
@@ -184,6 +201,17 @@ impl Machine {
                 .related(Span::new(start, start + quote.opening().len()), "the string begins here")
                 .hint("use straight double quotes"),
         ))
+    }
+
+    /// Several backticks in a string in backticks: a fence, or text, or its end.
+    fn run_of_backticks(&self) -> Fault {
+        let start = self.string.start;
+        let message = "expected one backtick to end the string: got several";
+        Box::new(
+            self.violation(Code::UnescapedQuote, message, Span::new(self.position, self.position + 2))
+                .related(Span::new(start, start + 1), "the string begins here")
+                .hint("use straight double quotes"),
+        )
     }
 
     fn end_string(&mut self, text: &str) -> Result<Flow, Fault> {

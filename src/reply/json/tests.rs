@@ -99,7 +99,8 @@ fn words_and_numbers() {
     refuses("[-Infinity]", Code::NonFiniteNumber);
     refuses("[maybe]", Code::UnquotedValue);
     refuses("{\"a\": b c}", Code::UnquotedValue);
-    refuses("[1 2]", Code::InvalidNumber);
+    reads("[1 2 3456]", "[1,2,3456]", &[RepairCode::MissingComma]);
+    refuses("[1 000]", Code::InvalidNumber);
     refuses(&format!("[{}]", "9".repeat(1_001)), Code::NumberTooLarge);
 }
 

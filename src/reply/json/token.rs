@@ -3,7 +3,7 @@
 use super::frame::{Key, Kind, quoted};
 use super::string::Quote;
 use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
-use crate::reply::tag::Match;
+use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span, Value};
 use smol_str::SmolStr;
 
@@ -37,6 +37,9 @@ impl Machine {
                 Some(flow) => flow,
                 None => return Err(self.no_colon(text)),
             },
+            _ if !self.stack.is_empty() && self.at_proven_end(text, byte, end) != Match::No => {
+                return self.ends_early(text, byte, end);
+            }
             State::FirstKey | State::NextKey => self.key_position(text, byte, end)?,
             _ => self.value_position(text, byte, end)?,
         };
@@ -44,6 +47,21 @@ impl Machine {
             self.blanks = 0;
         }
         Ok(flow)
+    }
+
+    /// An end tag or closing fence stands where a key or value is due.
+    fn ends_early(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+        if self.at_proven_end(text, byte, end) == Match::Partial {
+            return Ok(Flow::More);
+        }
+        let due = if matches!(self.state, State::FirstKey | State::NextKey) { "a key" } else { "a value" };
+        let message = format!("expected {due} here: the payload ended");
+        let fault = self.violation(Code::Truncated, message, Span::at(self.position));
+        let fault = match self.stack.last() {
+            Some(frame) => fault.related(Span::new(frame.open, frame.open + 1), "opened here"),
+            None => *fault,
+        };
+        Err(Box::new(fault.hint("write the reply again, whole")))
     }
 
     fn colon(&mut self) -> Flow {
@@ -165,7 +183,7 @@ impl Machine {
         match self.at_proven_end(text, byte, end) {
             Match::Yes { length, .. } => {
                 self.proven = Some(self.position + length);
-                return self.close_all();
+                return self.close_all(text);
             }
             Match::Partial => return Ok(Flow::More),
             Match::No => {}
@@ -178,11 +196,11 @@ impl Machine {
             let message = format!("expected a second '}}': got {}", self.found(text));
             return Err(self.violation(Code::UnexpectedToken, message, self.character(text)));
         }
-        self.missing_comma(text, byte, array)
+        self.missing_comma(text, byte, array, end)
     }
 
     /// Something stands where a comma is due.
-    fn missing_comma(&mut self, text: &str, byte: u8, array: bool) -> Result<Flow, Fault> {
+    fn missing_comma(&mut self, text: &str, byte: u8, array: bool, end: bool) -> Result<Flow, Fault> {
         let Last { span, kind, newline } = self.last;
         let c = text.get(self.position..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
         let key = matches!(c, '"' | '\'' | '“' | '‘' | '_' | '$') || c.is_ascii_alphabetic();
@@ -191,8 +209,16 @@ impl Machine {
             return Err(self.unescaped(text, span));
         }
         if kind == LastKind::Number && !newline && array && byte.is_ascii_digit() {
-            let message = "expected ',' between two numbers: got a blank";
-            return Err(self.violation(Code::InvalidNumber, message, span));
+            // Three digits after a blank may be the next group of one number.
+            let rest = text.as_bytes().get(self.position..).unwrap_or_default();
+            let digits = rest.iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == rest.len() && digits < 4 && !end {
+                return Ok(Flow::More);
+            }
+            if digits == 3 {
+                let message = "expected ',' between two numbers, or one number without blanks: got a blank";
+                return Err(self.violation(Code::InvalidNumber, message, span));
+            }
         }
         if !(key || array && value) {
             let expected = if array { "',' or ']'" } else { "',' or '}'" };
@@ -224,6 +250,12 @@ impl Machine {
         let next = text.as_bytes().get(start + 1).copied();
         match byte {
             b'/' | b'\\' | b'.' if next.is_none() && !end => return Ok(Some(Flow::More)),
+            b'<' => match control_token(text.get(start..).unwrap_or(""), end) {
+                // The model has ended here.
+                Match::Yes { .. } => return Err(self.truncated(text.get(..start).unwrap_or(text))),
+                Match::Partial => return Ok(Some(Flow::More)),
+                Match::No => return Ok(None),
+            },
             b'#' => self.token = Token::LineComment { start },
             b'/' if next == Some(b'/') => self.token = Token::LineComment { start },
             b'/' if next == Some(b'*') => {
@@ -320,7 +352,11 @@ impl Machine {
 
     fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, Fault> {
         self.token = Token::None;
-        let body = span.of(text).trim_start_matches(['/', '*', '#']).trim_start();
+        let whole = span.of(text);
+        if !whole.starts_with("/*") && (whole.contains(['}', ']']) || whole.contains("\":")) {
+            self.swallowed.get_or_insert(span);
+        }
+        let body = whole.trim_start_matches(['/', '*', '#']).trim_start();
         if body.starts_with("...") || body.starts_with('…') {
             return Err(self.elided(span));
         }

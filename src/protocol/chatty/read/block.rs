@@ -211,6 +211,7 @@ impl Block {
             }
             Progress::Failed => {
                 let (start, position, committed) = (machine.start(), machine.position(), machine.committed());
+                let after = machine.prose_after();
                 let Some(fault) = machine.into_fault() else { return Ok(true) };
                 // Arrays inside the array are meant as one, a bracket in prose is not.
                 let nested = fault.code == Code::BadType && text.as_bytes().get(position) == Some(&b'[');
@@ -221,7 +222,7 @@ impl Block {
                     return Err(fault);
                 }
                 self.doubt.get_or_insert(fault);
-                self.position = position.max(start + 1);
+                self.position = after;
                 self.passed(Span::new(start, self.position));
             }
         }

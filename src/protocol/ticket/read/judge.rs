@@ -121,7 +121,7 @@ impl TicketDecoder {
                 Violation::new(Code::Truncated, message).at(open).hint("close the thoughts, then write the output");
             return refusal::cut(Box::new(fault), reason, FORM);
         }
-        if let Some(fault) = self.inside.doubt.take_if(|fault| fault.code == Code::Truncated) {
+        if let Some(fault) = self.inside.doubt.take().or(self.outside.doubt.take()) {
             return refusal::cut(fault, reason, FORM);
         }
         if raw.trim().is_empty() && reason == FinishReason::Stop {
