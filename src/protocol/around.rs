@@ -4,9 +4,15 @@ use super::notes::{Fault, Notes};
 use crate::reply::tag::{Match, Tag, special_token};
 use crate::reply::{Code, RepairCode, Span, Violation};
 
-/// Lines that only the program or the user may write: a model that goes on with one has invented it.
-const INVENTED: [&str; 8] =
-    ["observation:", "tool_execution_result", "user:", "human:", "system:", "tool result:", "result:", "<observation>"];
+/// Words with a colon that begin a line which only the program or the user may write: a model that goes on with one has
+/// invented it.
+const INVENTED: [&str; 6] = ["observation", "user", "human", "system", "tool result", "result"];
+/// Other beginnings of such lines.
+const INVENTED_OPENINGS: [&str; 2] = ["tool_execution_result", "<observation>"];
+/// Roles that stand alone on a line after a control token.
+const ROLES: [&str; 6] = ["user", "human", "system", "tool", "ipython", "observation"];
+/// Marks of Markdown that a line may begin with, and that may stand around its first word.
+const MARKS: [char; 8] = ['*', '_', '#', '>', '-', '`', ' ', '\t'];
 
 /// Notes what stands before a payload. The spans are plain text, in order; the payload begins where the last one ends.
 /// Returns whether a fence opens right before it.
@@ -40,7 +46,7 @@ pub(crate) fn leading(text: &str, pieces: &[Span], notes: &mut Notes) -> Result<
     Ok(fenced)
 }
 
-fn shifted(span: Span, by: usize) -> Span {
+pub(crate) fn shifted(span: Span, by: usize) -> Span {
     Span::new(span.start + by, span.end + by)
 }
 
@@ -58,7 +64,7 @@ pub(crate) fn fence_before(before: &str) -> Option<usize> {
 }
 
 /// What is left of `text` without blanks and control tokens at both ends, and the place of the tokens.
-fn without_tokens(text: &str) -> (Option<Span>, Option<Span>) {
+pub(crate) fn without_tokens(text: &str) -> (Option<Span>, Option<Span>) {
     let mut tokens: Option<Span> = None;
     let mut start = 0;
     loop {
@@ -133,6 +139,8 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
                 start += rest.len() - after.len();
                 rest = after;
             }
+            let blanks = rest.len() - rest.trim_start_matches(blank).len();
+            no_fragment(text, Span::new(start + blanks, piece.end))?;
         }
         let (kept, tokens) = without_tokens(rest);
         if let Some(token) = tokens {
@@ -148,7 +156,8 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
                         .hint("reply once more, without reasoning around it"),
                 ));
             }
-            let code = if invented(place.of(text)) {
+            let role = tokens.is_some_and(|token| token.end <= kept.start) && role(place.of(text));
+            let code = if role || invented(place.of(text)) {
                 RepairCode::HallucinatedObservation
             } else {
                 RepairCode::TrailingTextDropped
@@ -163,9 +172,17 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
 /// Whether a line of the text begins like one that only the program or the user may write.
 fn invented(text: &str) -> bool {
     text.lines().any(|line| {
-        let line: String = line.trim_start().chars().take(24).collect::<String>().to_ascii_lowercase();
-        INVENTED.iter().any(|opening| line.starts_with(opening))
+        let line = line.trim_start_matches(MARKS).chars().take(24).collect::<String>().to_ascii_lowercase();
+        let word =
+            |word: &&str| line.strip_prefix(*word).is_some_and(|rest| rest.trim_start_matches(MARKS).starts_with(':'));
+        INVENTED.iter().any(word) || INVENTED_OPENINGS.iter().any(|opening| line.starts_with(opening))
     })
+}
+
+/// Whether the text begins with a role alone on its line.
+fn role(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or("").trim();
+    ROLES.iter().any(|role| line.eq_ignore_ascii_case(role))
 }
 
 /// The end of a reasoning block that never began: what stands before it may be rehearsal.
@@ -193,26 +210,77 @@ pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut Notes) -> Resul
     if let (Some(first), Some(last)) = (run.find([']', '}']), run.rfind([']', '}'])) {
         notes.note(RepairCode::ExtraClosers, Span::new(piece.start + first, piece.start + last + 1))?;
     }
-    if let Some(length) = fragment(after) {
-        let message = "expected nothing after the closed object: got more members";
-        return Err(Box::new(
-            Violation::new(Code::ExtraData, message)
-                .at(Span::new(start, start + length))
-                .hint("put every member inside the one object, before its closing bracket"),
-        ));
+    if start == piece.start && after.starts_with(['{', '[']) {
+        return Err(more_members(Span::new(start, start + 1)));
     }
+    no_fragment(text, Span::new(start, piece.end))?;
     Ok(start)
 }
 
-/// The length of a member such as `, "key":` that `text` begins with.
+/// Refuses members and elements at the beginning of a piece of text.
+fn no_fragment(text: &str, piece: Span) -> Result<(), Fault> {
+    match fragment(piece.of(text)) {
+        Some(length) => Err(more_members(Span::new(piece.start, piece.start + length))),
+        None => Ok(()),
+    }
+}
+
+fn more_members(place: Span) -> Fault {
+    Box::new(
+        Violation::new(Code::ExtraData, "expected nothing after the closed object: got more of it")
+            .at(place)
+            .hint("put every member inside the one object, before its closing bracket"),
+    )
+}
+
+/// The length of a member or element such as `, "key": 1` or `, {` that `text` begins with.
 fn fragment(text: &str) -> Option<usize> {
     let comma = text.starts_with(',');
     let rest = text.strip_prefix(',').unwrap_or(text).trim_start();
+    if comma && rest.starts_with(['{', '[']) {
+        return Some(text.len() - rest.len() + 1);
+    }
     let inside = rest.strip_prefix('"')?;
     let close = inside.char_indices().take(200).find(|&(_, c)| c == '"' || c == '\n')?;
     if close.1 == '\n' {
         return None;
     }
     let after = inside.get(close.0 + 1..)?.trim_start_matches([' ', '\t']);
-    (comma || after.starts_with(':')).then(|| text.len() - after.len())
+    let value = after.strip_prefix(':').is_some_and(|value| {
+        let value = value.trim_start();
+        value.is_empty()
+            || value.starts_with(['"', '{', '[', '-'])
+            || value.starts_with(|c: char| c.is_ascii_digit())
+            || ["true", "false", "null"].iter().any(|word| value.starts_with(word))
+    });
+    (comma || value).then(|| text.len() - after.len())
+}
+
+/// Refuses repairs that are certain one by one, but not together: a surplus closing bracket shows that another one stands
+/// too early, so that what seems to lie outside may belong inside.
+pub(crate) fn certain(text: &str, notes: &Notes) -> Result<(), Fault> {
+    let Some(closer) = notes.first(RepairCode::ExtraClosers) else { return Ok(()) };
+    if let Some(key) = notes.first(RepairCode::UnknownKeyDropped) {
+        let message = "expected only the keys of the move: got one more, and a closing bracket too many";
+        return Err(Box::new(
+            Violation::new(Code::ExtraData, message)
+                .at(key)
+                .related(closer, "the surplus bracket")
+                .hint("put every member inside the object it belongs to"),
+        ));
+    }
+    let open = |prose: Span| {
+        let count = |brackets: [char; 2]| prose.of(text).matches(brackets).count();
+        count(['{', '[']) > count(['}', ']'])
+    };
+    if let Some(prose) = notes.first(RepairCode::ProseStripped).filter(|prose| open(*prose)) {
+        let message = "expected the object alone: got something around it that is broken";
+        return Err(Box::new(
+            Violation::new(Code::UnbalancedBrackets, message)
+                .at(closer)
+                .related(prose, "what begins before it")
+                .hint("reply with the object alone, without a wrapper"),
+        ));
+    }
+    Ok(())
 }

@@ -100,6 +100,18 @@ impl<'a> FieldReader<'a> {
     /// Notes fields that are `null`, drops unknown keys that the move does not need, refuses those it can't lose.
     /// Those in `judged` were settled by the caller.
     pub(crate) fn rest(&mut self, judged: &[&str]) -> Result<(), Fault> {
+        if self.record.supplied
+            && let Some((_, field)) = self.record.fields.last()
+            && self.may_hold_more(&field.value)
+        {
+            let message =
+                format!("expected '}}' before the rest of {}: where it is missing is a guess", self.form.name);
+            let fault = Violation::new(Code::UnbalancedBrackets, message)
+                .at(Span::at(self.record.span.end))
+                .related(field.span, "this may have ended earlier")
+                .expected(self.form.expected);
+            return Err(Box::new(fault));
+        }
         for (key, field) in &self.record.fields {
             if judged.contains(&key.as_str()) {
                 continue;
@@ -115,6 +127,25 @@ impl<'a> FieldReader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a value at the end of the record, whose closing bracket is missing, holds what may belong to the record or
+    /// beside it: a key that the record lacks, or a whole record.
+    fn may_hold_more(&self, value: &Value) -> bool {
+        match value {
+            Value::Object(object) => {
+                object.keys().any(|key| self.form.keys.contains(&key) && !self.record.fields.contains_key(key))
+                    || object.values().last().is_some_and(|last| self.may_hold_more(last))
+            }
+            Value::Array(items) => {
+                let record = |item: &Value| {
+                    item.as_object()
+                        .is_some_and(|object| object.keys().filter(|key| self.form.keys.contains(key)).count() > 1)
+                };
+                items.iter().any(record) || items.last().is_some_and(|last| self.may_hold_more(last))
+            }
+            _ => false,
+        }
     }
 
     pub(crate) fn bad_type(&self, key: &str, field: &Field, wanted: &str, found: &Value) -> Fault {

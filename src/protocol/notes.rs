@@ -31,6 +31,11 @@ impl Notes {
         self.repairs.extend(repairs);
     }
 
+    /// The place of the first repair of a kind.
+    pub(crate) fn first(&self, code: RepairCode) -> Option<Span> {
+        self.repairs.iter().filter(|repair| repair.code == code).map(|repair| repair.span).min_by_key(|span| span.start)
+    }
+
     /// All of them, in the order of the text.
     pub(crate) fn into_sorted(mut self) -> Vec<Repair> {
         self.repairs.sort_by_key(|repair| (repair.span.start, repair.span.end));

@@ -16,6 +16,8 @@ pub(crate) struct Sought {
     pub(crate) keys: &'static [&'static str],
     /// Whether a complete object is one.
     pub(crate) is: fn(&Record) -> bool,
+    /// Whether two say the same.
+    pub(crate) same: fn(&Record, &Record) -> bool,
 }
 
 /// An object that was found.
@@ -151,7 +153,7 @@ impl Seeker {
         let mut rest = Vec::new();
         if let Some(first) = &self.first {
             for record in &records {
-                if first.record.same(record) {
+                if (self.sought.same)(&first.record, record) {
                     self.copies.push(if records.len() == 1 { root } else { record.span });
                 } else {
                     self.second.get_or_insert(record.span);
@@ -161,7 +163,7 @@ impl Seeker {
         }
         let record = records.remove(0);
         for other in records {
-            if record.same(&other) {
+            if (self.sought.same)(&record, &other) {
                 rest.push(other.span);
             } else {
                 self.second.get_or_insert(other.span);

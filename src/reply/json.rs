@@ -145,6 +145,8 @@ pub struct Machine {
     shapes: Vec<Vec<SmolStr>>,
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
+    /// Missing closing brackets are being added.
+    supplying: bool,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -178,6 +180,7 @@ impl Machine {
             values: 0,
             shapes: Vec::new(),
             swallowed: None,
+            supplying: false,
             strays: Vec::new(),
             committed: false,
             meant: false,

@@ -2,7 +2,7 @@
 
 mod object;
 
-use crate::protocol::around::{leading, trailing};
+use crate::protocol::around::{certain, leading, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Reasoning, gaps};
 use crate::protocol::refusal;
@@ -165,6 +165,7 @@ impl ReactDecoder {
         }
         let after = gaps(found.root.end, raw.len(), &self.seeker.copies);
         discarded.extend(trailing(raw, &after, fenced, notes)?);
+        certain(raw, notes)?;
         Ok(object)
     }
 

@@ -4,10 +4,10 @@
 //! carries nothing, and a missing one has one place. That holds only once the end is proven: the value is closed, or
 //! an end tag or closing fence follows. Before any other token a wrong bracket is a violation.
 
-use super::frame::{Frame, Kind};
+use super::frame::Frame;
 use super::{Fault, Flow, Last, LastKind, Machine};
 use crate::reply::tag::Match;
-use crate::reply::{Code, RepairCode, Span, Value};
+use crate::reply::{Code, RepairCode, Span};
 
 impl Machine {
     /// The closing bracket at the present position.
@@ -81,14 +81,6 @@ impl Machine {
             let fault = self.violation(Code::Truncated, message, comment);
             return Err(Box::new(fault.hint("leave the comment out, or put it on a line of its own")));
         }
-        if let Some(place) = self.may_belong_outside() {
-            let closer = self.stack.last().map_or('}', |frame| char::from(frame.closer()));
-            let message = format!("expected '{closer}': where it is missing decides what belongs inside");
-            return Err(Box::new(
-                self.violation(Code::UnbalancedBrackets, message, Span::at(self.position))
-                    .related(Span::new(place, place + 1), "opened here"),
-            ));
-        }
         // Comments and brackets that fitted nothing go with the value.
         let end = text.get(..self.position).unwrap_or(text).trim_end().len().max(self.last.span.end);
         // Does each bracket that fitted nothing stand for one of the missing ones, in order?
@@ -99,28 +91,11 @@ impl Machine {
             self.repair(RepairCode::ExtraClosers, *first)?;
         }
         self.repair(RepairCode::ClosedBrackets, Span::at(end))?;
+        self.supplying = true;
         let mut flow = Flow::Go;
         while !self.stack.is_empty() {
             flow = self.pop(end)?;
         }
         Ok(flow)
-    }
-
-    /// The bracket of an array or object that is open inside a record and holds a key that the record lacks, or a whole
-    /// record: its own closing bracket may be the one that is missing.
-    fn may_belong_outside(&self) -> Option<usize> {
-        let record = self.open_record()?;
-        let lacks = |key: &str| self.settings.keys.contains(&key) && !record.contains_key(key);
-        let inside = self.stack.iter().skip_while(|frame| !frame.is_record()).skip(1);
-        inside.into_iter().find_map(|frame| {
-            let doubtful = match &frame.kind {
-                Kind::Object(members) => members.object().keys().any(lacks),
-                Kind::Array(items) => items.iter().filter_map(Value::as_object).any(|object| {
-                    !object.is_empty() && object.keys().filter(|key| self.settings.keys.contains(key)).count() > 1
-                }),
-                _ => false,
-            };
-            doubtful.then_some(frame.open)
-        })
     }
 }

@@ -32,6 +32,8 @@ pub struct Record {
     pub fields: Fields,
     /// The object in the text.
     pub span: Span,
+    /// Its closing bracket is missing and was added.
+    pub supplied: bool,
 }
 
 impl Record {
@@ -156,7 +158,7 @@ impl Machine {
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
-                let record = Record { fields, span };
+                let record = Record { fields, span, supplied: self.supplying };
                 match self.stack.last() {
                     Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
                     _ => self.records.push(record),

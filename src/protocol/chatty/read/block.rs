@@ -1,6 +1,7 @@
 //! One tool block, from the end of its start tag to the end of its end tag.
 
 use super::call::{self, Calls};
+use crate::protocol::around::{shifted, without_tokens};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::watch::{Piece, Watch};
 use crate::protocol::{Code, Delta, ReadOptions, Violation, refusal};
@@ -307,9 +308,13 @@ impl Block {
             _ => self.notes.note(RepairCode::MergedArrays, whole)?,
         }
         for (code, place) in [(RepairCode::ProseStripped, self.prose), (RepairCode::TrailingTextDropped, self.junk)] {
-            if let Some(place) = place {
-                let end = place.start + place.of(text).trim_end().len();
-                self.notes.note(code, Span::new(place.start, end))?;
+            let Some(place) = place else { continue };
+            let (kept, tokens) = without_tokens(place.of(text));
+            if let Some(token) = tokens {
+                self.notes.note(RepairCode::SpecialTokenStripped, shifted(token, place.start))?;
+            }
+            if let Some(kept) = kept {
+                self.notes.note(code, shifted(kept, place.start))?;
             }
         }
         Ok(Step::Ended)

@@ -75,6 +75,7 @@ impl ChattyDecoder {
             let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
             discarded.extend(trailing(raw, &after, false, notes)?);
         }
+        around::certain(raw, notes)?;
         Ok(Move::Call { calls: std::mem::take(&mut self.calls).into_all() })
     }
 

@@ -6,7 +6,7 @@ use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
 use crate::protocol::watch::Piece;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
-use crate::reply::json::Record;
+use crate::reply::json::{Field, Record};
 use crate::reply::{Repair, RepairCode, Value};
 use std::sync::Arc;
 
@@ -19,7 +19,21 @@ pub(super) static SOUGHT: Sought = Sought {
     is: |record| {
         record.fields.keys().any(|key| matches!(key.as_str(), "action" | "args" | "final_answer" | "task_successful"))
     },
+    same,
 };
+
+/// Whether two objects say the same, however their arguments are written.
+fn same(a: &Record, b: &Record) -> bool {
+    let arguments = |field: &Field| match &*field.value {
+        Value::String(text) => serde_json::from_str(text).map_or_else(|_| Arc::clone(&field.value), Arc::new),
+        _ => Arc::clone(&field.value),
+    };
+    let equal = |key: &str, field: &Field, other: &Field| {
+        field.value == other.value || key == "args" && arguments(field) == arguments(other)
+    };
+    a.fields.len() == b.fields.len()
+        && a.fields.iter().all(|(key, field)| b.fields.get(key).is_some_and(|other| equal(key, field, other)))
+}
 
 /// The smallest correct call, as feedback shows it.
 pub(super) const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;

@@ -9,8 +9,12 @@ use crate::reply::json::{Field, Fields, Record};
 use crate::reply::{Repair, RepairCode, Value};
 
 /// What is sought in a reply.
-pub(super) static SOUGHT: Sought =
-    Sought { keys: KEYS, is: |record| record.fields.get("type").is_some_and(|field| Type::of(field).is_some()) };
+pub(super) static SOUGHT: Sought = Sought {
+    // Without those that lists of tickets and other JSON have as well.
+    keys: &["type", "route", "payload", "task", "ticket_id"],
+    is: |record| record.fields.get("type").is_some_and(|field| Type::of(field).is_some()),
+    same: Record::same,
+};
 
 const KEYS: &[&str] = &["type", "value", "route", "payload", "description", "task", "ticket_id"];
 

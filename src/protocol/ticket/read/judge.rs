@@ -2,7 +2,7 @@
 
 use super::decision::{self, Decision};
 use super::{Place, TicketDecoder};
-use crate::protocol::around::{leading, trailing};
+use crate::protocol::around::{certain, leading, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
 use crate::protocol::{Code, FinishReason, Violation, refusal};
@@ -43,6 +43,7 @@ impl TicketDecoder {
         self.note(raw, found.root, notes, discarded)?;
         notes.extend(found.repairs.iter().cloned());
         notes.extend(decision.repairs.drain(..));
+        certain(raw, notes)?;
         Ok(decision)
     }
 
