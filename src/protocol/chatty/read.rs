@@ -197,16 +197,22 @@ impl ChattyDecoder {
             deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Thoughts));
         }
         let until = match mark {
-            Some(Mark::Reasoning { whole, .. }) => unfinished_tokens(text, whole.start),
+            Some(Mark::Reasoning { whole, .. }) => self.certain(text, whole.start),
             Some(Mark::Tag { index: START, span, .. }) => span.start,
             Some(_) => return,
             None => self.envelope.reasoning_start().unwrap_or(self.envelope.settled()),
         };
         if matches!(mark, Some(Mark::Tag { .. })) || self.maybe.is_none() && !self.may_be_whole(text, until) {
             // The end of the text may be a control token.
-            let until = if mark.is_none() { self.sent.max(unfinished_tokens(text, until)) } else { until };
+            let until = if mark.is_none() { self.sent.max(self.certain(text, until)) } else { until };
             self.tell(text, until, deltas);
         }
+    }
+
+    /// Up to where the text before `until` is no control token that may still be arriving; reasoning holds none.
+    fn certain(&self, text: &str, until: usize) -> usize {
+        let ended = self.reasoning.blocks.iter().rev().map(|(block, _)| block.end).find(|end| *end <= until);
+        unfinished_tokens(text, until).max(ended.unwrap_or(0))
     }
 
     fn tell(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {

@@ -26,10 +26,11 @@ pub enum OpenPart<'a> {
 impl Machine {
     /// The members of the record that is open, if one is.
     pub fn open_record(&self) -> Option<&Fields> {
-        self.stack.iter().find_map(|frame| match &frame.kind {
+        let open = self.stack.iter().find_map(|frame| match &frame.kind {
             Kind::Record(fields) => Some(fields),
             _ => None,
-        })
+        });
+        open.or(self.inner.as_ref().map(|record| &record.fields))
     }
 
     /// The member of the open record that is being read.
