@@ -139,8 +139,9 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
                 start += rest.len() - after.len();
                 rest = after;
             }
-            let blanks = rest.len() - rest.trim_start_matches(blank).len();
-            no_fragment(text, Span::new(start + blanks, piece.end))?;
+            let inside = rest.trim_start_matches(|c: char| blank(c) || matches!(c, '`' | '~'));
+            let inside = inside.strip_prefix("json").map_or(inside, str::trim_start);
+            no_fragment(text, Span::new(start + rest.len() - inside.len(), start + rest.len()))?;
         }
         let (kept, tokens) = without_tokens(rest);
         if let Some(token) = tokens {
@@ -210,11 +211,19 @@ pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut Notes) -> Resul
     if let (Some(first), Some(last)) = (run.find([']', '}']), run.rfind([']', '}'])) {
         notes.note(RepairCode::ExtraClosers, Span::new(piece.start + first, piece.start + last + 1))?;
     }
-    if start == piece.start && after.starts_with(['{', '[']) {
+    // A whole piece of JSON on a line of its own is text like any other; one that is stuck to the payload is a part of it.
+    let stuck = start == piece.start && text.get(..start).is_some_and(|before| before.ends_with(['}', ']']));
+    if stuck && begins_json(after) {
         return Err(more_members(Span::new(start, start + 1)));
     }
     no_fragment(text, Span::new(start, piece.end))?;
     Ok(start)
+}
+
+/// Whether an object, or an array of something, begins here.
+fn begins_json(text: &str) -> bool {
+    let inside = text.strip_prefix(['{', '[']).map_or("", str::trim_start);
+    inside.starts_with(['"', '{', '[']) || text.starts_with('[') && inside.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Refuses members and elements at the beginning of a piece of text.

@@ -338,7 +338,7 @@ impl Envelope {
             return true;
         }
         let indent = bytes.get(self.line..start).unwrap_or_default();
-        if count >= 3 && indent.iter().all(|&blank| blank == b' ' || blank == b'\t') {
+        if count >= 3 && is_container(indent) {
             self.fence = Some(Fence { byte, count, start, first_line: true });
         } else if byte == b'`' {
             self.inline = Some(Inline { start, count, doubt: None });
@@ -363,7 +363,8 @@ impl Envelope {
                 return false;
             }
             let first_line = self.fence.is_some_and(|fence| fence.first_line);
-            let blanks = rest.iter().take(INDENT + 1).take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+            // In a block quote each line begins with its marks.
+            let blanks = rest.iter().take(INDENT + 1).take_while(|byte| matches!(byte, b' ' | b'\t' | b'>')).count();
             let run = rest.iter().skip(blanks).take(TICKS).take_while(|&&byte| byte == fence.byte).count();
             let at_start = self.position == self.line && blanks <= INDENT;
             if at_start && run < TICKS && blanks + run == rest.len() && !end {
@@ -405,6 +406,21 @@ impl Envelope {
                 return true;
             }
         }
+    }
+}
+
+/// Whether the beginning of a line holds nothing but the marks of the block quotes and lists around a block.
+fn is_container(mut line: &[u8]) -> bool {
+    loop {
+        line = line.trim_ascii_start();
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let rest = line.get(digits..).unwrap_or_default();
+        line = match (digits, rest) {
+            (0, []) => return true,
+            (0, [b'>', rest @ ..]) => rest,
+            (0, [b'-' | b'*' | b'+', rest @ ..]) | (1..=9, [b'.' | b')', rest @ ..]) if rest.starts_with(b" ") => rest,
+            _ => return false,
+        };
     }
 }
 

@@ -5,6 +5,7 @@ mod block;
 mod call;
 mod judge;
 mod lead;
+mod untagged;
 
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
@@ -216,6 +217,7 @@ impl ChattyDecoder {
     }
 
     fn tell(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
+        self.sent = self.sent.max(byte_order_mark(text).min(until));
         for piece in gaps(self.sent, until.max(self.sent), &self.reasoning.spans_from(self.sent)) {
             deltas.extend(self.narration.push(piece.of(text)).map(Delta::Text));
         }
@@ -224,6 +226,7 @@ impl ChattyDecoder {
 
     /// Passes the blanks and reasoning before the reply proper, up to `until`.
     fn pass_lead(&mut self, text: &str, until: usize) {
+        self.lead = self.lead.max(byte_order_mark(text).min(until));
         loop {
             let rest = text.get(self.lead..until).unwrap_or("");
             self.lead += rest.len() - rest.trim_start().len();
@@ -364,4 +367,9 @@ impl ChattyDecoder {
         self.in_block(upto, true, deltas);
         debug_assert!(before <= tag.start);
     }
+}
+
+/// The length of the byte order mark that the text begins with; none is none.
+fn byte_order_mark(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }

@@ -3,7 +3,7 @@
 use super::block::{Block, Step};
 use super::call::{self, Calls};
 use super::lead::{After, Lead};
-use super::{ChattyDecoder, Ended, answer};
+use super::{ChattyDecoder, Ended, answer, untagged};
 use crate::protocol::around::{self, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
@@ -24,6 +24,10 @@ impl ChattyDecoder {
         let form = format!("{}[{}]{}", self.start.literal(), call::CALL, self.end.literal());
         if let Some(fault) = self.fault.take() {
             return Err(refusal::cut(fault, reason, &form));
+        }
+        let mark = super::byte_order_mark(raw);
+        if mark > 0 {
+            notes.note(RepairCode::BomStripped, Span::new(0, mark))?;
         }
         if self.blocks.is_empty() {
             if let Some(start) = self.unclosed_reasoning(raw) {
@@ -74,6 +78,11 @@ impl ChattyDecoder {
         if let Some(first) = first {
             let after = gaps(first.end, raw.len(), spans.get(1..).unwrap_or_default());
             discarded.extend(trailing(raw, &after, false, notes)?);
+            let end = spans.last().map_or(first.end, |last| last.end);
+            let code = self.envelope.code(raw.len());
+            if let Some(second) = untagged::another_call(raw, end, &code, (&self.start, &self.end), &self.options) {
+                return Err(refusal::several(first, second, call::CALL));
+            }
         }
         around::certain(raw, notes)?;
         Ok(Move::Call { calls: std::mem::take(&mut self.calls).into_all() })
@@ -143,7 +152,10 @@ impl ChattyDecoder {
             let message = format!("expected {} before this end tag: got none", self.start.literal());
             return Err(Box::new(Violation::new(Code::OrphanCloseTag, message).at(orphan).expected(form)));
         }
-        if let Some(fault) = answer::untagged(raw, body, &code, own, &self.options) {
+        if let Some(place) = untagged::untagged(raw, body, &code, &self.options) {
+            return Err(untagged::without_tags(place, own));
+        }
+        if let Some(fault) = answer::cut_tag(raw, &code, own) {
             return Err(fault);
         }
         let told = self.narration.len();

@@ -1,0 +1,97 @@
+//! Calls without tags in the text of a chatty reply.
+
+use super::answer::{Places, foreign_tag, form};
+use super::call;
+use crate::protocol::notes::Fault;
+use crate::protocol::{Code, ReadOptions, Violation};
+use crate::reply::json::{Fields, Machine, Settings};
+use crate::reply::tag::Tag;
+use crate::reply::{RepairPolicy, Span};
+
+/// A call without tags: the whole reply, or an object or array of calls that begins a line.
+pub(super) fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions) -> Option<Span> {
+    let whole = whole_payload(text, body);
+    seek(text, body, whole, code, options, &call_like)
+}
+
+/// A second move after a block: a call without tags, or in the tags of another protocol.
+pub(super) fn another_call(
+    text: &str,
+    from: usize,
+    code: &[Span],
+    own: (&Tag, &Tag),
+    options: &ReadOptions,
+) -> Option<Span> {
+    let complete = |fields: &Fields, _| ["tool_name", "arguments"].iter().all(|key| fields.contains_key(*key));
+    let untagged = seek(text, from, None, code, options, &complete);
+    untagged.or_else(|| foreign_tag(text, from, code, own).and_then(|fault| fault.span))
+}
+
+/// The violation of a call without tags.
+pub(super) fn without_tags(place: Span, own: (&Tag, &Tag)) -> Fault {
+    Box::new(
+        Violation::new(Code::UntaggedToolCall, "expected the calls between the tags: got them without tags")
+            .at(place)
+            .expected(form(own))
+            .hint("put the array of calls between the tags, or answer in plain text"),
+    )
+}
+
+/// Seeks a call among the values that begin a line outside Markdown code, and at `whole`; one that is cut or broken counts
+/// as well.
+fn seek(
+    text: &str,
+    from: usize,
+    whole: Option<usize>,
+    code: &[Span],
+    options: &ReadOptions,
+    is_call: &dyn Fn(&Fields, bool) -> bool,
+) -> Option<Span> {
+    let mut code = Places::new(code);
+    let mut settings = Settings::new(RepairPolicy::Default, options.limits);
+    settings.records = true;
+    settings.keys = call::KEYS;
+    let (mut at, mut line_begins) = (from, true);
+    while let Some(&byte) = text.as_bytes().get(at) {
+        match byte {
+            b'[' | b'{' => {}
+            b'\n' => line_begins = true,
+            _ => line_begins &= byte.is_ascii_whitespace(),
+        }
+        let is_whole = whole == Some(at);
+        if !matches!(byte, b'[' | b'{') || !is_whole && (!line_begins || code.holds(at)) {
+            line_begins &= !matches!(byte, b'[' | b'{');
+            at += 1;
+            continue;
+        }
+        let mut machine = Machine::new(settings.clone(), at);
+        machine.run(text, true);
+        let span = Span::new(at, machine.position());
+        let closed = machine.records().iter().map(|record| &record.fields);
+        if closed.chain(machine.open_record()).any(|fields| is_call(fields, is_whole)) {
+            return Some(span);
+        }
+        at = span.end.max(at + 1);
+        line_begins = false;
+    }
+    None
+}
+
+/// Where the payload begins if the reply is one payload, perhaps in a fence.
+fn whole_payload(text: &str, body: usize) -> Option<usize> {
+    let rest = text.get(body..)?;
+    let trimmed = rest.trim_start();
+    let start = trimmed.find(['[', '{'])?;
+    let before = trimmed.get(..start)?;
+    let fenced = before.starts_with(['`', '~']) && crate::protocol::around::fence_before(before) == Some(0);
+    (start == 0 || fenced).then(|| body + (rest.len() - trimmed.len()) + start)
+}
+
+/// Whether an object is a call: of this protocol, or, where it is the whole reply, of any.
+fn call_like(fields: &Fields, any: bool) -> bool {
+    let has = |keys: &[&str]| keys.iter().any(|key| fields.contains_key(*key));
+    has(&["tool_name"]) && has(&["arguments", "call_id"])
+        || any
+            && has(&["name", "tool", "function", "action", "tool_name"])
+            && has(&["arguments", "parameters", "args", "input", "action_input", "payload"])
+}
