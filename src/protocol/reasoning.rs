@@ -84,6 +84,12 @@ impl Reasoning {
         self.blocks.iter().skip(first).map(|(span, _)| *span).collect()
     }
 
+    /// The last block of a reply that is nothing but reasoning.
+    pub(crate) fn alone(&self, raw: &str) -> Option<Span> {
+        let (last, _) = self.blocks.last()?;
+        gaps(0, raw.len(), &self.spans()).iter().all(|gap| gap.of(raw).trim().is_empty()).then_some(*last)
+    }
+
     /// The blocks alone.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.blocks.iter().map(|(span, _)| *span).collect()

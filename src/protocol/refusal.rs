@@ -24,6 +24,16 @@ pub(crate) fn blank(expected: &str) -> Fault {
     Box::new(Violation::new(Code::Empty, "expected a reply: got an empty one").expected(expected))
 }
 
+/// Nothing was said but reasoning.
+pub(crate) fn only_reasoning(code: Code, place: Span, expected: &str) -> Fault {
+    Box::new(
+        Violation::new(code, "expected a reply after the reasoning: got none")
+            .at(place)
+            .expected(expected)
+            .hint("nothing inside the reasoning is carried out: write the reply after it"),
+    )
+}
+
 /// A reasoning block never ends.
 pub(crate) fn unclosed_think(start: usize, end: usize, reason: FinishReason, expected: &str) -> Fault {
     let span = Span::new(start, end);

@@ -410,7 +410,8 @@ impl Envelope {
 }
 
 /// Whether the beginning of a line holds nothing but the marks of the block quotes and lists around a block.
-fn is_container(mut line: &[u8]) -> bool {
+fn is_container(line: &[u8]) -> bool {
+    let mut line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     loop {
         line = line.trim_ascii_start();
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -183,6 +183,9 @@ impl ReactDecoder {
         if reason == FinishReason::Length {
             return refusal::cut_before_move(raw.len(), object::CALL);
         }
+        if let Some(place) = self.reasoning.alone(raw) {
+            return refusal::only_reasoning(Code::NoAction, place, object::CALL);
+        }
         match &self.seeker.other {
             Some(record) => object::misfit(record),
             None => Box::new(

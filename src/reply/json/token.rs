@@ -151,6 +151,10 @@ impl Machine {
             }
             b'{' if self.state == State::FirstKey && !self.in_doubled() => self.open_doubled(),
             0x80.. if self.open_curly(text, true)? => Ok(Flow::Go),
+            0x80.. if self.character(text).of(text).starts_with(char::is_alphabetic) => {
+                self.token = Token::Word { start: self.position };
+                Ok(Flow::Go)
+            }
             _ => self.trivia_or(text, byte, end, Self::no_key),
         }
     }

@@ -174,7 +174,10 @@ impl ChattyDecoder {
         if text.is_empty() {
             return Err(match reason {
                 FinishReason::Length => refusal::cut_before_move(raw.len(), form),
-                FinishReason::Stop => refusal::blank(form),
+                FinishReason::Stop => match self.reasoning.alone(raw) {
+                    Some(place) => refusal::only_reasoning(Code::Empty, place, form),
+                    None => refusal::blank(form),
+                },
             });
         }
         Ok(Move::Finish { value: Arc::new(Value::from(text)), success: None })

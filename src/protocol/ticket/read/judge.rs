@@ -122,7 +122,9 @@ impl TicketDecoder {
                 Violation::new(Code::Truncated, message).at(open).hint("close the thoughts, then write the output");
             return refusal::cut(Box::new(fault), reason, FORM);
         }
-        if let Some(fault) = self.inside.doubt.take().or(self.outside.doubt.take()) {
+        if let Some(fault) =
+            self.inside.doubt.take().or(self.outside.doubt.take_if(|fault| fault.code == Code::Truncated))
+        {
             return refusal::cut(fault, reason, FORM);
         }
         if raw.trim().is_empty() && reason == FinishReason::Stop {
@@ -133,6 +135,9 @@ impl TicketDecoder {
         }
         if reason == FinishReason::Length {
             return refusal::cut_before_move(raw.len(), FORM);
+        }
+        if let Some(place) = self.reasoning.alone(raw) {
+            return refusal::only_reasoning(Code::NoOutput, place, FORM);
         }
         let Some(output) = self.sections.output else {
             let message = "expected an <output> section with one JSON object: got none";
