@@ -121,7 +121,7 @@ pub fn special_token(rest: &str) -> Option<usize> {
         if let Some(inside) = rest.strip_prefix(opening) {
             let length = inside
                 .char_indices()
-                .take(48)
+                .take_while(|(at, _)| *at < 48)
                 .find(|&(at, c)| c.is_whitespace() || inside.get(at..).is_some_and(|s| s.starts_with(closing)));
             return match length {
                 Some((at, c)) if !c.is_whitespace() => Some(opening.len() + at + closing.len()),
