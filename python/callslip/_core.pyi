@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 __version__: str
 
 FinishReason: TypeAlias = Literal["stop", "length"]
+RepairPolicy: TypeAlias = Literal["strict", "default", "lenient"]
 Usage: TypeAlias = tuple[int, int, int, float]
 TicketRow: TypeAlias = tuple[
     str,
@@ -302,21 +303,28 @@ class Protocol:
 
     @staticmethod
     def react(
-        *, persona: str, template: str | None, strict: bool, think_prefilled: bool
+        *, persona: str, template: str | None, repairs: RepairPolicy, think_prefilled: bool
     ) -> Protocol: ...
     @staticmethod
     def chatty(
-        *, tool_tag: tuple[str, str], template: str | None, strict: bool, think_prefilled: bool
+        *,
+        tool_tag: tuple[str, str],
+        template: str | None,
+        repairs: RepairPolicy,
+        think_prefilled: bool,
     ) -> Protocol: ...
     @staticmethod
     def ticket(
-        *, await_loads: bool, template: str | None, strict: bool, think_prefilled: bool
+        *, await_loads: bool, template: str | None, repairs: RepairPolicy, think_prefilled: bool
     ) -> Protocol: ...
     @property
     def name(self) -> Literal["ticket", "chatty", "react"]: ...
     def system_prompt(self, tools: ToolSet) -> str: ...
-    def parse(self, text: str, finish_reason: FinishReason | None = None) -> Reply: ...
-    def reader(self) -> Reader: ...
+    def parse(
+        self, text: str, finish_reason: FinishReason | None = None, limits: str | None = None
+    ) -> Reply: ...
+    def reader(self, limits: str | None = None) -> Reader: ...
+    def examples(self, prompt: str) -> list[tuple[int, str, Reply]]: ...
     def grammar(
         self,
         tools: ToolSet,

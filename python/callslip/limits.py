@@ -22,7 +22,12 @@ class Limits:
         tokens: Input and output tokens together, as the model client reports them.
         cost: As the model client reports it, in its own currency.
         reply_bytes: Bytes of one reply.
-        json_depth: Nesting of the JSON in a reply.
+        json_depth: Nesting of the JSON in a reply, at most 1,024.
+        json_values: Values in one payload.
+        json_digits: Digits of one number.
+        json_key_bytes: Bytes of one key.
+        json_blanks: Blanks in a row between two tokens.
+        json_repairs: Repairs in one payload.
         result_bytes: Bytes of one result that the model is shown. Longer ones are cut with a
             visible mark; the ticket keeps the whole.
         max_violations: Replies in a row that may break the protocol; one more ends the run.
@@ -38,6 +43,11 @@ class Limits:
     cost: float | None = None
     reply_bytes: int = 16 * 1024 * 1024
     json_depth: int = 128
+    json_values: int = 4_000_000
+    json_digits: int = 1000
+    json_key_bytes: int = 64 * 1024
+    json_blanks: int = 256 * 1024
+    json_repairs: int = 100_000
     result_bytes: int = 32 * 1024
     max_violations: int = 3
     max_repeats: int = 3

@@ -13,12 +13,41 @@ from callslip._core import Grammar, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
 
 if TYPE_CHECKING:
+    from callslip.limits import Limits
     from callslip.openapi import OpenAPI
     from callslip.tools import ToolLike
 
-__all__ = ["ChattyProtocol", "Protocol", "ProtocolName", "ReactProtocol", "TicketProtocol"]
+__all__ = [
+    "ChattyProtocol",
+    "Example",
+    "Protocol",
+    "ProtocolName",
+    "ReactProtocol",
+    "TicketProtocol",
+]
 
 ProtocolName: TypeAlias = Literal["ticket", "chatty", "react"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example of a reply in a system prompt that a model should not learn from.
+
+    Attributes:
+        line: Where it begins in the system prompt, from 1.
+        text: The example.
+        reply: What is read from it: a violation, or a move with repairs.
+    """
+
+    line: int
+    text: str
+    reply: Reply
+
+    def __str__(self) -> str:
+        violation = self.reply.violation
+        if violation is not None:
+            return f"line {self.line}: {violation.code}: {violation.message}"
+        return f"line {self.line}: {', '.join(repair.code for repair in self.reply.repairs)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +59,8 @@ class Protocol(ABC):
             one. The placeholders are those of the protocol.
         strict: Whether every departure from the syntax is a violation, even one that has exactly
             one sensible reading.
+        lenient: Whether keys that models often write in place of the protocol's own, such as
+            `action_input` for `args`, are read as those, each with the repair `key_alias`.
         think_prefilled: Whether the model's chat template has already opened `<think>`.
         early_stop: Whether a stream is stopped where its first whole move ends, like a stop
             sequence.
@@ -39,12 +70,15 @@ class Protocol(ABC):
 
     template: str | PathLike[str] | None = None
     strict: bool = False
+    lenient: bool = False
     think_prefilled: bool = False
     early_stop: bool = True
     first_move: Literal["any", "call"] = "any"
     thoughts: int = 160
 
     def __post_init__(self) -> None:
+        if self.strict and self.lenient:
+            raise ValueError("expected strict=True or lenient=True: got both")
         if self.first_move not in ("any", "call"):
             raise ValueError(f"expected first_move='any' or 'call': got {self.first_move!r}")
 
@@ -65,6 +99,12 @@ class Protocol(ABC):
         """`"ticket"`, `"chatty"` or `"react"`."""
         return self.native.name
 
+    @property
+    def _repairs(self) -> Literal["strict", "lenient", "default"]:
+        if self.strict:
+            return "strict"
+        return "lenient" if self.lenient else "default"
+
     def _template(self) -> str | None:
         if self.template is None or isinstance(self.template, str):
             return self.template
@@ -79,18 +119,42 @@ class Protocol(ABC):
         """
         return self.native.system_prompt(_tool_set(tools))
 
-    def parse(self, text: str, *, finish_reason: Literal["stop", "length"] | None = None) -> Reply:
+    def parse(
+        self,
+        text: str,
+        *,
+        finish_reason: Literal["stop", "length"] | None = None,
+        limits: Limits | None = None,
+    ) -> Reply:
         """Read one whole reply, on its own: names of tools and tickets are not looked up.
 
         Args:
             text: The reply.
             finish_reason: How the client says it ended; `"length"` is a cut by the token limit.
+            limits: How large the reply and its JSON may be; the other limits are those of a run.
         """
-        return self.native.parse(text, finish_reason)
+        return self.native.parse(text, finish_reason, limits.to_json() if limits else None)
 
-    def reader(self) -> Reader:
-        """Return a reader of one reply that arrives in chunks."""
-        return self.native.reader()
+    def reader(self, *, limits: Limits | None = None) -> Reader:
+        """Return a reader of one reply that arrives in chunks.
+
+        Args:
+            limits: How large the reply and its JSON may be; the other limits are those of a run.
+        """
+        return self.native.reader(limits.to_json() if limits else None)
+
+    def lint(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> list[Example]:
+        """Read every example of a move in the system prompt as a reply is read.
+
+        Returns:
+            The examples that break the protocol or need a repair; none is as it should be. A form
+            with something left out, such as `"..."` in place of arguments, counts as broken.
+
+        Raises:
+            TemplateError: The template lacks a placeholder or has an unknown one.
+        """
+        examples = self.native.examples(self.system_prompt(tools))
+        return [Example(*row) for row in examples if row[2].violation or row[2].repairs]
 
     def grammar(
         self,
@@ -137,7 +201,7 @@ class ReactProtocol(Protocol):
         return NativeProtocol.react(
             persona=self.persona,
             template=self._template(),
-            strict=self.strict,
+            repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )
 
@@ -163,7 +227,7 @@ class ChattyProtocol(Protocol):
         return NativeProtocol.chatty(
             tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
             template=self._template(),
-            strict=self.strict,
+            repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )
 
@@ -186,7 +250,7 @@ class TicketProtocol(Protocol):
         return NativeProtocol.ticket(
             await_loads=self.await_loads,
             template=self._template(),
-            strict=self.strict,
+            repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )
 

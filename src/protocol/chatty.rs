@@ -4,7 +4,9 @@ pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
 use super::telling::{Outcomes, Telling, quote, repetition};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar};
+use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use crate::reply::Span;
+use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::ToolSet;
 use read::ToolTags;
@@ -87,6 +89,10 @@ impl Protocol for Chatty {
 
     fn references(&self) -> bool {
         true
+    }
+
+    fn examples(&self, prompt: &str) -> Vec<Span> {
+        lint::sections(prompt, &Tag::new(&*self.tags.start), &Tag::new(&*self.tags.end))
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod feedback;
 mod field;
 pub mod grammar;
+pub mod lint;
 pub mod moves;
 mod notes;
 pub mod prompt;
@@ -28,6 +29,7 @@ pub use react::React;
 pub use telling::{Outcomes, Telling};
 pub use ticket::Ticket;
 
+use crate::reply::Span;
 use crate::tool::ToolSet;
 
 /// One way of writing moves and of telling outcomes.
@@ -80,6 +82,9 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     fn await_loads(&self) -> bool {
         false
     }
+
+    /// Where examples of replies with a move stand in a prompt.
+    fn examples(&self, prompt: &str) -> Vec<Span>;
 
     /// What may be said in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;

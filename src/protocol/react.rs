@@ -4,7 +4,8 @@ pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
 use super::telling::{Outcomes, Telling, repetition};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar};
+use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use crate::reply::Span;
 use crate::tool::ToolSet;
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
@@ -57,6 +58,10 @@ impl Protocol for React {
 
     fn call_form(&self) -> String {
         r#"{"thought": "...", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#.to_owned()
+    }
+
+    fn examples(&self, prompt: &str) -> Vec<Span> {
+        lint::objects(prompt, read::MOVE_KEYS)
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

@@ -4,7 +4,9 @@ pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
 use super::telling::{Outcomes, Telling, repetition};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar};
+use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use crate::reply::Span;
+use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::ToolSet;
 
@@ -64,6 +66,20 @@ impl Protocol for Ticket {
 
     fn await_loads(&self) -> bool {
         self.await_loads
+    }
+
+    fn examples(&self, prompt: &str) -> Vec<Span> {
+        let outputs = lint::sections(prompt, &Tag::new("<output>"), &Tag::new("</output>"));
+        let thoughts = Tag::new("<thoughts>");
+        let mut from = 0;
+        outputs
+            .into_iter()
+            .map(|output| {
+                let start = lint::last_before(prompt, from, output.start, &thoughts).unwrap_or(output.start);
+                from = output.end;
+                Span::new(start, output.end)
+            })
+            .collect()
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

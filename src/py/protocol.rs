@@ -6,8 +6,9 @@ use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::grammar::{Grammar, Scope};
+use crate::protocol::lint;
 use crate::protocol::{Chatty, Decoder, FinishReason, Protocol, React, ReadOptions, Status, Ticket};
-use crate::reply::RepairPolicy;
+use crate::reply::{LineColumn, RepairPolicy};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +21,14 @@ pub(super) struct PyProtocol {
     pub(super) protocol: Arc<dyn Protocol>,
 }
 
-fn read_options(strict: bool, think_prefilled: bool) -> ReadOptions {
-    let repairs = if strict { RepairPolicy::Strict } else { RepairPolicy::Default };
-    ReadOptions { repairs, think_prefilled, ..ReadOptions::default() }
+fn read_options(repairs: &str, think_prefilled: bool) -> PyResult<ReadOptions> {
+    let repairs = match repairs {
+        "default" => RepairPolicy::Default,
+        "strict" => RepairPolicy::Strict,
+        "lenient" => RepairPolicy::Lenient,
+        other => return Err(error::value(format!("expected 'default', 'strict' or 'lenient': got '{other}'"))),
+    };
+    Ok(ReadOptions { repairs, think_prefilled, ..ReadOptions::default() })
 }
 
 /// How a client says that a reply ended: `stop` or `length`.
@@ -38,19 +44,19 @@ pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
 impl PyProtocol {
     /// The react protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, persona, template, strict, think_prefilled))]
-    fn react(persona: String, template: Option<String>, strict: bool, think_prefilled: bool) -> Self {
-        let read = read_options(strict, think_prefilled);
-        Self { protocol: Arc::new(React { persona, template, read }) }
+    #[pyo3(signature = (*, persona, template, repairs, think_prefilled))]
+    fn react(persona: String, template: Option<String>, repairs: &str, think_prefilled: bool) -> PyResult<Self> {
+        let read = read_options(repairs, think_prefilled)?;
+        Ok(Self { protocol: Arc::new(React { persona, template, read }) })
     }
 
     /// The chatty protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, tool_tag, template, strict, think_prefilled))]
+    #[pyo3(signature = (*, tool_tag, template, repairs, think_prefilled))]
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
-        strict: bool,
+        repairs: &str,
         think_prefilled: bool,
     ) -> PyResult<Self> {
         let (start, end) = tool_tag;
@@ -59,16 +65,16 @@ impl PyProtocol {
                 "expected two different tags that are not empty, for example '<tool>' and '</tool>'",
             ));
         }
-        let read = read_options(strict, think_prefilled);
+        let read = read_options(repairs, think_prefilled)?;
         Ok(Self { protocol: Arc::new(Chatty { tags: ToolTags { start, end }, template, read }) })
     }
 
     /// The ticket protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, template, strict, think_prefilled))]
-    fn ticket(await_loads: bool, template: Option<String>, strict: bool, think_prefilled: bool) -> Self {
-        let read = read_options(strict, think_prefilled);
-        Self { protocol: Arc::new(Ticket { await_loads, template, read }) }
+    #[pyo3(signature = (*, await_loads, template, repairs, think_prefilled))]
+    fn ticket(await_loads: bool, template: Option<String>, repairs: &str, think_prefilled: bool) -> PyResult<Self> {
+        let read = read_options(repairs, think_prefilled)?;
+        Ok(Self { protocol: Arc::new(Ticket { await_loads, template, read }) })
     }
 
     /// `ticket`, `chatty` or `react`.
@@ -83,11 +89,18 @@ impl PyProtocol {
     }
 
     /// Reads one whole reply.
-    #[pyo3(signature = (text, finish_reason = None))]
-    fn parse(&self, py: Python<'_>, text: &str, finish_reason: Option<&str>) -> PyResult<PyReply> {
+    #[pyo3(signature = (text, finish_reason = None, limits = None))]
+    fn parse(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        finish_reason: Option<&str>,
+        limits: Option<&str>,
+    ) -> PyResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
+        let options = self.options(limits)?;
         let read = || {
-            let mut decoder = self.protocol.decoder(self.protocol.read_options());
+            let mut decoder = self.protocol.decoder(options);
             decoder.push(text.as_bytes(), &mut Vec::new());
             decoder.finish(reason)
         };
@@ -96,8 +109,18 @@ impl PyProtocol {
     }
 
     /// A reader of one reply that arrives in chunks.
-    fn reader(&self) -> PyReader {
-        PyReader { decoder: Mutex::new(Some(self.protocol.decoder(self.protocol.read_options()))) }
+    #[pyo3(signature = (limits = None))]
+    fn reader(&self, limits: Option<&str>) -> PyResult<PyReader> {
+        Ok(PyReader { decoder: Mutex::new(Some(self.protocol.decoder(self.options(limits)?))) })
+    }
+
+    /// Every example of a reply in a prompt: its line from 1, its text, what is read from it.
+    fn examples(&self, py: Python<'_>, prompt: &str) -> PyResult<Vec<(usize, String, PyReply)>> {
+        let read = |example: lint::Example| {
+            let line = LineColumn::of(prompt, example.span.start).line;
+            Ok((line, example.span.of(prompt).to_owned(), PyReply::new(py, example.reply)?))
+        };
+        lint::examples(&*self.protocol, prompt).into_iter().map(read).collect()
     }
 
     /// What may be said now, as grammars.
@@ -113,6 +136,18 @@ impl PyProtocol {
     ) -> PyGrammar {
         let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed, thoughts };
         PyGrammar::from(self.protocol.grammar(&scope))
+    }
+}
+
+impl PyProtocol {
+    /// How replies are read, within the limits that are given as JSON text.
+    fn options(&self, limits: Option<&str>) -> PyResult<ReadOptions> {
+        let options = self.protocol.read_options();
+        match limits.map(serde_json::from_str) {
+            None => Ok(options),
+            Some(Ok(limits)) => Ok(ReadOptions { limits, ..options }),
+            Some(Err(cause)) => Err(error::value(cause.to_string())),
+        }
     }
 }
 

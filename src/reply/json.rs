@@ -37,6 +37,8 @@ pub struct Settings {
     pub records: bool,
     /// Keys that show an object to be meant as the payload even when its syntax is broken right after them.
     pub keys: &'static [&'static str],
+    /// Other names of keys of a record, each with the key it is read as where the policy is lenient.
+    pub aliases: &'static [(&'static str, &'static str)],
     /// End tags: after a complete value they prove that the payload has ended.
     pub ends: Vec<Tag>,
     /// A fence stands before the value, so that a closing one proves that the payload has ended.
@@ -48,7 +50,7 @@ pub struct Settings {
 impl Settings {
     /// For one value with the given policy and bounds.
     pub fn new(policy: RepairPolicy, limits: ReadLimits) -> Self {
-        Self { policy, limits, records: false, keys: &[], ends: Vec::new(), fenced: false, plain: false }
+        Self { policy, limits, records: false, keys: &[], aliases: &[], ends: Vec::new(), fenced: false, plain: false }
     }
 
     /// For text that is known to be JSON.
@@ -145,8 +147,6 @@ pub struct Machine {
     shapes: Vec<Vec<SmolStr>>,
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
-    /// Missing closing brackets are being added.
-    supplying: bool,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -180,7 +180,6 @@ impl Machine {
             values: 0,
             shapes: Vec::new(),
             swallowed: None,
-            supplying: false,
             strays: Vec::new(),
             committed: false,
             meant: false,

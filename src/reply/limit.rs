@@ -2,23 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How large a reply and its JSON may be.
+/// How large a reply and its JSON may be. Written out, the names are those of a run's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadLimits {
     /// Bytes of the whole reply; default 16 MiB.
+    #[serde(rename = "reply_bytes")]
     pub bytes: usize,
     /// Nesting of arrays and objects; default 128, at most 1,024.
+    #[serde(rename = "json_depth")]
     pub depth: usize,
     /// Digits of one number; default 1,000.
+    #[serde(rename = "json_digits")]
     pub digits: usize,
     /// Values in one payload; default 4,000,000.
+    #[serde(rename = "json_values")]
     pub values: usize,
     /// Bytes of one key; default 64 KiB.
+    #[serde(rename = "json_key_bytes")]
     pub key_bytes: usize,
     /// Blanks in a row between two tokens; default 256 KiB.
+    #[serde(rename = "json_blanks")]
     pub blanks: usize,
     /// Repairs in one payload; default 100,000.
+    #[serde(rename = "json_repairs")]
     pub repairs: usize,
 }
 

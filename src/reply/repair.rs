@@ -14,6 +14,8 @@ pub enum RepairPolicy {
     /// Certain repairs are applied and recorded.
     #[default]
     Default,
+    /// As the default, and keys that models often write in place of the protocol's own are read as those.
+    Lenient,
 }
 
 names! {
@@ -128,6 +130,8 @@ names! {
         IdStringified = "id_stringified",
         /// A keyword in other case.
         KeywordCase = "keyword_case",
+        /// A key of another name for the same thing was read as the protocol's own (lenient only).
+        KeyAlias = "key_alias",
         /// A boolean in quotes.
         BoolFromString = "bool_from_string",
         /// Blanks around a name were dropped.

@@ -20,10 +20,9 @@ pub struct Limits {
     pub tokens: Option<u64>,
     /// Cost as the client reports it, in the client's own currency; default none.
     pub cost: Option<f64>,
-    /// Bytes of one reply; default 16 MiB.
-    pub reply_bytes: usize,
-    /// Nesting of a reply's JSON; default 128.
-    pub json_depth: usize,
+    /// How large a reply and its JSON may be.
+    #[serde(flatten)]
+    pub read: ReadLimits,
     /// Bytes of a result that the model is shown; default 32 KiB. The whole stays in the ticket.
     pub result_bytes: usize,
     /// Violations in a row before the run ends; default 3.
@@ -34,7 +33,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let read = ReadLimits::default();
         Self {
             steps: Some(50),
             tickets: Some(500),
@@ -42,8 +40,7 @@ impl Default for Limits {
             seconds: None,
             tokens: None,
             cost: None,
-            reply_bytes: read.bytes,
-            json_depth: read.depth,
+            read: ReadLimits::default(),
             result_bytes: 32 << 10,
             max_violations: 3,
             max_repeats: 3,

@@ -76,9 +76,7 @@ impl Machine {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        let mut options: ReadOptions = self.setup.protocol.read_options();
-        options.limits.bytes = self.setup.limits.reply_bytes;
-        options.limits.depth = self.setup.limits.json_depth;
+        let options = ReadOptions { limits: self.setup.limits.read, ..self.setup.protocol.read_options() };
         self.setup.protocol.decoder(options)
     }
 

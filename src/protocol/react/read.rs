@@ -14,6 +14,9 @@ use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::{Code, RepairCode, Span, Violation};
 use object::{Object, Teller};
 
+/// Keys that show an object to be a move.
+pub(super) const MOVE_KEYS: &[&str] = &["action", "args", "final_answer", "task_successful"];
+
 /// What counts around the object.
 const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 

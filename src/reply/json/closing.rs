@@ -15,7 +15,7 @@ impl Machine {
         let place = Span::new(self.position, self.position + 1);
         self.position += 1;
         match self.stack.last() {
-            Some(frame) if frame.closer() == byte => self.pop(place.end),
+            Some(frame) if frame.closer() == byte => self.pop(place.end, false),
             _ => {
                 if self.settings.policy == crate::reply::RepairPolicy::Strict {
                     return Err(self.unbalanced(byte, place));
@@ -91,10 +91,9 @@ impl Machine {
             self.repair(RepairCode::ExtraClosers, *first)?;
         }
         self.repair(RepairCode::ClosedBrackets, Span::at(end))?;
-        self.supplying = true;
         let mut flow = Flow::Go;
         while !self.stack.is_empty() {
-            flow = self.pop(end)?;
+            flow = self.pop(end, true)?;
         }
         Ok(flow)
     }

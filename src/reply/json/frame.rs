@@ -141,8 +141,8 @@ impl Machine {
         Ok(Flow::Go)
     }
 
-    /// Closes the innermost array or object at `end`, one past its closing bracket.
-    pub(super) fn pop(&mut self, end: usize) -> Result<Flow, Fault> {
+    /// Closes the innermost array or object at `end`, one past its closing bracket, which may be `supplied`.
+    pub(super) fn pop(&mut self, end: usize, supplied: bool) -> Result<Flow, Fault> {
         let Some(frame) = self.stack.pop() else { return Ok(Flow::Go) };
         let span = Span::new(frame.open, end);
         let value = match frame.kind {
@@ -158,7 +158,7 @@ impl Machine {
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
-                let record = Record { fields, span, supplied: self.supplying };
+                let record = Record { fields, span, supplied };
                 match self.stack.last() {
                     Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
                     _ => self.records.push(record),

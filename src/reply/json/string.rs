@@ -231,7 +231,7 @@ impl Machine {
             if content.len() > self.settings.limits.key_bytes {
                 return Err(self.long_key(span));
             }
-            self.set_key(content, span, true);
+            self.set_key(content, span, true)?;
         } else {
             debug_assert!(!matches!(self.state, State::FirstKey | State::NextKey | State::Colon));
             self.deliver(Value::from(content), span, LastKind::String)?;

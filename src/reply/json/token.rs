@@ -1,10 +1,10 @@
 //! Between two tokens: what the next byte begins, and what it means where JSON does not allow it.
 
-use super::frame::{Key, Kind, quoted};
+use super::frame::{Frame, Key, Kind, quoted};
 use super::string::Quote;
 use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
 use crate::reply::tag::{Match, control_token};
-use crate::reply::{Code, RepairCode, Span, Value};
+use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value};
 use smol_str::SmolStr;
 
 impl Machine {
@@ -393,7 +393,7 @@ impl Machine {
             if word.len() > self.settings.limits.key_bytes {
                 return Err(self.long_key(span));
             }
-            self.set_key(word, span, false);
+            self.set_key(word, span, false)?;
             self.repair(RepairCode::UnquotedKey, span)?;
             return Ok(Flow::Go);
         }
@@ -425,7 +425,8 @@ impl Machine {
         self.deliver(value, span, LastKind::Other)
     }
 
-    pub(super) fn set_key(&mut self, text: &str, span: Span, quoted: bool) {
+    pub(super) fn set_key(&mut self, text: &str, span: Span, quoted: bool) -> Result<(), Fault> {
+        let text = self.own_key(text, span)?;
         let before = self.like_before(text);
         let fresh = before.is_some();
         let text = before.unwrap_or_else(|| SmolStr::new(text));
@@ -437,6 +438,20 @@ impl Machine {
             frame.key = Some(Key { text, span, quoted, fresh, after_string });
         }
         self.state = State::Colon;
+        Ok(())
+    }
+
+    /// The key of a record that `text` is another name of, where the policy is lenient.
+    fn own_key<'a>(&mut self, text: &'a str, span: Span) -> Result<&'a str, Fault> {
+        let lenient = self.settings.policy == RepairPolicy::Lenient && self.stack.last().is_some_and(Frame::is_record);
+        let alias = self.settings.aliases.iter().find(|(alias, _)| lenient && alias.eq_ignore_ascii_case(text));
+        match alias {
+            Some((_, key)) => {
+                self.repair(RepairCode::KeyAlias, span)?;
+                Ok(key)
+            }
+            None => Ok(text),
+        }
     }
 
     pub(super) fn long_key(&self, span: Span) -> Fault {

@@ -143,6 +143,7 @@ impl Block {
         let mut settings = Settings::new(self.options.repairs, self.options.limits);
         settings.records = true;
         settings.keys = call::KEYS;
+        settings.aliases = call::ALIASES;
         settings.ends = vec![self.end_tag.clone()];
         settings.fenced = self.fenced;
         self.machine = Some(Machine::new(settings, self.position));

@@ -11,6 +11,22 @@ use std::collections::HashMap;
 /// The keys of a call.
 pub(super) const KEYS: &[&str] = &["call_id", "tool_name", "arguments"];
 
+/// Other names of these keys.
+pub(super) const ALIASES: &[(&str, &str)] = &[
+    ("id", "call_id"),
+    ("callId", "call_id"),
+    ("tool_call_id", "call_id"),
+    ("name", "tool_name"),
+    ("tool", "tool_name"),
+    ("toolName", "tool_name"),
+    ("function", "tool_name"),
+    ("args", "arguments"),
+    ("parameters", "arguments"),
+    ("params", "arguments"),
+    ("input", "arguments"),
+    ("kwargs", "arguments"),
+];
+
 /// The smallest correct call.
 pub(super) const CALL: &str = r#"{"call_id": "call_1", "tool_name": "tool_name", "arguments": {"name": "value"}}"#;
 

@@ -7,7 +7,7 @@ use super::{ChattyDecoder, Ended, answer, untagged};
 use crate::protocol::around::{self, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
-use crate::protocol::{FinishReason, Move, ReadOptions, refusal};
+use crate::protocol::{FinishReason, Move, refusal};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value, Violation};
 use std::sync::Arc;
@@ -115,7 +115,10 @@ impl ChattyDecoder {
             return Ok(None);
         }
         // The fence is a repair itself: strictness refuses it wherever the block is one.
-        let options = ReadOptions { repairs: RepairPolicy::Default, ..self.options };
+        let mut options = self.options;
+        if options.repairs == RepairPolicy::Strict {
+            options.repairs = RepairPolicy::Default;
+        }
         let mut block = Block::new(options, (&self.start, &self.end), tag, 0);
         if !exact {
             block.notes.note(RepairCode::TagForm, tag)?;

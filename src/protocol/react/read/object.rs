@@ -16,9 +16,23 @@ const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_succe
 /// What is sought in a reply.
 pub(super) static SOUGHT: Sought = Sought {
     keys: KEYS,
-    is: |record| {
-        record.fields.keys().any(|key| matches!(key.as_str(), "action" | "args" | "final_answer" | "task_successful"))
-    },
+    aliases: &[
+        ("thoughts", "thought"),
+        ("reasoning", "thought"),
+        ("tool", "action"),
+        ("tool_name", "action"),
+        ("action_input", "args"),
+        ("arguments", "args"),
+        ("parameters", "args"),
+        ("params", "args"),
+        ("input", "args"),
+        ("tool_input", "args"),
+        ("kwargs", "args"),
+        ("finalAnswer", "final_answer"),
+        ("answer", "final_answer"),
+        ("success", "task_successful"),
+    ],
+    is: |record| record.fields.keys().any(|key| super::MOVE_KEYS.contains(&key.as_str())),
     same,
 };
 

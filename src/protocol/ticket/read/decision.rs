@@ -12,6 +12,17 @@ use crate::reply::{Repair, RepairCode, Value};
 pub(super) static SOUGHT: Sought = Sought {
     // Without those that lists of tickets and other JSON have as well.
     keys: &["type", "route", "payload", "task", "ticket_id"],
+    aliases: &[
+        ("endpoint", "route"),
+        ("body", "payload"),
+        ("args", "payload"),
+        ("arguments", "payload"),
+        ("parameters", "payload"),
+        ("ticket", "ticket_id"),
+        ("ticketId", "ticket_id"),
+        ("id", "ticket_id"),
+        ("result", "value"),
+    ],
     is: |record| record.fields.get("type").is_some_and(|field| Type::of(field).is_some()),
     same: Record::same,
 };
