@@ -1,18 +1,22 @@
 //! What holds of every reply: chunks don't matter, deltas only grow, clean JSON is not touched, places lie in the
 //! text, and time grows with the text.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
+#[expect(dead_code, reason = "what is expected of the cases is for another test")]
 mod corpus;
+#[expect(dead_code, reason = "the checks of whole inputs are for fuzzers and seeds")]
+mod invariants;
 
-use callslip::protocol::chatty::read::ToolTags;
-use callslip::protocol::{Delta, FinishReason, Move, ReadOptions, Reply, Status};
-use callslip::reply::json::{Machine, Progress, Settings};
-use callslip::reply::{ReadLimits, RepairPolicy, Span};
-use corpus::{Case, Read, read_chunks};
+use callslip::protocol::Move;
+use corpus::Case;
+use invariants::Way;
+use invariants::growth::{reader, superlinear};
+use invariants::json::clean;
+use invariants::reply::{chunks_do_not_matter, complete_stands_alone, strict_refuses_the_repaired};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+
+const PROTOCOLS: [&str; 3] = ["react", "chatty", "ticket"];
 
 fn cases() -> Vec<Case> {
     let mut cases = corpus::load("tests/data/replies.jsonl").unwrap_or_default();
@@ -20,177 +24,33 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn case(protocol: &str, text: &str) -> Case {
-    Case {
-        id: String::new(),
-        protocol: protocol.to_owned(),
-        family: String::new(),
-        failure_mode: String::new(),
-        text: text.to_owned(),
-        chunks: None,
-        tags: ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() },
-        options: ReadOptions::default(),
-        kind: String::new(),
-        value: serde_json::Value::Null,
-        repairs: BTreeSet::new(),
-    }
-}
-
-fn beginning(text: &str, end: usize) -> String {
-    text.get(..end).expect("a place between characters").to_owned()
-}
-
 fn split(text: &[u8], size: usize) -> Vec<&[u8]> {
     text.chunks(size).collect()
-}
-
-/// What was told, joined by what it is about.
-fn told(deltas: &[Delta]) -> BTreeMap<String, String> {
-    let mut told = BTreeMap::<String, String>::new();
-    for delta in deltas {
-        let (key, text) = match delta {
-            Delta::Thoughts(text) => ("thoughts".to_owned(), text.as_str()),
-            Delta::Reasoning(text) => ("reasoning".to_owned(), text.as_str()),
-            Delta::Text(text) => ("text".to_owned(), text.as_str()),
-            Delta::Answer(text) => ("answer".to_owned(), text.as_str()),
-            Delta::Tool { call, name, .. } => (format!("tool {call}"), name.as_str()),
-            Delta::Arguments { call, text } => (format!("arguments {call}"), text.as_str()),
-            Delta::CallReady { call } => (format!("ready {call}"), "!"),
-            Delta::TicketId { id, .. } => ("ticket".to_owned(), id.as_str()),
-            _ => continue,
-        };
-        told.entry(key).or_default().push_str(text);
-    }
-    told
-}
-
-/// The deltas of a reply that was read are the beginnings of its final values.
-fn deltas_fit(read: &Read, whole: bool) {
-    let told = told(&read.deltas);
-    let reply = &read.reply;
-    let Ok(outcome) = &reply.outcome else { return };
-    let fits = |key: &str, value: Option<&str>, end_is_told: bool| {
-        let (told, value) = (told.get(key).map_or("", String::as_str), value.unwrap_or(""));
-        assert!(value.starts_with(told), "{key}: {told:?} is no beginning of {value:?} in {:?}", reply.raw);
-        assert!(!end_is_told || told == value, "{key}: {told:?} instead of {value:?} in {:?}", reply.raw);
-    };
-    fits("thoughts", reply.thoughts.as_deref(), false);
-    fits("reasoning", reply.reasoning.as_deref(), false);
-    match outcome {
-        Move::Call { calls } => {
-            fits("text", reply.narration.as_deref(), false);
-            for (index, call) in calls.iter().enumerate() {
-                if told.contains_key(&format!("tool {index}")) {
-                    fits(&format!("tool {index}"), Some(&call.tool), whole);
-                }
-            }
-        }
-        Move::Await { ticket_id } | Move::Load { ticket_id } if told.contains_key("ticket") => {
-            fits("ticket", Some(ticket_id), whole);
-        }
-        Move::Finish { value, .. } => {
-            let answer = value.as_str();
-            fits("text", if told.contains_key("text") { answer } else { None }, false);
-            if answer.is_some() {
-                fits("answer", if told.contains_key("answer") { answer } else { None }, false);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn spans_lie_inside(reply: &Reply) {
-    let inside = |span: Span| {
-        assert!(span.start <= span.end && span.end <= reply.raw.len(), "{span:?} in {:?}", reply.raw);
-        assert!(
-            reply.raw.is_char_boundary(span.start) && reply.raw.is_char_boundary(span.end),
-            "{span:?} in {:?}",
-            reply.raw
-        );
-    };
-    reply.repairs.iter().for_each(|repair| inside(repair.span));
-    reply.discarded.iter().for_each(|span| inside(*span));
-    match &reply.outcome {
-        Ok(Move::Call { calls }) => {
-            for call in calls {
-                inside(call.span);
-                inside(call.tool_span);
-                inside(call.arguments_span);
-            }
-        }
-        Ok(_) => {}
-        Err(violation) => {
-            violation.span.into_iter().for_each(inside);
-            violation.related.iter().for_each(|related| inside(related.span));
-            if let Some(span) = violation.span {
-                callslip::reply::span::excerpt(&reply.raw, span);
-            }
-        }
-    }
-}
-
-fn any_split_is_the_whole(case: &Case, chunkings: &[Vec<&[u8]>]) {
-    let whole = read_chunks(case, &[case.text.as_bytes()]);
-    spans_lie_inside(&whole.reply);
-    deltas_fit(&whole, false);
-    for chunks in chunkings {
-        let read = read_chunks(case, chunks);
-        let (one, all) = (&read.reply, &whole.reply);
-        assert!(
-            one == all,
-            "{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-            case.text,
-            one.outcome,
-            all.outcome,
-            one.repairs,
-            all.repairs,
-            (
-                &one.thoughts,
-                &one.narration,
-                &one.reasoning,
-                &one.discarded,
-                &all.thoughts,
-                &all.narration,
-                &all.reasoning,
-                &all.discarded
-            )
-        );
-        deltas_fit(&read, false);
-        if whole.reply.outcome.is_ok() {
-            assert_eq!(told(&read.deltas), told(&whole.deltas), "{} {:?}", case.id, case.text);
-        }
-    }
 }
 
 #[test]
 fn chunks_of_corpus_replies_do_not_matter() {
     for case in cases() {
-        let text = case.text.clone();
-        let chunkings: Vec<_> = (1..=7).map(|size| split(text.as_bytes(), size)).collect();
-        any_split_is_the_whole(&case, &chunkings);
+        let text = case.text.as_bytes();
+        chunks_do_not_matter(&case.way, text, &(1..=7).map(|size| split(text, size)).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn beginnings_of_corpus_replies_are_read_without_harm() {
     for case in cases() {
+        let whole = case.way.read(&[case.text.as_bytes()]).reply;
+        let list = |code: &str| matches!(code, "ndjson_to_array" | "merged_arrays" | "merged_blocks");
+        let in_parts = whole.repairs.iter().any(|repair| list(repair.code.name()));
         for (cut, _) in case.text.char_indices() {
-            let mut cut_case = Case { text: beginning(&case.text, cut), ..self::case(&case.protocol, "") };
-            cut_case.tags = case.tags.clone();
-            cut_case.options = case.options;
-            let text = cut_case.text.clone();
-            any_split_is_the_whole(&cut_case, &[split(text.as_bytes(), 1)]);
+            let text = &case.text.as_bytes()[..cut];
+            let part = chunks_do_not_matter(&case.way, text, &[split(text, 1)]).reply.outcome;
             // A cut reply never does something else, and never a part of it.
-            let whole = read_chunks(&case, &[case.text.as_bytes()]).reply;
-            let list = |code: &str| matches!(code, "ndjson_to_array" | "merged_arrays" | "merged_blocks");
-            if whole.repairs.iter().any(|repair| list(repair.code.name())) {
-                continue;
-            }
-            let part = read_chunks(&cut_case, &[text.as_bytes()]).reply.outcome;
-            if let (Ok(whole), Ok(part)) = (whole.outcome, part)
-                && !(case.protocol == "chatty" && matches!(part, Move::Finish { .. }))
+            if let (Ok(whole), Ok(part)) = (&whole.outcome, part)
+                && !in_parts
+                && !(case.way.protocol.name() == "chatty" && matches!(part, Move::Finish { .. }))
             {
-                assert_eq!(part, whole, "{} {text:?}", case.id);
+                assert_eq!(part, *whole, "{} {text:?}", case.id);
             }
         }
     }
@@ -199,47 +59,15 @@ fn beginnings_of_corpus_replies_are_read_without_harm() {
 #[test]
 fn a_stream_may_be_cut_where_it_is_complete() {
     for case in cases() {
-        let mut decoder = corpus::decoder(&case);
-        let mut deltas = Vec::new();
-        let mut complete = None;
-        for byte in case.text.as_bytes().chunks(1) {
-            if let Status::Complete(at) = decoder.push(byte, &mut deltas) {
-                complete = Some(at);
-                break;
-            }
-        }
-        let Some(at) = complete else { continue };
-        let cut = Case { text: beginning(&case.text, at), ..self::case(&case.protocol, "") };
-        let cut = Case { tags: case.tags.clone(), options: case.options, ..cut };
-        let early = read_chunks(&cut, &[cut.text.as_bytes()]);
-        assert!(early.reply.outcome.is_ok(), "{} {:?}: {:?}", case.id, cut.text, early.reply.outcome);
-        let whole = read_chunks(&case, &[case.text.as_bytes()]).reply;
-        if let Ok(outcome) = whole.outcome
-            && !whole.repairs.iter().any(|repair| repair.code.name() == "merged_blocks")
-        {
-            assert_eq!(early.reply.outcome, Ok(outcome), "{} {:?}", case.id, case.text);
-        }
+        let early = complete_stands_alone(&case.way, case.text.as_bytes());
+        assert!(early.is_none_or(|early| early.outcome.is_ok()), "{}", case.id);
     }
 }
 
 #[test]
 fn strictness_refuses_exactly_the_repaired() {
     for mut case in cases() {
-        let whole = read_chunks(&case, &[case.text.as_bytes()]).reply;
-        case.options.repairs = RepairPolicy::Strict;
-        let strict = read_chunks(&case, &[case.text.as_bytes()]).reply;
-        if whole.outcome.is_ok() {
-            assert_eq!(
-                strict.outcome.is_ok(),
-                whole.repairs.is_empty(),
-                "{} {:?}: {:?}",
-                case.id,
-                case.text,
-                strict.outcome
-            );
-        } else {
-            assert!(strict.outcome.is_err(), "{} {:?}", case.id, case.text);
-        }
+        strict_refuses_the_repaired(&mut case.way, case.text.as_bytes());
     }
 }
 
@@ -281,75 +109,34 @@ fn written(value: &serde_json::Value, style: u8) -> String {
     }
 }
 
-/// Pieces of which hostile replies are made.
+/// Pieces of which hostile replies are made: the dictionary of the fuzzers.
 fn shards() -> impl Strategy<Value = String> {
-    let shard = prop::sample::select(vec![
-        "{",
-        "}",
-        "[",
-        "]",
-        "{{",
-        "\"",
-        "'",
-        "`",
-        "```",
-        "```json\n",
-        "\n",
-        " ",
-        ",",
-        ":",
-        "\\",
-        "\\n",
-        "\\u12",
-        "\\ud83d",
-        "<think>",
-        "</think>",
-        "<tool>",
-        "</tool>",
-        "<tool",
-        "</",
-        "<output>",
-        "</output>",
-        "<thoughts>",
-        "</thoughts>",
-        "\"action\": ",
-        "\"args\": ",
-        "\"thought\"",
-        "\"FINISH\"",
-        "\"type\": \"RETURN\"",
-        "\"value\": 1",
-        "\"tool_name\": \"x\"",
-        "\"arguments\": {}",
-        "\"call_id\": 1",
-        "final_answer",
-        "true",
-        "None",
-        "12",
-        "-1.5e3",
-        "//",
-        "/*",
-        "*/",
-        "#",
-        "...",
-        "“",
-        "”",
-        "é",
-        "😀",
-        "\u{a0}",
-        "\u{feff}",
-        "<|im_end|>",
-        "Observation: x",
-        "\"type\": \"NONE\"",
-        "\"task\": \"a\"",
-        "[[GO",
-        "END]]",
-        "{\"action\": \"a\", \"args\": \"{}\"}",
-        "[{\"call_id\": \"1\", \"tool_name\": \"a\", \"arguments\": {}}]",
-        "{\"type\": \"AWAIT\", \"ticket_id\": \"T1\"}",
-        "~~~",
-        "\"\"\"",
-    ]);
-    prop::collection::vec(shard, 0..40).prop_map(|shards| shards.concat())
+    let words: Vec<String> = include_str!("../fuzz/words.dict").lines().filter_map(word).collect();
+    prop::collection::vec(prop::sample::select(words), 0..40).prop_map(|shards| shards.concat())
+}
+
+/// A line of the dictionary: a word in quotes, with `\\`, `\"` and `\xNN`.
+fn word(line: &str) -> Option<String> {
+    let inside = line.strip_prefix('"')?.strip_suffix('"')?;
+    let (mut bytes, mut rest) = (Vec::new(), inside.as_bytes());
+    while let [first, more @ ..] = rest {
+        (rest, bytes) = match (first, more) {
+            (b'\\', [b'x', digits @ ..]) => {
+                let (digits, more) = digits.split_at(2);
+                bytes.push(u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap());
+                (more, bytes)
+            }
+            (b'\\', [other, more @ ..]) => {
+                bytes.push(*other);
+                (more, bytes)
+            }
+            _ => {
+                bytes.push(*first);
+                (more, bytes)
+            }
+        };
+    }
+    Some(String::from_utf8(bytes).unwrap())
 }
 
 proptest! {
@@ -358,67 +145,31 @@ proptest! {
     #[test]
     fn clean_json_is_not_touched(value in json(), style in any::<u8>(), size in 1_usize..40) {
         let text = written(&value, style);
-        let mut settings = Settings::new(RepairPolicy::Default, ReadLimits::default());
-        settings.fenced = true;
-        let mut machine = Machine::new(settings, 0);
-        let mut progress = Progress::More;
-        let mut buffer = callslip::reply::buffer::Buffer::default();
-        for chunk in text.as_bytes().chunks(size) {
-            buffer.push(chunk);
-            progress = machine.run(buffer.text(), false);
-        }
-        if progress == Progress::More {
-            progress = machine.run(&text, true);
-        }
-        prop_assert_eq!(progress, Progress::Done, "{:?} {:?}", machine.fault(), text);
-        let (read, repairs) = machine.into_value();
-        prop_assert!(repairs.is_empty(), "{:?} {}", repairs, text);
-        let theirs: serde_json::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&read.to_json()).unwrap(), theirs);
-        let again: callslip::reply::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(again, read);
+        clean(&text, &serde_json::from_str(&text).unwrap(), &[&split(text.as_bytes(), size)]);
     }
 
     #[test]
     fn chunks_of_hostile_replies_do_not_matter(text in shards(), sizes in prop::collection::vec(1_usize..12, 1..4), variant in 0_u8..4) {
-        for protocol in ["react", "chatty", "ticket"] {
-            let chunkings: Vec<_> = sizes.iter().map(|size| split(text.as_bytes(), *size)).collect();
-            let mut case = case(protocol, &text);
-            case.options.think_prefilled = variant == 1;
-            if variant > 1 {
-                let (start, end) = if variant == 2 { ("[[GO", "END]]") } else { ("true", "None") };
-                case.tags = ToolTags { start: start.to_owned(), end: end.to_owned() };
-            }
-            any_split_is_the_whole(&case, &chunkings);
+        let tags = match variant {
+            2 => ("[[GO", "END]]"),
+            3 => ("true", "None"),
+            _ => ("<tool>", "</tool>"),
+        };
+        let chunkings: Vec<_> = sizes.iter().map(|size| split(text.as_bytes(), *size)).collect();
+        for protocol in PROTOCOLS {
+            let mut way = Way::new(protocol, tags);
+            way.options.think_prefilled = variant == 1;
+            chunks_do_not_matter(&way, text.as_bytes(), &chunkings);
         }
     }
 
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
-        for protocol in ["react", "chatty", "ticket"] {
-            let case = case(protocol, "");
-            let whole = read_chunks(&case, &[&bytes]);
-            let (left, right) = bytes.split_at(cut.min(bytes.len()));
-            prop_assert_eq!(&read_chunks(&case, &[left, right]).reply, &whole.reply);
-            spans_lie_inside(&whole.reply);
+        let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        for protocol in PROTOCOLS {
+            chunks_do_not_matter(&Way::plain(protocol), &bytes, &[vec![left, right]]);
         }
     }
-}
-
-/// The fastest of a few readings.
-fn time(case: &Case, text: &str, chunk: usize) -> Duration {
-    let once = || {
-        let mut decoder = corpus::decoder(case);
-        let mut deltas = Vec::new();
-        let start = Instant::now();
-        for chunk in text.as_bytes().chunks(chunk) {
-            decoder.push(chunk, &mut deltas);
-            deltas.clear();
-        }
-        decoder.finish(FinishReason::Stop);
-        start.elapsed()
-    };
-    (0..3).map(|_| once()).min().unwrap_or_default()
 }
 
 /// Makes a text of about so many bytes.
@@ -467,20 +218,13 @@ fn time_grows_with_the_text() {
         ("specials", Box::new(|n| "<|x|>".repeat(n / 5))),
         ("numbers", Box::new(|n| format!("{{\"action\": [{}", "1234567890, ".repeat(n / 12)))),
     ];
-    let (small, large) = (6_000, 48_000);
     let mut slow = Vec::new();
     for (name, make) in &kinds {
-        for protocol in ["react", "chatty", "ticket"] {
-            let case = case(protocol, "");
+        for protocol in PROTOCOLS {
             for chunk in [1, usize::MAX] {
-                // Eight times the text: a square would take 64 times as long. Other work on the machine is forgiven
-                // twice.
-                let grows = || {
-                    let (short, long) = (time(&case, &make(small), chunk), time(&case, &make(large), chunk));
-                    (long > short.max(Duration::from_micros(300)) * 32).then_some((short, long))
-                };
-                if let Some((short, long)) = grows().and_then(|_| grows()).and_then(|_| grows()) {
-                    slow.push(format!("{name}, {protocol}, chunks of {chunk}: {short:?} then {long:?}"));
+                let times = superlinear(&reader(protocol, chunk), &|length| make(length).into_bytes(), [6_000, 48_000]);
+                if let Some(times) = times {
+                    slow.push(format!("{name}, {protocol}, chunks of {chunk}: {times:?}"));
                 }
             }
         }

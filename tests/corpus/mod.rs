@@ -1,6 +1,5 @@
 //! Corpora of replies: one JSON object a line.
 #![expect(
-    dead_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -8,8 +7,8 @@
     reason = "shared by tests"
 )]
 
-use callslip::protocol::chatty::read::ToolTags;
-use callslip::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, chatty, react, ticket};
+use crate::invariants::{Read, Way};
+use callslip::protocol::Move;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,13 +16,11 @@ use std::path::Path;
 /// One reply and what is expected of it.
 pub(crate) struct Case {
     pub(crate) id: String,
-    pub(crate) protocol: String,
+    pub(crate) way: Way,
     pub(crate) family: String,
     pub(crate) failure_mode: String,
     pub(crate) text: String,
     pub(crate) chunks: Option<Vec<String>>,
-    pub(crate) tags: ToolTags,
-    pub(crate) options: ReadOptions,
     pub(crate) kind: String,
     pub(crate) value: Json,
     pub(crate) repairs: BTreeSet<String>,
@@ -40,19 +37,19 @@ fn case(line: &str) -> Case {
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let config = &row["config"];
     let tag = |key: &str, default: &str| config[key].as_str().unwrap_or(default).to_owned();
-    let options = ReadOptions { think_prefilled: config["think_prefilled"] == true, ..ReadOptions::default() };
+    let tags = (tag("tool_tag_start", "<tool>"), tag("tool_tag_end", "</tool>"));
+    let mut way = Way::new(&text("protocol"), (&tags.0, &tags.1));
+    way.options.think_prefilled = config["think_prefilled"] == true;
     let expect = &row["expect"];
     Case {
         id: text("id"),
-        protocol: text("protocol"),
+        way,
         family: text("family"),
         failure_mode: text("failure_mode"),
         text: text("text"),
         chunks: row["chunks"]
             .as_array()
             .map(|all| all.iter().map(|chunk| chunk.as_str().unwrap().to_owned()).collect()),
-        tags: ToolTags { start: tag("tool_tag_start", "<tool>"), end: tag("tool_tag_end", "</tool>") },
-        options,
         kind: expect["kind"].as_str().unwrap().to_owned(),
         value: expect["value"].clone(),
         repairs: expect["repairs"]
@@ -64,35 +61,12 @@ fn case(line: &str) -> Case {
     }
 }
 
-/// A reply as it was read, chunk by chunk where the case has chunks.
-pub(crate) struct Read {
-    pub(crate) reply: Reply,
-    pub(crate) deltas: Vec<Delta>,
-}
-
+/// The reply as it was read, chunk by chunk where the case has chunks.
 pub(crate) fn read(case: &Case) -> Read {
-    let chunks: Vec<&[u8]> = match &case.chunks {
-        Some(chunks) => chunks.iter().map(String::as_bytes).collect(),
-        None => vec![case.text.as_bytes()],
-    };
-    read_chunks(case, &chunks)
-}
-
-pub(crate) fn decoder(case: &Case) -> Box<dyn Decoder> {
-    match case.protocol.as_str() {
-        "react" => react::read::decoder(case.options),
-        "ticket" => ticket::read::decoder(case.options),
-        _ => chatty::read::decoder(case.options, &case.tags),
+    match &case.chunks {
+        Some(chunks) => case.way.read(&chunks.iter().map(String::as_bytes).collect::<Vec<_>>()),
+        None => case.way.read(&[case.text.as_bytes()]),
     }
-}
-
-pub(crate) fn read_chunks(case: &Case, chunks: &[&[u8]]) -> Read {
-    let mut decoder = decoder(case);
-    let mut deltas = Vec::new();
-    for chunk in chunks {
-        decoder.push(chunk, &mut deltas);
-    }
-    Read { reply: decoder.finish(FinishReason::Stop), deltas }
 }
 
 impl Read {
@@ -148,7 +122,7 @@ impl Read {
     }
 
     pub(crate) fn compare(&self, case: &Case) -> Result<(), String> {
-        let (kind, value) = self.outcome(&case.protocol);
+        let (kind, value) = self.outcome(case.way.protocol.name());
         let repairs: BTreeSet<String> = self.reply.repairs.iter().map(|repair| repair.code.name().to_owned()).collect();
         let mut wanted = case.value.clone();
         if case.kind == "violation" {
