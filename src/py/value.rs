@@ -46,7 +46,7 @@ impl<'a, 'py> Converter<'a, 'py> {
 struct Texts<'a, 'py>(Vec<Option<(&'a str, Bound<'py, PyString>)>>);
 
 impl<'a, 'py> Texts<'a, 'py> {
-    const SLOTS: usize = 128;
+    const BITS: u32 = 7;
     const LONGEST: usize = 24;
 
     fn get(&mut self, py: Python<'py>, text: &'a str) -> Bound<'py, PyString> {
@@ -54,10 +54,17 @@ impl<'a, 'py> Texts<'a, 'py> {
             return PyString::new(py, text);
         }
         if self.0.is_empty() {
-            self.0.resize(Self::SLOTS, None);
+            self.0.resize(1 << Self::BITS, None);
         }
-        let hash = text.bytes().fold(text.len(), |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(byte)));
-        match self.0.get_mut(hash % Self::SLOTS) {
+        let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |word| u64::from_le_bytes(*word));
+        let bytes = text.as_bytes();
+        let ends = match bytes.len() {
+            8.. => word(bytes.first_chunk()) ^ word(bytes.last_chunk()).rotate_left(29),
+            _ => bytes.iter().fold(0, |ends, byte| ends << 8 | u64::from(*byte)),
+        };
+        // The high bits of the product depend on all of the others.
+        let hash = (ends ^ bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::BITS);
+        match self.0.get_mut(hash as usize) {
             Some(Some((known, object))) if *known == text => object.clone(),
             other => {
                 let object = PyString::new(py, text);

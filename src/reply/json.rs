@@ -4,6 +4,7 @@
 //! byte is no JSON it takes a transition that carries the name of a repair, if only one reading is left; else it ends
 //! in a violation. Clean JSON takes none of them and keeps its exact spelling.
 
+mod clean;
 mod closing;
 mod frame;
 mod number;

@@ -64,7 +64,7 @@ impl Machine {
             };
         }
         let mut found = Match::No;
-        for tag in &self.settings.ends {
+        for tag in self.settings.ends.iter().filter(|tag| tag.first().eq_ignore_ascii_case(&byte)) {
             match tag.at(rest, end) {
                 Match::No => {}
                 Match::Partial => found = Match::Partial,

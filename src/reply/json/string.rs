@@ -74,6 +74,12 @@ pub(super) struct StringToken {
 }
 
 impl StringToken {
+    /// A string in double quotes was read in one step.
+    pub(super) fn passed(&mut self, start: usize) {
+        self.start = start;
+        self.quote = Quote::Double;
+    }
+
     /// Where its content begins.
     pub(super) fn content(&self) -> usize {
         self.start + self.quote.opening().len()

@@ -37,6 +37,18 @@ impl Machine {
                 Some(flow) => flow,
                 None => return Err(self.no_colon(text)),
             },
+            State::FirstKey | State::NextKey if byte == b'"' => match self.clean_key(text)? {
+                Some(flow) => flow,
+                None => self.key_position(text, byte, end)?,
+            },
+            _ if byte == b'"' && !self.wants_record() => match self.clean_text(text)? {
+                Some(flow) => flow,
+                None => self.value_position(text, byte, end)?,
+            },
+            _ if matches!(byte, b'0'..=b'9' | b'-') && !self.wants_record() => match self.clean_number(text)? {
+                Some(flow) => flow,
+                None => self.value_position(text, byte, end)?,
+            },
             _ if !self.stack.is_empty() && self.at_proven_end(text, byte, end) != Match::No => {
                 return self.ends_early(text, byte, end);
             }
@@ -64,7 +76,7 @@ impl Machine {
         Err(Box::new(fault.hint("write the reply again, whole")))
     }
 
-    fn colon(&mut self) -> Flow {
+    pub(super) fn colon(&mut self) -> Flow {
         if let Some(frame) = self.stack.last()
             && let Some(key) = &frame.key
         {
