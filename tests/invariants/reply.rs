@@ -163,15 +163,16 @@ fn status_keeps_its_word(way: &Way, text: &[u8], whole: &Reply) {
     }
 }
 
-/// A stream may be cut where it is complete: what is read then is given, and is what the whole comes to, unless that
-/// is refused for what follows.
-pub(crate) fn complete_stands_alone(way: &Way, text: &[u8]) -> Option<Reply> {
+/// A stream may be cut where it is complete: what is read then is what the whole comes to, unless that is refused for
+/// what follows.
+pub(crate) fn complete_stands_alone(way: &Way, text: &[u8]) {
     let mut decoder = way.protocol.decoder(way.options);
     let mut deltas = Vec::new();
     let complete = text.chunks(1).find_map(|byte| match decoder.push(byte, &mut deltas) {
         Status::Complete(at) => Some(at),
         _ => None,
-    })?;
+    });
+    let Some(complete) = complete else { return };
     let whole = way.read(&[text]).reply;
     let cut = whole.raw.get(..complete).expect("a place between characters");
     let early = way.read(&[cut.as_bytes()]).reply;
@@ -180,7 +181,6 @@ pub(crate) fn complete_stands_alone(way: &Way, text: &[u8]) -> Option<Reply> {
         assert_eq!(early.outcome, whole.outcome, "{cut:?} and {:?}", whole.raw);
     }
     assert!(early.outcome.is_ok() || whole.outcome.is_err(), "{cut:?} {:?}, then {:?}", early.outcome, whole.outcome);
-    Some(early)
 }
 
 /// A reply that the token limit cut is refused, or says what it says without that limit.
