@@ -52,7 +52,8 @@ fn beginnings_of_corpus_replies_are_read_without_harm() {
             if let (Ok(whole), Ok(part)) = (&whole.outcome, part.outcome)
                 && !in_parts
                 && !shown
-                && !(case.way.protocol.name() == "chatty" && matches!(part, Move::Finish { .. }))
+                // The beginning of an answer may be a shorter one, or a fence with a block that the answer only shows.
+                && !(case.way.protocol.name() == "chatty" && [whole, &part].iter().any(|read| matches!(read, Move::Finish { .. })))
             {
                 assert_eq!(part, *whole, "{} {text:?}", case.id);
             }
