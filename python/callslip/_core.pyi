@@ -104,6 +104,17 @@ class Delta:
         def text(self) -> str: ...
 
     @final
+    class CallId(Delta):
+        """A call's own id is complete, or was given to it (chatty)."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("call", "id")
+        def __new__(cls, call: int, id: str) -> Delta.CallId: ...
+        @property
+        def call(self) -> int: ...
+        @property
+        def id(self) -> str: ...
+
+    @final
     class Tool(Delta):
         """A call's tool name or route is complete."""
 

@@ -52,6 +52,15 @@ pub enum Delta {
     Text(String),
     /// More of the final answer.
     Answer(String),
+    /// More of a final answer that is no text, as the raw text of its JSON (ticket).
+    Value(String),
+    /// A call's own id is complete, or was given to it (chatty).
+    CallId {
+        /// Position of the call in the reply, from 0.
+        call: usize,
+        /// The id.
+        id: String,
+    },
     /// A call's tool name or route is complete.
     Tool {
         /// Position of the call in the reply, from 0.

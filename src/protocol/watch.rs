@@ -13,6 +13,20 @@ pub(crate) enum Piece<'a> {
     End(&'a Field),
 }
 
+/// The id that a field holds: text, or the number that spells it.
+pub(crate) fn id(field: &Field) -> Option<&str> {
+    match &*field.value {
+        Value::String(text) => Some(text.trim()),
+        Value::Number(number) => Some(number.as_str()),
+        _ => None,
+    }
+}
+
+/// Whether a field is text of no length: no piece of it is told.
+pub(crate) fn is_empty(field: &Field) -> bool {
+    field.value.as_str() == Some("")
+}
+
 /// How much of one record was told.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
@@ -60,7 +74,7 @@ impl Watch {
     fn open(&mut self, text: &str, machine: &Machine, fields: &Fields, tell: &mut dyn FnMut(&str, Piece<'_>)) {
         let Some(open) = machine.open_field(text) else { return };
         // A key that stands a second time says the same, or the reply is refused.
-        if fields.contains_key(open.key) {
+        if self.sent == 0 && fields.contains_key(open.key) {
             return;
         }
         match open.part {

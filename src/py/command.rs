@@ -47,6 +47,8 @@ pub(super) enum PyDelta {
     Text { text: String },
     /// More of the final answer.
     Answer { text: String },
+    /// A call's own id is complete, or was given to it (chatty).
+    CallId { call: usize, id: String },
     /// A call's tool name or route is complete.
     Tool { call: usize, name: String },
     /// More of a call's arguments, as the raw text of their JSON.
@@ -63,7 +65,8 @@ impl From<Delta> for PyDelta {
             Delta::Thoughts(text) => Self::Thoughts { text },
             Delta::Reasoning(text) => Self::Reasoning { text },
             Delta::Text(text) => Self::Text { text },
-            Delta::Answer(text) => Self::Answer { text },
+            Delta::Answer(text) | Delta::Value(text) => Self::Answer { text },
+            Delta::CallId { call, id } => Self::CallId { call, id },
             Delta::Tool { call, name, .. } => Self::Tool { call, name },
             Delta::Arguments { call, text } => Self::Arguments { call, text },
             Delta::CallReady { call } => Self::CallReady { call },

@@ -90,7 +90,7 @@ struct ChattyDecoder {
     maybe: Option<(Span, bool)>,
     /// The first end tag outside a block.
     orphan: Option<Span>,
-    block: Option<Block>,
+    block: Option<Box<Block>>,
     blocks: Vec<Ended>,
     calls: Calls,
     /// The calls of a later block.
@@ -270,7 +270,7 @@ impl ChattyDecoder {
     }
 
     fn open(&mut self, tag: Span, exact: bool) {
-        let mut block = Block::new(self.options, (&self.start, &self.end), tag, self.calls.all().len());
+        let mut block = Box::new(Block::new(self.options, (&self.start, &self.end), tag, self.calls.all().len()));
         self.later = Calls::default();
         if !exact && let Err(fault) = block.notes.note(RepairCode::TagForm, tag) {
             self.fault = Some(fault);

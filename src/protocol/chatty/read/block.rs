@@ -3,9 +3,9 @@
 use super::call::{self, Calls};
 use crate::protocol::around::{shifted, without_tokens};
 use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::watch::{Piece, Watch};
+use crate::protocol::watch::{self, Piece, Watch};
 use crate::protocol::{Code, Delta, ReadOptions, Violation, refusal};
-use crate::reply::json::{Machine, Progress, Settings};
+use crate::reply::json::{Fields, Machine, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{RepairCode, Span};
 
@@ -30,8 +30,10 @@ pub(super) struct Block {
     /// The start tag in the text.
     tag: Span,
     position: usize,
-    machine: Option<Machine>,
+    machine: Option<Box<Machine>>,
     watch: Watch,
+    /// Whether the call that is being read is another one than those before it, once its id has shown that.
+    new: Option<bool>,
     /// Records of the present machine that were read.
     read: usize,
     fenced: bool,
@@ -61,6 +63,7 @@ impl Block {
             position: tag.end,
             machine: None,
             watch: Watch::default(),
+            new: None,
             read: 0,
             fenced: false,
             prose: None,
@@ -146,8 +149,9 @@ impl Block {
         settings.aliases = call::ALIASES;
         settings.ends = vec![self.end_tag.clone()];
         settings.fenced = self.fenced;
-        self.machine = Some(Machine::new(settings, self.position));
+        self.machine = Some(Box::new(Machine::new(settings, self.position)));
         self.watch = Watch::default();
+        self.new = None;
         self.read = 0;
     }
 
@@ -246,22 +250,44 @@ impl Block {
     ) -> Result<(), Fault> {
         while let Some(record) = machine.records().get(self.read) {
             let index = calls.all().len();
-            self.watch.poll(text, machine, self.read, &mut |key, piece| tell(index, key, &piece, deltas));
+            if self.is_new(&record.fields, calls) {
+                self.tell(text, machine, index, deltas);
+            }
             let place = if machine.is_array() { format!("/{}", self.read) } else { String::new() };
             if let Some(call) =
                 call::read(record, &place, calls, self.ahead + index + 1, text, &self.options, &mut self.notes)?
             {
+                self.tell(text, machine, index, deltas);
+                if let (None, Some(id)) = (record.fields.get("call_id").and_then(watch::id), &call.call_id) {
+                    deltas.push(Delta::CallId { call: index, id: id.clone() });
+                }
                 calls.push(call);
                 deltas.push(Delta::CallReady { call: index });
             }
             self.watch = Watch::default();
+            self.new = None;
             self.read += 1;
         }
-        if machine.meant() {
-            let index = calls.all().len();
-            self.watch.poll(text, machine, self.read, &mut |key, piece| tell(index, key, &piece, deltas));
+        if machine.meant()
+            && let Some(fields) = machine.open_record()
+            && self.is_new(fields, calls)
+        {
+            self.tell(text, machine, calls.all().len(), deltas);
         }
         Ok(())
+    }
+
+    /// Whether a call may be told: from the second one on it may be a copy, which is dropped, until its id is there.
+    fn is_new(&mut self, fields: &Fields, calls: &Calls) -> bool {
+        if self.new.is_none() {
+            self.new = fields.get("call_id").and_then(watch::id).map(|id| !calls.has(id));
+        }
+        self.new.unwrap_or(calls.all().is_empty())
+    }
+
+    /// Tells what is new of the call that is being read.
+    fn tell(&mut self, text: &str, machine: &Machine, call: usize, deltas: &mut Vec<Delta>) {
+        self.watch.poll(text, machine, self.read, &mut |key, piece| tell(call, key, &piece, deltas));
     }
 
     /// The end tag stands here.
@@ -347,6 +373,11 @@ fn tell(call: usize, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
     match (key, piece) {
         ("arguments", Piece::Text(more) | Piece::Json(more)) => {
             deltas.push(Delta::Arguments { call, text: (*more).to_owned() });
+        }
+        ("call_id", Piece::End(field)) => {
+            if let Some(id) = watch::id(field) {
+                deltas.push(Delta::CallId { call, id: id.to_owned() });
+            }
         }
         ("tool_name", Piece::End(field)) => {
             if let Some(name) = field.value.as_str().map(str::trim) {

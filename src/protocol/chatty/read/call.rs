@@ -62,6 +62,10 @@ impl Calls {
         self.all.push(call);
     }
 
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ids.contains_key(id)
+    }
+
     /// The call that has the id of another.
     pub(super) fn twin(&self, call: &ToolCall) -> Option<&ToolCall> {
         self.all.get(*self.ids.get(call.call_id.as_deref()?)?)
@@ -117,7 +121,7 @@ pub(super) fn read(
 /// The id of a call that has none: `call_` and its number, unless that is taken.
 fn free_id(before: &Calls, number: usize) -> String {
     let mut id = format!("call_{number}");
-    while before.ids.contains_key(&id) {
+    while before.has(&id) {
         id.push('_');
     }
     id

@@ -4,7 +4,7 @@ use crate::protocol::arguments::{Written, arguments};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
-use crate::protocol::watch::Piece;
+use crate::protocol::watch::{self, Piece};
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Record};
 use crate::reply::{Repair, RepairCode, Value};
@@ -250,6 +250,7 @@ impl Teller {
         match (key, piece) {
             ("thought", Piece::Text(more)) => deltas.push(Delta::Thoughts((*more).to_owned())),
             ("final_answer", Piece::Text(more)) => deltas.push(Delta::Answer((*more).to_owned())),
+            ("final_answer", Piece::End(field)) if watch::is_empty(field) => deltas.push(Delta::Answer(String::new())),
             ("args", Piece::Text(more) | Piece::Json(more)) => {
                 deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
             }

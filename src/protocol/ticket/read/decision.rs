@@ -3,7 +3,7 @@
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
-use crate::protocol::watch::Piece;
+use crate::protocol::watch::{self, Piece};
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Fields, Record};
 use crate::reply::{Repair, RepairCode, Value};
@@ -211,9 +211,11 @@ impl Teller {
         let may_be = |wanted: &[Type]| self.kind.is_none_or(|kind| wanted.contains(&kind));
         match (key, piece) {
             ("type", Piece::End(field)) => self.kind = Type::of(field),
-            ("value", Piece::Text(more) | Piece::Json(more)) if may_be(&[Type::Return]) => {
-                deltas.push(Delta::Answer((*more).to_owned()));
+            ("value", Piece::Text(more)) if may_be(&[Type::Return]) => deltas.push(Delta::Answer((*more).to_owned())),
+            ("value", Piece::End(field)) if watch::is_empty(field) && may_be(&[Type::Return]) => {
+                deltas.push(Delta::Answer(String::new()));
             }
+            ("value", Piece::Json(more)) if may_be(&[Type::Return]) => deltas.push(Delta::Value((*more).to_owned())),
             ("payload", Piece::Text(more) | Piece::Json(more)) if may_be(&[Type::Call]) => {
                 deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
             }
@@ -223,12 +225,9 @@ impl Teller {
                 }
             }
             ("ticket_id", Piece::End(field)) if may_be(&[Type::Await, Type::Load]) => {
-                let id = match &*field.value {
-                    Value::String(text) => text.trim().to_owned(),
-                    Value::Number(number) => number.as_str().to_owned(),
-                    _ => return,
-                };
-                deltas.push(Delta::TicketId { id, span: field.span });
+                if let Some(id) = watch::id(field) {
+                    deltas.push(Delta::TicketId { id: id.to_owned(), span: field.span });
+                }
             }
             _ => {}
         }
