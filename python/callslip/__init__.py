@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import __version__
 
 if TYPE_CHECKING:
-    from callslip._core import Grammar, Move, Reader, Repair, Reply, ToolCall, Violation
+    from callslip._core import (
+        Grammar,
+        Move,
+        PartialCall,
+        Reader,
+        Repair,
+        Reply,
+        Snapshot,
+        ToolCall,
+        Violation,
+    )
     from callslip.agent import Agent, Run, RunResult, Ticket, Usage
     from callslip.errors import (
         CallslipError,
@@ -62,6 +72,7 @@ __all__ = [
     "ModelReply",
     "Move",
     "OpenAPI",
+    "PartialCall",
     "ProtocolError",
     "ReactProtocol",
     "Reader",
@@ -73,6 +84,7 @@ __all__ = [
     "RunFailed",
     "RunResult",
     "ScriptedModel",
+    "Snapshot",
     "StoreError",
     "TemplateError",
     "Ticket",
@@ -90,7 +102,9 @@ __all__ = [
 
 # Where each name lives. What a program does not use is not imported.
 _HOMES = {
-    "callslip._core": "Delta Grammar Move Reader Repair Reply ToolCall Violation",
+    "callslip._core": (
+        "Delta Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation"
+    ),
     "callslip.agent": "Agent Run RunResult Ticket Usage",
     "callslip.errors": (
         "CallslipError LimitExceeded ModelError ProtocolError RunCancelled RunFailed StoreError "

@@ -274,11 +274,84 @@ class Reply:
     def discarded(self) -> list[tuple[int, int]]: ...
 
 @final
+class PartialCall:
+    """One call of a reply that is still arriving.
+
+    It grows with its reader: each attribute says what has come by the time it is read.
+    """
+
+    @property
+    def call_id(self) -> str | None:
+        """The model's own name for the call, once it is complete (chatty)."""
+
+    @property
+    def tool(self) -> str | None:
+        """The tool's name, or the route in the ticket protocol, once it is complete."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as far as they have come.
+
+        Always the same dict, brought up to date whenever this attribute is read. A string, list or
+        dict at its end may be unfinished. Copy what you want to keep, and change nothing in it.
+
+        Arguments that need more than reading (a fence inside their text, text inside text) stay
+        empty here; `Reader.finish` has them.
+        """
+
+@final
+class Snapshot:
+    """What has come of a reply that is still arriving.
+
+    Texts are those of the moment at which it was taken. JSON values are read from the reply when
+    they are asked for, and go on growing with the reader.
+    """
+
+    @property
+    def status(self) -> Literal["open", "complete", "doomed"]:
+        """What was known of the reply."""
+
+    @property
+    def thoughts(self) -> str:
+        """The thoughts."""
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning in front of a reply that has thoughts of its own (ticket, react)."""
+
+    @property
+    def text(self) -> str:
+        """The text before a tool block, which may yet be a direct answer (chatty)."""
+
+    @property
+    def answer(self) -> Any:
+        """The final answer, `None` before it begins (ticket, react).
+
+        A list or dict (ticket) is always the same object, brought up to date whenever this
+        attribute is read.
+        """
+
+    @property
+    def calls(self) -> list[PartialCall]:
+        """The calls whose tool or id is known. Always the same list, brought up to date here."""
+
+    @property
+    def ticket_id(self) -> str | None:
+        """The id of the ticket to await or load, once it is complete (ticket)."""
+
+@final
 class Reader:
     """Reads one reply that arrives in chunks."""
 
     def push(self, chunk: str | bytes) -> tuple[list[Delta], Literal["open", "complete", "doomed"]]:
         """Take the next bytes. Returns what is new, and what is known of the reply."""
+
+    def snapshot(self) -> Snapshot:
+        """Return what has come of the reply, in constant time.
+
+        Reading all of it after each chunk takes time in proportion to the reply: its values are
+        not parsed anew.
+        """
 
     def finish(self, finish_reason: FinishReason | None = None) -> Reply:
         """Close the reply and read what is left."""

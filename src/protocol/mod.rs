@@ -14,6 +14,7 @@ mod reasoning;
 mod refusal;
 mod seek;
 pub mod telling;
+pub mod told;
 mod watch;
 
 pub mod chatty;
@@ -28,6 +29,7 @@ pub use prompt::TemplateError;
 pub use react::React;
 pub use telling::{Outcomes, Telling};
 pub use ticket::Ticket;
+pub use told::Told;
 
 use crate::reply::Span;
 use crate::tool::ToolSet;

@@ -1,9 +1,11 @@
 //! The border to Python: the only place that names pyo3. Classes are frozen over a lock, no Python code runs while a
-//! lock is held, and Rust keeps no Python object.
+//! lock is held, and Rust keeps no Python object but those that a reader's snapshots show.
 
 mod command;
 mod error;
+mod live;
 mod protocol;
+mod reader;
 mod reply;
 mod run;
 mod toolset;
@@ -17,7 +19,9 @@ mod _core {
     #[pymodule_export]
     use super::command::{PyCommand, PyDelta};
     #[pymodule_export]
-    use super::protocol::{PyGrammar, PyProtocol, PyReader};
+    use super::protocol::{PyGrammar, PyProtocol};
+    #[pymodule_export]
+    use super::reader::{PyPartialCall, PyReader, PySnapshot};
     #[pymodule_export]
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
     #[pymodule_export]

@@ -1,16 +1,16 @@
 //! Protocols, and the reading of replies on its own.
 
-use super::command::PyDelta;
 use super::error;
+use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::grammar::{Grammar, Scope};
 use crate::protocol::lint;
-use crate::protocol::{Chatty, Decoder, FinishReason, Protocol, React, ReadOptions, Status, Ticket};
+use crate::protocol::{Chatty, FinishReason, Protocol, React, ReadOptions, Ticket};
 use crate::reply::{LineColumn, RepairPolicy};
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Input from here on is read without holding the interpreter: detaching costs more for less.
 pub(super) const DETACH_BYTES: usize = 16 << 10;
@@ -110,8 +110,8 @@ impl PyProtocol {
 
     /// A reader of one reply that arrives in chunks.
     #[pyo3(signature = (limits = None))]
-    fn reader(&self, limits: Option<&str>) -> PyResult<PyReader> {
-        Ok(PyReader { decoder: Mutex::new(Some(self.protocol.decoder(self.options(limits)?))) })
+    fn reader(&self, py: Python<'_>, limits: Option<&str>) -> PyResult<PyReader> {
+        Ok(PyReader::new(py, &*self.protocol, self.options(limits)?))
     }
 
     /// Every example of a reply in a prompt: its line from 1, its text, what is read from it.
@@ -168,61 +168,5 @@ impl From<Grammar> for PyGrammar {
     fn from(grammar: Grammar) -> Self {
         let Grammar { gbnf, lark, json_schema, max_tokens } = grammar;
         Self { gbnf, lark, json_schema, max_tokens }
-    }
-}
-
-/// Reads one reply that arrives in chunks.
-#[pyclass(name = "Reader", module = "callslip._core", frozen)]
-pub(super) struct PyReader {
-    decoder: Mutex<Option<Box<dyn Decoder>>>,
-}
-
-#[pymethods]
-impl PyReader {
-    /// Takes the next bytes. Returns what is new, and `open`, `complete` or `doomed`.
-    fn push(&self, py: Python<'_>, chunk: Chunk) -> PyResult<(Vec<PyDelta>, &'static str)> {
-        let bytes = chunk.into_bytes();
-        let push = || {
-            let mut deltas = Vec::new();
-            let mut guard = self.decoder.lock().map_err(|_| error::poisoned())?;
-            let decoder = guard
-                .as_mut()
-                .ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
-            let status = decoder.push(&bytes, &mut deltas);
-            Ok::<_, PyErr>((deltas, status))
-        };
-        let (deltas, status) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
-        let status = match status {
-            Status::Open => "open",
-            Status::Complete(_) => "complete",
-            Status::Doomed => "doomed",
-        };
-        Ok((deltas.into_iter().map(PyDelta::from).collect(), status))
-    }
-
-    /// Closes the reply and reads what is left.
-    #[pyo3(signature = (finish_reason = None))]
-    fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> PyResult<PyReply> {
-        let reason = self::finish_reason(finish_reason)?;
-        let decoder = self.decoder.lock().map_err(|_| error::poisoned())?.take();
-        let decoder =
-            decoder.ok_or_else(|| error::value("the reader is finished: make a new one for the next reply"))?;
-        PyReply::new(py, decoder.finish(reason))
-    }
-}
-
-/// Text or bytes of a reply; bytes may end inside a character.
-#[derive(FromPyObject)]
-pub(super) enum Chunk {
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl Chunk {
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        match self {
-            Self::Text(text) => text.into_bytes(),
-            Self::Bytes(bytes) => bytes,
-        }
     }
 }

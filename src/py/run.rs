@@ -2,7 +2,8 @@
 
 use super::command::{PyCommand, PyDelta};
 use super::error;
-use super::protocol::{Chunk, DETACH_BYTES, PyGrammar, PyProtocol, finish_reason};
+use super::protocol::{DETACH_BYTES, PyGrammar, PyProtocol, finish_reason};
+use super::reader::Chunk;
 use super::toolset::PyToolSet;
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
@@ -104,11 +105,12 @@ impl PyRun {
     }
 
     /// Takes the next part of a streamed reply. Returns what is new, whether the stream may be stopped, and commands.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn push(&self, py: Python<'_>, chunk: Chunk, now: f64) -> PyResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
-        let bytes = chunk.into_bytes();
+        let bytes = chunk.bytes();
         let push = || {
             let mut inner = self.lock()?;
-            let pushed = inner.machine.push(&bytes, now);
+            let pushed = inner.machine.push(bytes, now);
             Ok::<_, PyErr>((pushed, inner.commit(now)?))
         };
         let (pushed, commands) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;

@@ -6,16 +6,25 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNone, PyString};
 
 /// The value as `None`, `bool`, `int`, `float`, `str`, `list` or `dict`.
 pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Converter { py, texts: Texts::default() }.value(value)
+    Converter::new(py).value(value)
 }
 
-struct Converter<'a, 'py> {
+/// Makes Python objects, each short string once.
+pub(super) struct Converter<'a, 'py> {
     py: Python<'py>,
     texts: Texts<'a, 'py>,
 }
 
 impl<'a, 'py> Converter<'a, 'py> {
-    fn value(&mut self, value: &'a Value) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn new(py: Python<'py>) -> Self {
+        Self { py, texts: Texts::default() }
+    }
+
+    pub(super) fn py(&self) -> Python<'py> {
+        self.py
+    }
+
+    pub(super) fn value(&mut self, value: &'a Value) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         Ok(match value {
             Value::Null => PyNone::get(py).to_owned().into_any(),

@@ -16,7 +16,7 @@ mod token;
 mod tests;
 
 pub use frame::{Field, Fields, Record};
-pub use open::{OpenField, OpenPart};
+pub use open::{Complete, OpenContainer, OpenField, OpenPart};
 
 use super::tag::Tag;
 use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};

@@ -60,6 +60,11 @@ impl Object {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 
+    /// The member at a position.
+    pub fn at(&self, position: usize) -> Option<(&str, &Value)> {
+        self.members.get(position).map(|(key, value)| (key.as_str(), value))
+    }
+
     /// The keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|(key, _)| key.as_str())
@@ -131,6 +136,11 @@ impl Members {
     /// The whole object.
     pub fn into_object(self) -> Object {
         self.object
+    }
+
+    /// Whether it has the key.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.places.as_ref().map_or_else(|| self.object.contains_key(key), |places| places.contains_key(key))
     }
 
     /// The value of a key, to change it.

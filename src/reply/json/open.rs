@@ -1,7 +1,8 @@
 //! A look at the value while it is still arriving: what is there, and what only grows.
 
-use super::frame::Kind;
+use super::frame::{Frame, Kind};
 use super::{Fields, Machine, State, Token};
+use crate::reply::{Object, Value};
 
 /// The member of the open record whose value is being read.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,73 @@ pub enum OpenPart<'a> {
     Nothing,
 }
 
+/// An array or object that is open, with the members that are complete.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenContainer<'a> {
+    /// The complete members.
+    pub members: Complete<'a>,
+    /// The key of the member that is being read, in an object.
+    pub key: Option<&'a str>,
+    /// The key stands a second time: its value says the same as the first, or the text is refused.
+    pub again: bool,
+}
+
+/// Complete members.
+#[derive(Debug, Clone, Copy)]
+pub enum Complete<'a> {
+    /// Of an array.
+    Items(&'a [Value]),
+    /// Of an object.
+    Members(&'a Object),
+}
+
+impl<'a> Complete<'a> {
+    /// The members of a value that is complete, if it has some.
+    pub fn of(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Array(items) => Some(Self::Items(items)),
+            Value::Object(object) => Some(Self::Members(object)),
+            _ => None,
+        }
+    }
+
+    /// The member at a position, with its key in an object.
+    pub fn at(self, position: usize) -> Option<(Option<&'a str>, &'a Value)> {
+        match self {
+            Self::Items(items) => items.get(position).map(|value| (None, value)),
+            Self::Members(object) => object.at(position).map(|(key, value)| (Some(key), value)),
+        }
+    }
+}
+
 impl Machine {
+    /// The arrays and objects that are open, outermost first, in a text that is read without records.
+    pub fn open_containers(&self) -> impl Iterator<Item = OpenContainer<'_>> {
+        self.stack.iter().filter_map(|Frame { kind, key, .. }| {
+            let (members, again) = match (kind, key) {
+                (Kind::Array(items), _) => (Complete::Items(items), false),
+                (Kind::Object(members), Some(key)) => {
+                    (Complete::Members(members.object()), !key.fresh && members.contains_key(&key.text))
+                }
+                (Kind::Object(members), None) => (Complete::Members(members.object()), false),
+                // Two braces in a row are one.
+                _ => return None,
+            };
+            Some(OpenContainer { members, key: key.as_ref().map(|key| key.text.as_str()), again })
+        })
+    }
+
+    /// The string that is being read as a value, decoded, in two pieces.
+    pub fn open_text<'a>(&'a self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        (self.token == Token::String && !self.string.key)
+            .then(|| (self.string.decoded.as_str(), text.get(self.string.from..self.position).unwrap_or("")))
+    }
+
+    /// The whole value, once it is done.
+    pub fn value(&self) -> Option<&Value> {
+        (self.state == State::Done).then_some(&self.value)
+    }
+
     /// The members of the record that is open, if one is.
     pub fn open_record(&self) -> Option<&Fields> {
         let open = self.stack.iter().find_map(|frame| match &frame.kind {

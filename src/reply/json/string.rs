@@ -60,7 +60,7 @@ impl Quote {
 pub(super) struct StringToken {
     pub(super) start: usize,
     quote: Quote,
-    key: bool,
+    pub(super) key: bool,
     /// What is decoded, up to `from`.
     pub(super) decoded: String,
     /// Where the text that needs no decoding goes on.
