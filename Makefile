@@ -124,8 +124,17 @@ fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
 	done
 
 .PHONY: bench
-bench: dev ## Run the benchmarks
-	@set -e; for bench in benches/*.py; do echo "== $$bench"; $(PY) "$$bench" $(ARGS); done
+bench: bench-loop bench-parse ## Run the benchmarks
+
+.PHONY: bench-loop
+bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
+	$(PY) benches/agent_loop.py $(ARGS)
+
+.PHONY: bench-parse
+bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
+	@$(PY) benches/read_replies.py $(ARGS)
+	@echo
+	@$(PY) benches/stream_replies.py $(ARGS)
 
 .PHONY: wheel
 wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
@@ -152,6 +161,10 @@ $(PY):
 $(VENV)/.build: pyproject.toml | $(PY)
 	$(PIP) install --upgrade 'pip>=25.1'
 	$(PIP) install --group build
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.build
+	$(PIP) install --group bench
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.build

@@ -1,0 +1,140 @@
+"""A streamed reply with a partial read after each chunk, beside parsers that parse anew each time.
+
+    python benches/stream_replies.py [--rounds 5]
+
+A chunk is four characters. callslip reads the reply, takes a snapshot after each chunk and looks at
+its arguments or its answer. The others get the JSON alone as far as it has come. Where that would
+take too long they are measured at places spread evenly over the reply, and scaled to all of them.
+All run in one process, in turn, and the quickest of the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jiter
+import json_repair
+from langchain_core.utils.json import parse_partial_json
+from replies import CONTENTS, chatty, dumps, react, ticket
+
+from callslip import ChattyProtocol, ReactProtocol, Reader, TicketProtocol
+from callslip.protocols import Protocol
+
+SIZES = {"10 KB": 10_000, "100 KB": 100_000, "400 KB": 400_000}
+CHUNK = 4
+# Seconds for one peer at one size in one round, and the fewest chunks after which it is measured.
+BUDGET = 1.0
+FEWEST = 9
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def arguments(reader: Reader, chunks: list[str]) -> object:
+    value = None
+    for chunk in chunks:
+        reader.push(chunk)
+        for call in reader.snapshot().calls:
+            value = call.arguments
+    return value
+
+
+def answer(reader: Reader, chunks: list[str]) -> object:
+    value = None
+    for chunk in chunks:
+        reader.push(chunk)
+        value = reader.snapshot().answer
+    return value
+
+
+Write = Callable[[dict[str, Any]], str]
+Stream = Callable[[Reader, list[str]], object]
+OURS: dict[str, tuple[Protocol, Write, Stream]] = {
+    "callslip, chatty": (ChattyProtocol(), chatty, arguments),
+    "callslip, react": (ReactProtocol(), react, arguments),
+    "callslip, ticket": (TicketProtocol(), ticket, answer),
+}
+PEERS: dict[str, Callable[[str], object]] = {
+    "jiter": lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"),
+    "json_repair": json_repair.loads,
+    "langchain-core": parse_partial_json,
+}
+
+
+def ours(name: str, content: dict[str, Any]) -> float:
+    protocol, write, stream = OURS[name]
+    reply = write(content)
+    chunks = [reply[at : at + CHUNK] for at in range(0, len(reply), CHUNK)]
+    reader = protocol.reader()
+    began = time.perf_counter()
+    value = stream(reader, chunks)
+    seconds = time.perf_counter() - began
+    assert value == content
+    return seconds
+
+
+def peer(name: str, content: dict[str, Any]) -> tuple[float, int]:
+    """Seconds for all chunks, and after how many of them it was measured."""
+    parse, text = PEERS[name], dumps(content)
+    chunks = len(text) // CHUNK
+    seconds, measured = 0.0, 0
+    while measured < chunks and (seconds < BUDGET or measured < FEWEST):
+        # Each step of the golden ratio falls into the largest gap that is left.
+        end = int((measured + 0.5) * GOLDEN % 1 * chunks + 1) * CHUNK
+        began = time.perf_counter()
+        parse(text[:end])
+        seconds += time.perf_counter() - began
+        measured += 1
+    return seconds * chunks / measured, measured
+
+
+def exponent(seconds: list[float]) -> float:
+    """Slope of the line through the logarithms."""
+    x = [math.log(size) for size in SIZES.values()]
+    y = [math.log(took) for took in seconds]
+    return statistics.linear_regression(x, y).slope
+
+
+def shown(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def main(rounds: int) -> None:
+    sizes = " | ".join(SIZES)
+    print(f"| content | reader | {sizes} | grows with | 100 KB, times callslip | places measured |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, make in CONTENTS.items():
+        contents = [make(size) for size in SIZES.values()]
+        best: dict[str, list[float]] = {name: [math.inf] * len(SIZES) for name in (*OURS, *PEERS)}
+        samples: dict[str, list[int]] = {name: [0] * len(SIZES) for name in PEERS}
+        for at, content in enumerate(contents):
+            for turn in range(rounds):
+                for name in OURS:
+                    gc.collect()
+                    best[name][at] = min(best[name][at], ours(name, content))
+                for name in PEERS:
+                    if turn == 0 or name == "jiter":
+                        gc.collect()
+                        took, samples[name][at] = peer(name, content)
+                        best[name][at] = min(best[name][at], took)
+        base = best["callslip, chatty"][1]
+        for name, seconds in best.items():
+            times = " | ".join(map(shown, seconds))
+            ratio = "" if name in OURS else f"{seconds[1] / base:,.0f}"
+            places = (
+                ", ".join(f"{sample:,}" for sample in samples[name]) if name in PEERS else "all"
+            )
+            row = f"size^{exponent(seconds):.2f} | {ratio} | {places}"
+            print(f"| {kind} | {name} | {times} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    main(parser.parse_args().rounds)
