@@ -6,7 +6,7 @@ use super::notes::Fault;
 use super::{Code, ReadOptions};
 use crate::reply::json::{Field, Machine, Progress, Settings};
 use crate::reply::{Object, Repair, RepairCode, Span, Value, Violation};
-use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How a protocol wants its arguments.
@@ -64,11 +64,11 @@ fn peel(
     reader: &mut FieldReader<'_>,
     key: &str,
     field: &Field,
-    text: &SmolStr,
+    text: &str,
     raw: &str,
     options: &ReadOptions,
 ) -> Result<Value, Fault> {
-    let mut text = text.clone();
+    let mut text = Cow::Borrowed(text);
     for layer in 1..=LAYERS {
         let place = Place { literal: field.span, raw, exact: layer == 1 };
         if text.trim().is_empty() {
@@ -90,7 +90,7 @@ fn peel(
             }
             Value::String(inner) if layer < LAYERS => {
                 reader.notes.note(RepairCode::ArgsDoubleEncoded, field.span)?;
-                text = inner;
+                text = Cow::Owned(inner.into());
             }
             other => {
                 let message = format!("expected an object in its text: got {}", other.type_name());

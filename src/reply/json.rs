@@ -20,8 +20,8 @@ pub use open::{Complete, OpenContainer, OpenField, OpenPart};
 
 use super::tag::Tag;
 use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
+use compact_str::CompactString;
 use frame::Frame;
-use smol_str::SmolStr;
 use string::StringToken;
 
 /// A boxed violation: errors are rare and large.
@@ -145,7 +145,7 @@ pub struct Machine {
     blanks: usize,
     values: usize,
     /// By depth, the keys of the object that was closed last.
-    shapes: Vec<Vec<SmolStr>>,
+    shapes: Vec<Vec<CompactString>>,
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.

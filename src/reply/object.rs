@@ -1,7 +1,7 @@
 //! JSON objects: members in the order in which they were written, each key once.
 
 use super::Value;
-use smol_str::SmolStr;
+use compact_str::CompactString;
 use std::collections::HashMap;
 
 /// Up to this many members are searched one by one: quicker than hashing their keys.
@@ -12,7 +12,7 @@ const FEW: usize = 16;
 /// Finding a key takes time with the number of members; see [`Members`] for building a large one.
 #[derive(Debug, Clone, Default)]
 pub struct Object {
-    members: Vec<(SmolStr, Value)>,
+    members: Vec<(CompactString, Value)>,
 }
 
 impl Object {
@@ -47,7 +47,7 @@ impl Object {
     }
 
     /// Sets the value of a key; a new one comes last.
-    pub fn insert(&mut self, key: impl Into<SmolStr>, value: Value) {
+    pub fn insert(&mut self, key: impl Into<CompactString>, value: Value) {
         let key = key.into();
         match self.get_mut(&key) {
             Some(present) => *present = value,
@@ -91,8 +91,8 @@ impl PartialEq for Object {
 }
 
 impl IntoIterator for Object {
-    type Item = (SmolStr, Value);
-    type IntoIter = std::vec::IntoIter<(SmolStr, Value)>;
+    type Item = (CompactString, Value);
+    type IntoIter = std::vec::IntoIter<(CompactString, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.members.into_iter()
@@ -100,7 +100,7 @@ impl IntoIterator for Object {
 }
 
 /// Of equal keys the last one counts, at the place of the first.
-impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Object {
+impl<K: Into<CompactString>> FromIterator<(K, Value)> for Object {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
         let mut object = Members::default();
         for (key, value) in members {
@@ -119,7 +119,7 @@ impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Object {
 pub struct Members {
     object: Object,
     /// Where each key stands, once there are many.
-    places: Option<HashMap<SmolStr, usize>>,
+    places: Option<HashMap<CompactString, usize>>,
 }
 
 impl Members {
@@ -151,7 +151,7 @@ impl Members {
     }
 
     /// Adds a member whose key is new.
-    pub fn push(&mut self, key: SmolStr, value: Value) {
+    pub fn push(&mut self, key: CompactString, value: Value) {
         let place = self.object.len();
         if let Some(places) = &mut self.places {
             places.insert(key.clone(), place);

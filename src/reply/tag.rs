@@ -1,6 +1,6 @@
 //! Tags and control tokens: what counts as one, and whether it has arrived whole.
 
-use smol_str::{SmolStr, format_smolstr};
+use compact_str::{CompactString, format_compact};
 
 /// Blanks that are forgiven at one place of a tag.
 const BLANKS: usize = 8;
@@ -26,24 +26,24 @@ pub enum Match {
 /// One tag, found in any case and, where it has the form `<name>`, with blanks inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    literal: SmolStr,
+    literal: CompactString,
     attributes: bool,
 }
 
 impl Tag {
     /// The tag that is written like `literal`.
-    pub fn new(literal: impl Into<SmolStr>) -> Self {
+    pub fn new(literal: impl Into<CompactString>) -> Self {
         Self { literal: literal.into(), attributes: false }
     }
 
     /// The start tag `<name>`, which may have attributes.
     pub fn open(name: &str) -> Self {
-        Self { literal: format_smolstr!("<{name}>"), attributes: true }
+        Self { literal: format_compact!("<{name}>"), attributes: true }
     }
 
     /// The end tag `</name>`.
     pub fn close(name: &str) -> Self {
-        Self::new(format_smolstr!("</{name}>"))
+        Self::new(format_compact!("</{name}>"))
     }
 
     /// How it is written.

@@ -2,10 +2,10 @@
 
 use super::Object;
 use super::json::{Machine, Progress, Settings};
+use compact_str::CompactString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use smol_str::SmolStr;
 
 /// One JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,7 +18,7 @@ pub enum Value {
     /// A number with its spelling.
     Number(Number),
     /// A string, unescaped.
-    String(SmolStr),
+    String(CompactString),
     /// An array.
     Array(Vec<Value>),
     /// An object.
@@ -27,7 +27,7 @@ pub enum Value {
 
 /// A number as it was written: always valid JSON, of any size and precision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Number(SmolStr);
+pub struct Number(CompactString);
 
 impl Number {
     /// Takes `text` as it is; `None` where it is no JSON number.

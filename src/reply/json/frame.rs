@@ -3,9 +3,9 @@
 use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
 use crate::reply::object::Members;
 use crate::reply::{Code, Object, ReadLimits, RepairCode, Span, Value};
+use compact_str::CompactString;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Keys of an object that are remembered.
@@ -23,7 +23,7 @@ pub struct Field {
 }
 
 /// The members of a record, in the order of the text.
-pub type Fields = IndexMap<SmolStr, Field>;
+pub type Fields = IndexMap<CompactString, Field>;
 
 /// An outermost object, or an object of the outermost array, with the places of its members.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +70,7 @@ pub(super) enum Kind {
 /// A key in the text.
 #[derive(Debug)]
 pub(super) struct Key {
-    pub(super) text: SmolStr,
+    pub(super) text: CompactString,
     pub(super) span: Span,
     pub(super) quoted: bool,
     /// It is known to be new in its object.
@@ -179,12 +179,12 @@ impl Machine {
             && !(alike && shape.len() == object.len())
         {
             shape.clear();
-            shape.extend(object.keys().take(SHAPE).map(SmolStr::new));
+            shape.extend(object.keys().take(SHAPE).map(CompactString::new));
         }
     }
 
     /// The key `text` of the object that is open, if it stands where the object before had it.
-    pub(super) fn like_before(&mut self, text: &str) -> Option<SmolStr> {
+    pub(super) fn like_before(&mut self, text: &str) -> Option<CompactString> {
         let depth = self.stack.len().checked_sub(1)?;
         let frame = self.stack.last_mut()?;
         let Kind::Object(members) = &frame.kind else { return None };

@@ -5,7 +5,7 @@ use super::string::Quote;
 use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value};
-use smol_str::SmolStr;
+use compact_str::CompactString;
 
 impl Machine {
     /// Skips blanks and takes what follows them.
@@ -441,7 +441,7 @@ impl Machine {
         let text = self.own_key(text, span)?;
         let before = self.like_before(text);
         let fresh = before.is_some();
-        let text = before.unwrap_or_else(|| SmolStr::new(text));
+        let text = before.unwrap_or_else(|| CompactString::new(text));
         // A comma that was added stands right after the value before it.
         let after_string = (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end))
             .then_some(self.last.span);
