@@ -29,7 +29,7 @@ from callslip.protocols import Protocol
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "400 KB": 400_000}
 CHUNK = 4
 # Seconds for one peer at one size in one round, and the fewest chunks after which it is measured.
-BUDGET = 1.0
+BUDGET = 0.5
 FEWEST = 9
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -77,19 +77,33 @@ def ours(name: str, content: dict[str, Any]) -> float:
     return seconds
 
 
-def peer(name: str, content: dict[str, Any]) -> tuple[float, int]:
-    """Seconds for all chunks, and after how many of them it was measured."""
-    parse, text = PEERS[name], dumps(content)
-    chunks = len(text) // CHUNK
-    seconds, measured = 0.0, 0
-    while measured < chunks and (seconds < BUDGET or measured < FEWEST):
-        # Each step of the golden ratio falls into the largest gap that is left.
-        end = int((measured + 0.5) * GOLDEN % 1 * chunks + 1) * CHUNK
+class Sample:
+    """A peer after some of the chunks, spread evenly: the quickest of the rounds after each."""
+
+    def __init__(self, name: str, content: dict[str, Any]) -> None:
+        self.parse, self.text = PEERS[name], dumps(content)
+        self.chunks = len(self.text) // CHUNK
+        self.best: dict[int, float] = {}
         began = time.perf_counter()
-        parse(text[:end])
-        seconds += time.perf_counter() - began
-        measured += 1
-    return seconds * chunks / measured, measured
+        for place in range(self.chunks):
+            # Each step of the golden ratio falls into the largest gap that is left.
+            end = int((place + 0.5) * GOLDEN % 1 * self.chunks + 1) * CHUNK
+            self.best[end] = self.time(end)
+            if place + 1 >= FEWEST and time.perf_counter() - began > BUDGET:
+                break
+
+    def time(self, end: int) -> float:
+        began = time.perf_counter()
+        self.parse(self.text[:end])
+        return time.perf_counter() - began
+
+    def again(self) -> None:
+        for end, seconds in self.best.items():
+            self.best[end] = min(seconds, self.time(end))
+
+    def seconds(self) -> float:
+        """Seconds after all chunks together."""
+        return sum(self.best.values()) * self.chunks / len(self.best)
 
 
 def exponent(seconds: list[float]) -> float:
@@ -105,31 +119,33 @@ def shown(seconds: float) -> str:
 
 def main(rounds: int) -> None:
     sizes = " | ".join(SIZES)
-    print(f"| content | reader | {sizes} | grows with | 100 KB, times callslip | places measured |")
+    print(f"| content | reader | {sizes} | exponent | to callslip at 100 KB | chunks measured |")
     print("|---|---|---|---|---|---|---|---|")
     for kind, make in CONTENTS.items():
         contents = [make(size) for size in SIZES.values()]
-        best: dict[str, list[float]] = {name: [math.inf] * len(SIZES) for name in (*OURS, *PEERS)}
-        samples: dict[str, list[int]] = {name: [0] * len(SIZES) for name in PEERS}
-        for at, content in enumerate(contents):
-            for turn in range(rounds):
-                for name in OURS:
-                    gc.collect()
-                    best[name][at] = min(best[name][at], ours(name, content))
-                for name in PEERS:
-                    if turn == 0 or name == "jiter":
-                        gc.collect()
-                        took, samples[name][at] = peer(name, content)
-                        best[name][at] = min(best[name][at], took)
+        best: dict[str, list[float]] = {name: [] for name in (*OURS, *PEERS)}
+        samples: dict[str, list[Sample]] = {name: [] for name in PEERS}
+        for content in contents:
+            gc.collect()
+            took = {name: ours(name, content) for name in OURS}
+            sampled = {name: Sample(name, content) for name in PEERS}
+            for _ in range(rounds - 1):
+                gc.collect()
+                took = {name: min(seconds, ours(name, content)) for name, seconds in took.items()}
+                # The others are so far away that once is enough.
+                sampled["jiter"].again()
+            for name, sample in sampled.items():
+                samples[name].append(sample)
+                took[name] = sample.seconds()
+            for name, seconds in took.items():
+                best[name].append(seconds)
         base = best["callslip, chatty"][1]
-        for name, seconds in best.items():
-            times = " | ".join(map(shown, seconds))
-            ratio = "" if name in OURS else f"{seconds[1] / base:,.0f}"
-            places = (
-                ", ".join(f"{sample:,}" for sample in samples[name]) if name in PEERS else "all"
-            )
-            row = f"size^{exponent(seconds):.2f} | {ratio} | {places}"
-            print(f"| {kind} | {name} | {times} | {row} |", flush=True)
+        for name, row in best.items():
+            times = " | ".join(map(shown, row))
+            ratio = "" if name in OURS else f"{row[1] / base:,.0f}"
+            places = [f"{len(sample.best):,}" for sample in samples.get(name, [])]
+            rest = f"{exponent(row):.2f} | {ratio} | {'; '.join(places) or 'all'}"
+            print(f"| {kind} | {name} | {times} | {rest} |", flush=True)
 
 
 if __name__ == "__main__":
