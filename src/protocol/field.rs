@@ -49,10 +49,10 @@ impl<'a> FieldReader<'a> {
             .record
             .fields
             .iter()
-            .find(|(other, field)| !self.form.protocol.contains(&other.as_str()) && *field.value != Value::Null);
+            .find(|(other, field)| !self.form.protocol.contains(other) && *field.value != Value::Null);
         let name = self.form.name;
         if let Some((other, field)) = unknown {
-            let shown = Value::from(other.as_str()).to_json();
+            let shown = Value::from(other).to_json();
             let message = format!("expected '{key}' in {name}: got the unknown key {shown} and no '{key}'");
             return self.fault(Code::UnknownKey, message, field.key_span, other);
         }
@@ -101,7 +101,7 @@ impl<'a> FieldReader<'a> {
     /// Those in `judged` were settled by the caller.
     pub(crate) fn rest(&mut self, judged: &[&str]) -> Result<(), Fault> {
         if self.record.supplied
-            && let Some((_, field)) = self.record.fields.last()
+            && let Some((_, field)) = self.record.fields.iter().last()
             && self.may_hold_more(&field.value)
         {
             let message =
@@ -112,14 +112,14 @@ impl<'a> FieldReader<'a> {
                 .expected(self.form.expected);
             return Err(Box::new(fault));
         }
-        for (key, field) in &self.record.fields {
-            if judged.contains(&key.as_str()) {
+        for (key, field) in self.record.fields.iter() {
+            if judged.contains(&key) {
                 continue;
             }
-            let known = self.form.keys.contains(&key.as_str());
-            if *field.value == Value::Null && !(known && self.form.nullable.contains(&key.as_str())) {
+            let known = self.form.keys.contains(&key);
+            if *field.value == Value::Null && !(known && self.form.nullable.contains(&key)) {
                 self.notes.note(RepairCode::NullField, field.span)?;
-            } else if !known && self.form.others.contains(&key.as_str()) {
+            } else if !known && self.form.others.contains(&key) {
                 let message = format!("expected only the keys of {}: got '{key}' as well", self.form.name);
                 return Err(self.fault(Code::UnknownKey, message, field.key_span, key));
             } else if !known {

@@ -10,12 +10,18 @@ const FEW: usize = 16;
 /// An object, in the order of its keys.
 ///
 /// Finding a key takes time with the number of members; see [`Members`] for building a large one.
-#[derive(Debug, Clone, Default)]
-pub struct Object {
-    members: Vec<(CompactString, Value)>,
+#[derive(Debug, Clone)]
+pub struct Object<V = Value> {
+    members: Vec<(CompactString, V)>,
 }
 
-impl Object {
+impl<V> Default for Object<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> Object<V> {
     /// Without members.
     pub const fn new() -> Self {
         Self { members: Vec::new() }
@@ -32,12 +38,12 @@ impl Object {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&V> {
         self.members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// The value of a key, to change it.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         self.members.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
@@ -47,7 +53,7 @@ impl Object {
     }
 
     /// Sets the value of a key; a new one comes last.
-    pub fn insert(&mut self, key: impl Into<CompactString>, value: Value) {
+    pub fn insert(&mut self, key: impl Into<CompactString>, value: V) {
         let key = key.into();
         match self.get_mut(&key) {
             Some(present) => *present = value,
@@ -56,12 +62,12 @@ impl Object {
     }
 
     /// The members, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// The member at a position.
-    pub fn at(&self, position: usize) -> Option<(&str, &Value)> {
+    pub fn at(&self, position: usize) -> Option<(&str, &V)> {
         self.members.get(position).map(|(key, value)| (key.as_str(), value))
     }
 
@@ -70,29 +76,34 @@ impl Object {
         self.members.iter().map(|(key, _)| key.as_str())
     }
 
+    /// Whether both have the same keys in any order, each with values of which `same` holds.
+    pub fn matches(&self, other: &Self, same: impl Fn(&str, &V, &V) -> bool) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        if self.keys().eq(other.keys()) {
+            return self.iter().zip(other.values()).all(|((key, one), another)| same(key, one, another));
+        }
+        let theirs: HashMap<&str, &V> = other.iter().collect();
+        self.iter().all(|(key, one)| theirs.get(key).is_some_and(|another| same(key, one, another)))
+    }
+
     /// The values, in order.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+    pub fn values(&self) -> impl Iterator<Item = &V> {
         self.members.iter().map(|(_, value)| value)
     }
 }
 
 /// The order of keys does not count.
-impl PartialEq for Object {
+impl<V: PartialEq> PartialEq for Object<V> {
     fn eq(&self, other: &Self) -> bool {
-        if self.len() != other.len() {
-            return false;
-        }
-        if self.keys().eq(other.keys()) {
-            return self.values().eq(other.values());
-        }
-        let theirs: HashMap<&str, &Value> = other.iter().collect();
-        self.iter().all(|(key, value)| theirs.get(key) == Some(&value))
+        self.matches(other, |_, one, another| one == another)
     }
 }
 
-impl IntoIterator for Object {
-    type Item = (CompactString, Value);
-    type IntoIter = std::vec::IntoIter<(CompactString, Value)>;
+impl<V> IntoIterator for Object<V> {
+    type Item = (CompactString, V);
+    type IntoIter = std::vec::IntoIter<(CompactString, V)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.members.into_iter()
@@ -100,8 +111,8 @@ impl IntoIterator for Object {
 }
 
 /// Of equal keys the last one counts, at the place of the first.
-impl<K: Into<CompactString>> FromIterator<(K, Value)> for Object {
-    fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
+impl<K: Into<CompactString>, V> FromIterator<(K, V)> for Object<V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Self {
         let mut object = Members::default();
         for (key, value) in members {
             let key = key.into();
@@ -115,26 +126,32 @@ impl<K: Into<CompactString>> FromIterator<(K, Value)> for Object {
 }
 
 /// An object that is being built: any number of members, each found in constant time.
-#[derive(Debug, Default)]
-pub struct Members {
-    object: Object,
+#[derive(Debug)]
+pub struct Members<V = Value> {
+    object: Object<V>,
     /// Where each key stands, once there are many.
     places: Option<HashMap<CompactString, usize>>,
 }
 
-impl Members {
+impl<V> Default for Members<V> {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
+}
+
+impl<V> Members<V> {
     /// With room for so many members.
     pub fn with_capacity(members: usize) -> Self {
         Self { object: Object { members: Vec::with_capacity(members) }, places: None }
     }
 
     /// The members so far.
-    pub fn object(&self) -> &Object {
+    pub fn object(&self) -> &Object<V> {
         &self.object
     }
 
     /// The whole object.
-    pub fn into_object(self) -> Object {
+    pub fn into_object(self) -> Object<V> {
         self.object
     }
 
@@ -144,14 +161,14 @@ impl Members {
     }
 
     /// The value of a key, to change it.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         let Some(places) = &self.places else { return self.object.get_mut(key) };
         let place = *places.get(key)?;
         self.object.members.get_mut(place).map(|(_, value)| value)
     }
 
     /// Adds a member whose key is new.
-    pub fn push(&mut self, key: CompactString, value: Value) {
+    pub fn push(&mut self, key: CompactString, value: V) {
         let place = self.object.len();
         if let Some(places) = &mut self.places {
             places.insert(key.clone(), place);

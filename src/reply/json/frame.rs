@@ -4,8 +4,6 @@ use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
 use crate::reply::object::Members;
 use crate::reply::{Code, Object, ReadLimits, RepairCode, Span, Value};
 use compact_str::CompactString;
-use indexmap::IndexMap;
-use indexmap::map::Entry;
 use std::sync::Arc;
 
 /// Keys of an object that are remembered.
@@ -23,7 +21,7 @@ pub struct Field {
 }
 
 /// The members of a record, in the order of the text.
-pub type Fields = IndexMap<CompactString, Field>;
+pub type Fields = Object<Field>;
 
 /// An outermost object, or an object of the outermost array, with the places of its members.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +37,7 @@ pub struct Record {
 impl Record {
     /// Whether both say the same, wherever they stand.
     pub fn same(&self, other: &Self) -> bool {
-        self.fields.len() == other.fields.len()
-            && self.fields.iter().all(|(key, field)| other.fields.get(key).is_some_and(|its| its.value == field.value))
+        self.fields.matches(&other.fields, |_, field, its| field.value == its.value)
     }
 }
 
@@ -60,7 +57,7 @@ pub(super) struct Frame {
 pub(super) enum Kind {
     Array(Vec<Value>),
     Object(Members),
-    Record(Fields),
+    Record(Members<Field>),
     /// The outermost array of records: how many there were.
     Records(usize),
     /// The outer one of two braces in a row.
@@ -111,7 +108,7 @@ impl Machine {
             (b'[', true, []) => Kind::Records(0),
             (b'[', true, [Frame { kind: Kind::Records(_), .. }]) => return Err(self.no_record(bracket)),
             (b'[', ..) => Kind::Array(Vec::new()),
-            (_, true, [] | [Frame { kind: Kind::Records(_), .. }]) => Kind::Record(Fields::new()),
+            (_, true, [] | [Frame { kind: Kind::Records(_), .. }]) => Kind::Record(Members::default()),
             _ => Kind::Object(Members::with_capacity(self.shapes.get(self.stack.len()).map_or(0, Vec::len))),
         };
         if self.stack.is_empty() {
@@ -158,7 +155,7 @@ impl Machine {
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
-                let record = Record { fields, span, supplied };
+                let record = Record { fields: fields.into_object(), span, supplied };
                 match self.stack.last() {
                     Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
                     _ => self.records.push(record),
@@ -232,14 +229,11 @@ impl Machine {
             }
             Kind::Record(fields) => {
                 let Some(key) = frame.key.take() else { return Ok(Flow::Go) };
-                match fields.entry(key.text) {
-                    Entry::Vacant(entry) => {
-                        entry.insert(Field { key_span: key.span, value: Arc::new(value), span });
-                    }
-                    Entry::Occupied(entry) => {
-                        let (same, name) = (*entry.get().value == value, entry.key().clone());
-                        let first = entry.get().key_span;
-                        return self.second(same, &name, key.span, Some(first));
+                match fields.get_mut(&key.text) {
+                    None => fields.push(key.text, Field { key_span: key.span, value: Arc::new(value), span }),
+                    Some(field) => {
+                        let (same, first) = (*field.value == value, field.key_span);
+                        return self.second(same, &key.text, key.span, Some(first));
                     }
                 }
             }

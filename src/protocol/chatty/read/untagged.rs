@@ -22,7 +22,7 @@ pub(super) fn another_call(
     own: (&Tag, &Tag),
     options: &ReadOptions,
 ) -> Option<Span> {
-    let complete = |fields: &Fields, _| ["tool_name", "arguments"].iter().all(|key| fields.contains_key(*key));
+    let complete = |fields: &Fields, _| ["tool_name", "arguments"].iter().all(|key| fields.contains_key(key));
     let untagged = seek(text, from, None, code, options, &complete);
     untagged.or_else(|| foreign_tag(text, from, code, own).and_then(|fault| fault.span))
 }
@@ -89,7 +89,7 @@ fn whole_payload(text: &str, body: usize) -> Option<usize> {
 
 /// Whether an object is a call: of this protocol, or, where it is the whole reply, of any.
 fn call_like(fields: &Fields, any: bool) -> bool {
-    let has = |keys: &[&str]| keys.iter().any(|key| fields.contains_key(*key));
+    let has = |keys: &[&str]| keys.iter().any(|key| fields.contains_key(key));
     has(&["tool_name"]) && has(&["arguments", "call_id"])
         || any
             && has(&["name", "tool", "function", "action", "tool_name"])

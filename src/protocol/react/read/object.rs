@@ -32,7 +32,7 @@ pub(super) static SOUGHT: Sought = Sought {
         ("answer", "final_answer"),
         ("success", "task_successful"),
     ],
-    is: |record| record.fields.keys().any(|key| super::MOVE_KEYS.contains(&key.as_str())),
+    is: |record| record.fields.keys().any(|key| super::MOVE_KEYS.contains(&key)),
     same,
 };
 
@@ -42,11 +42,9 @@ fn same(a: &Record, b: &Record) -> bool {
         Value::String(text) => serde_json::from_str(text).map_or_else(|_| Arc::clone(&field.value), Arc::new),
         _ => Arc::clone(&field.value),
     };
-    let equal = |key: &str, field: &Field, other: &Field| {
+    a.fields.matches(&b.fields, |key, field, other| {
         field.value == other.value || key == "args" && arguments(field) == arguments(other)
-    };
-    a.fields.len() == b.fields.len()
-        && a.fields.iter().all(|(key, field)| b.fields.get(key).is_some_and(|other| equal(key, field, other)))
+    })
 }
 
 /// The smallest correct call, as feedback shows it.
@@ -194,7 +192,7 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
 /// Notes and drops what is left, but for keys that were judged before and are `null` or harmless.
 fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<(), Fault> {
     for key in judged {
-        if let Some(field) = reader.record.fields.get(*key)
+        if let Some(field) = reader.record.fields.get(key)
             && *field.value == Value::Null
         {
             reader.notes.note(RepairCode::NullField, field.span)?;
@@ -230,7 +228,7 @@ fn is_false(value: &Value) -> bool {
 pub(super) fn misfit(record: &Record) -> Fault {
     let known = |key: &str| KEYS.contains(&key);
     if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
-        let shown = Value::from(key.as_str()).to_json();
+        let shown = Value::from(key).to_json();
         let message = format!("expected an object with 'action': got the unknown key {shown} and no 'action'");
         return Box::new(Violation::new(Code::UnknownKey, message).at(field.key_span).expected(CALL));
     }
