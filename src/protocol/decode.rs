@@ -24,6 +24,9 @@ pub struct ReadOptions {
     pub repairs: RepairPolicy,
     /// The chat template has already opened `<think>`.
     pub think_prefilled: bool,
+    /// The whole reply is at hand: of its fields nothing is told as deltas.
+    #[serde(skip)]
+    pub whole: bool,
     /// Bounds on the reply.
     pub limits: ReadLimits,
 }

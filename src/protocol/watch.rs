@@ -1,5 +1,6 @@
 //! News from a record that is still arriving: what is new since the last look, and nothing twice.
 
+use super::ReadOptions;
 use crate::reply::Value;
 use crate::reply::json::{Field, Fields, Machine, OpenPart, Record};
 
@@ -30,6 +31,8 @@ pub(crate) fn is_empty(field: &Field) -> bool {
 /// How much of one record was told.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
+    /// Nobody listens.
+    off: bool,
     /// Members told to their end.
     done: usize,
     /// Bytes told of the member after them.
@@ -37,8 +40,16 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// For a reply that is read so.
+    pub(crate) fn new(options: &ReadOptions) -> Self {
+        Self { off: options.whole, ..Self::default() }
+    }
+
     /// Tells what is new of the record at `index` in the machine's payload, key by key.
     pub(crate) fn poll(&mut self, text: &str, machine: &Machine, index: usize, tell: &mut dyn FnMut(&str, Piece<'_>)) {
+        if self.off {
+            return;
+        }
         if let Some(record) = machine.records().get(index) {
             self.fields(text, &record.fields, tell);
         } else if machine.records().len() == index
@@ -51,7 +62,9 @@ impl Watch {
 
     /// Tells what is new of a record that is complete.
     pub(crate) fn record(&mut self, text: &str, record: &Record, tell: &mut dyn FnMut(&str, Piece<'_>)) {
-        self.fields(text, &record.fields, tell);
+        if !self.off {
+            self.fields(text, &record.fields, tell);
+        }
     }
 
     fn fields(&mut self, text: &str, fields: &Fields, tell: &mut dyn FnMut(&str, Piece<'_>)) {

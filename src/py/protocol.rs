@@ -98,7 +98,7 @@ impl PyProtocol {
         limits: Option<&str>,
     ) -> PyResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
-        let options = self.options(limits)?;
+        let options = ReadOptions { whole: true, ..self.options(limits)? };
         let read = || {
             let mut decoder = self.protocol.decoder(options);
             decoder.push(text.as_bytes(), &mut Vec::new());

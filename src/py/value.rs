@@ -52,18 +52,28 @@ impl<'a, 'py> Converter<'a, 'py> {
 
 /// Short strings that were met before: keys, and values that come from a small set.
 #[derive(Default)]
-struct Texts<'a, 'py>(Vec<Option<(&'a str, Bound<'py, PyString>)>>);
+struct Texts<'a, 'py> {
+    slots: Vec<Option<(&'a str, Bound<'py, PyString>)>>,
+    /// Texts asked for before there were slots.
+    asked: usize,
+}
 
 impl<'a, 'py> Texts<'a, 'py> {
     const BITS: u32 = 7;
     const LONGEST: usize = 24;
+    /// So many are made each for itself: making the slots costs more.
+    const FEW: usize = 24;
 
     fn get(&mut self, py: Python<'py>, text: &'a str) -> Bound<'py, PyString> {
         if text.len() > Self::LONGEST {
             return PyString::new(py, text);
         }
-        if self.0.is_empty() {
-            self.0.resize(1 << Self::BITS, None);
+        if self.slots.is_empty() {
+            self.asked += 1;
+            if self.asked <= Self::FEW {
+                return PyString::new(py, text);
+            }
+            self.slots.resize(1 << Self::BITS, None);
         }
         let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |word| u64::from_le_bytes(*word));
         let bytes = text.as_bytes();
@@ -73,7 +83,7 @@ impl<'a, 'py> Texts<'a, 'py> {
         };
         // The high bits of the product depend on all of the others.
         let hash = (ends ^ bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::BITS);
-        match self.0.get_mut(hash as usize) {
+        match self.slots.get_mut(hash as usize) {
             Some(Some((known, object))) if *known == text => object.clone(),
             other => {
                 let object = PyString::new(py, text);

@@ -126,7 +126,7 @@ impl<K: Into<CompactString>, V> FromIterator<(K, V)> for Object<V> {
 }
 
 /// An object that is being built: any number of members, each found in constant time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Members<V = Value> {
     object: Object<V>,
     /// Where each key stands, once there are many.
@@ -136,6 +136,13 @@ pub struct Members<V = Value> {
 impl<V> Default for Members<V> {
     fn default() -> Self {
         Self::with_capacity(0)
+    }
+}
+
+/// The order of keys does not count.
+impl<V: PartialEq> PartialEq for Members<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.object == other.object
     }
 }
 
@@ -155,9 +162,27 @@ impl<V> Members<V> {
         self.object
     }
 
+    /// The members, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> {
+        self.object.iter()
+    }
+
+    /// The keys, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.object.keys()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&V> {
+        match &self.places {
+            None => self.object.get(key),
+            Some(places) => self.object.at(*places.get(key)?).map(|(_, value)| value),
+        }
+    }
+
     /// Whether it has the key.
     pub fn contains_key(&self, key: &str) -> bool {
-        self.places.as_ref().map_or_else(|| self.object.contains_key(key), |places| places.contains_key(key))
+        self.get(key).is_some()
     }
 
     /// The value of a key, to change it.

@@ -14,7 +14,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return Pushed { deltas: Vec::new(), stop: true };
         }
-        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder(false)));
         let deltas = stream.push(chunk, self.setup.early_stop);
         for delta in &deltas {
             if stream.refused.is_none() {
@@ -35,7 +35,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
+        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder(false)));
         let stopped = stream.stop;
         let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
         if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
@@ -53,7 +53,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let mut decoder = self.decoder();
+        let mut decoder = self.decoder(false);
         decoder.push(text.as_bytes(), &mut Vec::new());
         let reply = decoder.finish(reason);
         self.take(reply, reason, usage, now);
@@ -70,13 +70,13 @@ impl Machine {
     }
 
     fn read(&self, text: &str) -> Reply {
-        let mut decoder = self.decoder();
+        let mut decoder = self.decoder(true);
         decoder.push(text.as_bytes(), &mut Vec::new());
         decoder.finish(FinishReason::Stop)
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        let options = ReadOptions { limits: self.setup.limits.read, ..self.setup.protocol.read_options() };
+    fn decoder(&self, whole: bool) -> Box<dyn Decoder> {
+        let options = ReadOptions { limits: self.setup.limits.read, whole, ..self.setup.protocol.read_options() };
         self.setup.protocol.decoder(options)
     }
 

@@ -189,10 +189,10 @@ fn holds(good: &Good, text: &str) {
         says(good.span, &good.value);
     }
     for record in &good.records {
-        let object = record.fields.iter().map(|(key, field)| (key.clone(), Value::clone(&field.value))).collect();
+        let object = record.fields.iter().map(|(key, field)| (key, Value::clone(&field.value))).collect();
         says(record.span, &Value::Object(object));
-        for (key, field) in &record.fields {
-            says(field.key_span, &Value::from(key.as_str()));
+        for (key, field) in record.fields.iter() {
+            says(field.key_span, &Value::from(key));
             says(field.span, &field.value);
         }
     }

@@ -29,7 +29,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
         buffer: Buffer::default(),
         envelope: Envelope::new(Vec::new(), &[], options.think_prefilled),
         seeker,
-        watch: Watch::default(),
+        watch: Watch::new(&options),
         teller: Teller::default(),
         reasoning: Reasoning::default(),
         object: None,

@@ -35,7 +35,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
         place: Place::Outside,
         outside: Seeker::new(&decision::SOUGHT, &options, ends),
         inside,
-        watch: Watch::default(),
+        watch: Watch::new(&options),
         teller: Teller::default(),
         reasoning: Reasoning::default(),
         thoughts: Growing::default(),

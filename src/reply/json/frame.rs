@@ -21,7 +21,7 @@ pub struct Field {
 }
 
 /// The members of a record, in the order of the text.
-pub type Fields = Object<Field>;
+pub type Fields = Members<Field>;
 
 /// An outermost object, or an object of the outermost array, with the places of its members.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Record {
 impl Record {
     /// Whether both say the same, wherever they stand.
     pub fn same(&self, other: &Self) -> bool {
-        self.fields.matches(&other.fields, |_, field, its| field.value == its.value)
+        self.fields.object().matches(other.fields.object(), |_, field, its| field.value == its.value)
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Frame {
 pub(super) enum Kind {
     Array(Vec<Value>),
     Object(Members),
-    Record(Members<Field>),
+    Record(Fields),
     /// The outermost array of records: how many there were.
     Records(usize),
     /// The outer one of two braces in a row.
@@ -155,7 +155,7 @@ impl Machine {
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
-                let record = Record { fields: fields.into_object(), span, supplied };
+                let record = Record { fields, span, supplied };
                 match self.stack.last() {
                     Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
                     _ => self.records.push(record),

@@ -94,7 +94,7 @@ impl Machine {
     /// The members of the record that is open, if one is.
     pub fn open_record(&self) -> Option<&Fields> {
         let open = self.stack.iter().find_map(|frame| match &frame.kind {
-            Kind::Record(fields) => Some(fields.object()),
+            Kind::Record(fields) => Some(fields),
             _ => None,
         });
         open.or(self.inner.as_ref().map(|record| &record.fields))

@@ -62,7 +62,7 @@ impl Block {
             tag,
             position: tag.end,
             machine: None,
-            watch: Watch::default(),
+            watch: Watch::new(&options),
             new: None,
             read: 0,
             fenced: false,
@@ -150,7 +150,7 @@ impl Block {
         settings.ends = vec![self.end_tag.clone()];
         settings.fenced = self.fenced;
         self.machine = Some(Box::new(Machine::new(settings, self.position)));
-        self.watch = Watch::default();
+        self.watch = Watch::new(&self.options);
         self.new = None;
         self.read = 0;
     }
@@ -264,7 +264,7 @@ impl Block {
                 calls.push(call);
                 deltas.push(Delta::CallReady { call: index });
             }
-            self.watch = Watch::default();
+            self.watch = Watch::new(&self.options);
             self.new = None;
             self.read += 1;
         }

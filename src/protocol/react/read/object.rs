@@ -42,7 +42,7 @@ fn same(a: &Record, b: &Record) -> bool {
         Value::String(text) => serde_json::from_str(text).map_or_else(|_| Arc::clone(&field.value), Arc::new),
         _ => Arc::clone(&field.value),
     };
-    a.fields.matches(&b.fields, |key, field, other| {
+    a.fields.object().matches(b.fields.object(), |key, field, other| {
         field.value == other.value || key == "args" && arguments(field) == arguments(other)
     })
 }
