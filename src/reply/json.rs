@@ -11,6 +11,7 @@ mod number;
 mod open;
 mod string;
 mod token;
+mod trivia;
 
 #[cfg(test)]
 mod tests;
