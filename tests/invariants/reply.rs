@@ -144,13 +144,16 @@ fn values_are_json(reply: &Reply) {
 }
 
 /// What a decoder says of a reply that is still arriving stays true: doomed is refused in the end, complete stays where
-/// it is.
+/// it is, and a call that may have been started is one of the reply's.
 fn status_keeps_its_word(way: &Way, text: &[u8], whole: &Reply) {
     let mut decoder = way.protocol.decoder(way.options);
     let mut deltas = Vec::new();
     let mut last = Status::Open;
+    let mut ready = Vec::new();
     for byte in text.chunks(1) {
         let status = decoder.push(byte, &mut deltas);
+        assert!(decoder.calls().starts_with(&ready), "{ready:?}, then {:?}", decoder.calls());
+        ready.extend_from_slice(&decoder.calls()[ready.len()..]);
         match (last, status) {
             (Status::Doomed | Status::Complete(_), Status::Doomed) | (Status::Open, _) => {}
             (Status::Complete(before), Status::Complete(after)) => assert_eq!(before, after),
@@ -160,6 +163,11 @@ fn status_keeps_its_word(way: &Way, text: &[u8], whole: &Reply) {
     }
     if last == Status::Doomed {
         assert!(whole.outcome.is_err(), "doomed, then {:?}", whole.outcome);
+    }
+    match &whole.outcome {
+        Ok(Move::Call { calls }) => assert!(calls.starts_with(&ready), "{ready:?}, then {calls:?}"),
+        Ok(other) => assert!(ready.is_empty(), "{ready:?}, then {other:?}"),
+        Err(_) => {}
     }
 }
 
