@@ -2,7 +2,7 @@
 
 use super::{Input, lies_inside, small_limits};
 use callslip::reply::buffer::Buffer;
-use callslip::reply::json::{Machine, OpenPart, Progress, Record, Settings};
+use callslip::reply::json::{Complete, Machine, OpenPart, Progress, Record, Settings};
 use callslip::reply::tag::Tag;
 use callslip::reply::{Code, ReadLimits, Repair, RepairPolicy, Span, Value, Violation};
 use serde_json::Value as Json;
@@ -113,7 +113,7 @@ fn read(settings: &Settings, chunks: &[&[u8]]) -> Result<Good, Violation> {
     let mut machine = Machine::new(settings.clone(), 0);
     let mut buffer = Buffer::default();
     let mut progress = Progress::More;
-    let mut seen = None;
+    let (mut seen, mut shown) = (None, None);
     for chunk in chunks {
         buffer.push(chunk);
         progress = machine.run(buffer.text(), false);
@@ -121,6 +121,14 @@ fn read(settings: &Settings, chunks: &[&[u8]]) -> Result<Good, Violation> {
             break;
         }
         seen = grown(&machine, buffer.text(), seen.take());
+        if !settings.records
+            && let Some(now) = open_value(&machine, buffer.text())
+        {
+            // Of two braces in a row nothing is there once the inner ones are closed.
+            let less = shown.as_ref().is_some_and(|shown| begins(&now, shown));
+            assert!(less || shown.as_ref().is_none_or(|shown| begins(shown, &now)), "{shown:?}, then {now:?}");
+            shown = if less { shown } else { Some(now) };
+        }
     }
     if progress == Progress::More {
         buffer.close();
@@ -140,6 +148,7 @@ fn read(settings: &Settings, chunks: &[&[u8]]) -> Result<Good, Violation> {
         assert!(value.starts_with(&text) || literal.starts_with(&text), "{text:?}, then {field:?}");
     }
     let (value, repairs) = machine.into_value();
+    assert!(shown.is_none_or(|shown| begins(&shown, &value)), "{value:?}");
     Ok(Good { value, records, repairs, span, position })
 }
 
@@ -166,6 +175,41 @@ fn grown(machine: &Machine, text: &str, before: Option<Seen>) -> Option<Seen> {
         assert!(now.starts_with(&before.text), "{:?}, then {now:?} of {:?} in {text:?}", before.text, open.key);
     }
     Some(Seen { index, key: open.key.to_owned(), text: now })
+}
+
+/// What is there of a value that is open, as a value.
+fn open_value(machine: &Machine, text: &str) -> Option<Value> {
+    let levels: Vec<_> = machine.open_containers().collect();
+    let text = machine.open_text(text).map(|(decoded, plain)| Value::from(format!("{decoded}{plain}").as_str()));
+    levels
+        .into_iter()
+        .rev()
+        .fold((None, text), |(_, inner), level| {
+            let inner = inner.filter(|_| !level.again);
+            let value = match level.members {
+                Complete::Items(items) => Value::Array(items.iter().cloned().chain(inner).collect()),
+                Complete::Members(object) => {
+                    let complete = object.iter().map(|(key, value)| (key.to_owned(), value.clone()));
+                    Value::Object(complete.chain(level.key.map(str::to_owned).zip(inner)).collect())
+                }
+            };
+            (Some(value.clone()), Some(value))
+        })
+        .0
+}
+
+/// Whether the first value may grow to the second: strings by their ends, arrays and objects by their last members.
+fn begins(first: &Value, second: &Value) -> bool {
+    match (first, second) {
+        (Value::String(first), Value::String(second)) => second.starts_with(first.as_str()),
+        (Value::Array(first), Value::Array(second)) => {
+            first.len() <= second.len() && first.iter().zip(second.iter()).all(|(a, b)| begins(a, b))
+        }
+        (Value::Object(first), Value::Object(second)) => {
+            first.len() <= second.len() && first.iter().zip(second.iter()).all(|(a, b)| a.0 == b.0 && begins(a.1, b.1))
+        }
+        _ => first == second,
+    }
 }
 
 /// What is true of every value that was read.

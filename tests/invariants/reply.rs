@@ -2,8 +2,9 @@
 
 use super::{Input, Read, Way, lies_inside, small_limits};
 use callslip::protocol::{Delta, FinishReason, Move, Reply, Status, feedback};
+use callslip::reply::json::{Machine, Progress, Settings};
 use callslip::reply::span::excerpt;
-use callslip::reply::{RepairPolicy, Value};
+use callslip::reply::{ReadLimits, RepairPolicy, Value};
 use std::collections::BTreeMap;
 
 /// Tags of the chatty protocol: usual, odd, made of words that JSON has, made of control tokens.
@@ -52,6 +53,8 @@ fn told(deltas: &[Delta]) -> BTreeMap<String, String> {
             Delta::Reasoning(text) => ("reasoning".to_owned(), text.as_str()),
             Delta::Text(text) => ("text".to_owned(), text.as_str()),
             Delta::Answer(text) => ("answer".to_owned(), text.as_str()),
+            Delta::Value(text) => ("value".to_owned(), text.as_str()),
+            Delta::CallId { call, id } => (format!("id {call}"), id.as_str()),
             Delta::Tool { call, name, .. } => (format!("tool {call}"), name.as_str()),
             Delta::Arguments { call, text } => (format!("arguments {call}"), text.as_str()),
             Delta::CallReady { call } => (format!("ready {call}"), "!"),
@@ -79,10 +82,11 @@ fn deltas_fit(read: &Read) {
         Move::Call { calls } => {
             fits("text", reply.narration.as_deref());
             for (index, call) in calls.iter().enumerate() {
-                let key = format!("tool {index}");
-                if is_told(&key) {
-                    fits(&key, Some(&call.tool));
+                for (key, value) in [("tool", Some(call.tool.as_str())), ("id", call.call_id.as_deref())] {
+                    let key = format!("{key} {index}");
+                    assert!(!is_told(&key) || told.get(&key).map(String::as_str) == value, "{key} of {:?}", reply.raw);
                 }
+                says(told.get(&format!("arguments {index}")), &call.arguments);
             }
         }
         Move::Await { ticket_id } | Move::Load { ticket_id } if is_told("ticket") => fits("ticket", Some(ticket_id)),
@@ -92,8 +96,18 @@ fn deltas_fit(read: &Read) {
             if answer.is_some() {
                 fits("answer", if is_told("answer") { answer } else { None });
             }
+            says(told.get("value"), value);
         }
         _ => {}
+    }
+}
+
+/// An object that was told as JSON text is the one that was read.
+fn says(told: Option<&String>, value: &Value) {
+    let Some(text) = told.filter(|text| text.starts_with('{')) else { return };
+    let mut machine = Machine::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
+    if machine.run(text, true) == Progress::Done {
+        assert_eq!(machine.into_value().0, *value, "told as {text:?}");
     }
 }
 
