@@ -125,6 +125,12 @@ fn keys_stand_once() {
 }
 
 #[test]
+fn a_number_is_no_key() {
+    refuses("{7}", Code::UnexpectedToken);
+    refuses("{\"a\": 1, -7: 2}", Code::UnexpectedToken);
+}
+
+#[test]
 fn bounds() {
     refuses(&"[".repeat(200), Code::TooDeep);
     refuses(&"{{".repeat(200), Code::UnexpectedToken);

@@ -45,10 +45,14 @@ impl Machine {
                 Some(flow) => flow,
                 None => self.value_position(text, byte, end)?,
             },
-            _ if matches!(byte, b'0'..=b'9' | b'-') && !self.wants_record() => match self.clean_number(text)? {
-                Some(flow) => flow,
-                None => self.value_position(text, byte, end)?,
-            },
+            State::Value | State::FirstElement | State::NextElement
+                if matches!(byte, b'0'..=b'9' | b'-') && !self.wants_record() =>
+            {
+                match self.clean_number(text)? {
+                    Some(flow) => flow,
+                    None => self.value_position(text, byte, end)?,
+                }
+            }
             _ if !self.stack.is_empty() && self.at_proven_end(text, byte, end) != Match::No => {
                 return self.ends_early(text, byte, end);
             }
