@@ -68,7 +68,7 @@ impl Watch {
     }
 
     fn fields(&mut self, text: &str, fields: &Fields, tell: &mut dyn FnMut(&str, Piece<'_>)) {
-        for (key, field) in fields.iter().skip(self.done) {
+        while let Some((key, field)) = fields.object().at(self.done) {
             let (all, string) = match &*field.value {
                 Value::String(value) => (value.as_str(), true),
                 _ => (field.span.of(text), false),
