@@ -124,11 +124,15 @@ fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
 	done
 
 .PHONY: bench
-bench: bench-loop bench-parse ## Run the benchmarks
+bench: bench-loop bench-parse bench-stop ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
 	$(PY) benches/agent_loop.py $(ARGS)
+
+.PHONY: bench-stop
+bench-stop: dev ## Count the characters that early stop and early refusal save, as Markdown
+	@$(PY) benches/early_stop.py
 
 .PHONY: bench-parse
 bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
