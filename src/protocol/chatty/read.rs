@@ -361,11 +361,18 @@ impl ChattyDecoder {
             return;
         }
         // A block with text before its array: read once more, now that its end is known.
-        let before = self.sent;
+        let (sent, told) = (self.sent, deltas.len());
         self.open(tag, exact);
         let upto = text.get(..span.end).unwrap_or(text);
         self.in_block(upto, true, deltas);
-        debug_assert!(before <= tag.start);
+        debug_assert!(sent <= tag.start);
+        if self.blocks.first().is_some_and(|block| block.span.end != span.end) {
+            deltas.truncate(told);
+            self.calls = Calls::default();
+            let message = "expected an array of calls between the tags: got one more end tag, in a fence";
+            let fault = Violation::new(Code::InvalidJson, message).at(span).related(tag, "the block begins here");
+            self.fault = Some(Box::new(fault));
+        }
     }
 }
 
