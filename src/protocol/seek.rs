@@ -56,6 +56,8 @@ pub(crate) struct Seeker {
     pub(crate) misfit: Option<fn(&Record) -> Fault>,
     /// What ended the search before anything was found.
     pub(crate) fault: Option<Fault>,
+    /// Where the first JSON begins that is certainly meant as such and is broken.
+    broken: Option<usize>,
     /// What is wrong with JSON that may have been meant as the object.
     pub(crate) doubt: Option<Fault>,
 }
@@ -79,6 +81,7 @@ impl Seeker {
             early: None,
             misfit: None,
             fault: None,
+            broken: None,
             doubt: None,
         }
     }
@@ -128,7 +131,12 @@ impl Seeker {
             Progress::Done => {
                 let position = machine.position();
                 let machine = self.machine.take()?;
+                let before = self.first.is_none();
                 self.done(machine);
+                if before && self.stands_in_broken(text) {
+                    self.first = None;
+                    self.fault = self.doubt.take();
+                }
                 Some(position)
             }
             Progress::Failed => {
@@ -138,6 +146,13 @@ impl Seeker {
                 Some(position)
             }
         }
+    }
+
+    /// Whether what was found stands inside JSON that is broken: then it is a part of something else.
+    fn stands_in_broken(&self, text: &str) -> bool {
+        let (Some(found), Some(broken)) = (&self.first, self.broken) else { return false };
+        let between = Span::new(broken, found.root.start).of(text);
+        between.matches(['{', '[']).count() > between.matches(['}', ']']).count()
     }
 
     fn done(&mut self, machine: Machine) {
@@ -185,8 +200,11 @@ impl Seeker {
             }
         } else if meant || matches!(fault.code, Code::TooDeep | Code::LimitExceeded) {
             self.fault = Some(fault);
-        } else if self.doubt.is_none() {
-            self.doubt = (committed || fault.code == Code::Truncated).then_some(fault);
+        } else if committed && self.broken.is_none() {
+            self.broken = Some(start);
+            self.doubt = Some(fault);
+        } else if self.doubt.is_none() && fault.code == Code::Truncated {
+            self.doubt = Some(fault);
         }
     }
 }
