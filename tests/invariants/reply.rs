@@ -102,9 +102,9 @@ fn deltas_fit(read: &Read) {
     }
 }
 
-/// An object that was told as JSON text is the one that was read.
+/// An object that was told as JSON text is the one that was read. A ticket's payload may be text that holds one.
 fn says(told: Option<&String>, value: &Value) {
-    let Some(text) = told.filter(|text| text.starts_with('{')) else { return };
+    let Some(text) = told.filter(|text| text.starts_with('{') && value.as_str() != Some(text)) else { return };
     let mut machine = Machine::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
     if machine.run(text, true) == Progress::Done {
         assert_eq!(machine.into_value().0, *value, "told as {text:?}");
