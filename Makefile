@@ -96,7 +96,7 @@ codes: ## Write docs/codes.md from the code
 # Without a sanitizer, which would need a nightly compiler: there is no unsafe code to watch.
 CARGO_FUZZ := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) fuzz
 FUZZ_RUN := $(CARGO_FUZZ) run --sanitizer none --target-dir target/fuzz
-FUZZ_OPTIONS := -timeout=10 -rss_limit_mb=2048 -max_len=1000 -dict=fuzz/words.dict -print_final_stats=1
+FUZZ_OPTIONS := -timeout=20 -rss_limit_mb=2048 -max_len=1000 -dict=fuzz/words.dict -print_final_stats=1
 
 .PHONY: cargo-fuzz
 cargo-fuzz:
