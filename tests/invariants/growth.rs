@@ -68,19 +68,27 @@ pub(crate) fn reader(protocol: &str, size: usize) -> Reader {
     })
 }
 
-/// The times for a short text and one of eight times its length, if they are far from eight to one: a square would be
-/// 64 to one. Each is the fastest of three, and other work on the machine is forgiven twice.
+/// How long it takes to read a short text eight times, and one of eight times its length once, if that is far from the
+/// same: a square would take eight times as long. Both last alike, so that other work on the machine disturbs both; each
+/// is the faster of two, and a difference is forgiven twice.
 pub(crate) fn superlinear(
     once: &dyn Fn(&[u8]) -> Duration,
     make: &dyn Fn(usize) -> Vec<u8>,
     lengths: [usize; 2],
 ) -> Option<[Duration; 2]> {
     let texts = lengths.map(make);
-    let fastest = |text: &Vec<u8>| (0..3).map(|_| once(text)).min().unwrap_or_default();
+    let fastest = |text: &[u8], times: usize| {
+        let all = (0..2).map(|_| (0..times).map(|_| once(text)).sum());
+        all.min().unwrap_or(Duration::ZERO)
+    };
     let mut slow = None;
     for _ in 0..3 {
-        let [short, long] = [fastest(&texts[0]), fastest(&texts[1])];
-        slow = (long > short.max(Duration::from_micros(300)) * 32).then_some([short, long]);
+        let long = fastest(&texts[1], 1);
+        if long < Duration::from_millis(8) {
+            return None;
+        }
+        let short = fastest(&texts[0], 8);
+        slow = (long > short * 4).then_some([short, long]);
         slow?;
     }
     slow
