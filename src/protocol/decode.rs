@@ -1,6 +1,6 @@
 //! The push decoder: chunks of a reply in, one move or one violation out.
 
-use super::{Move, ToolCall, Violation};
+use super::{Move, Protocol, ToolCall, Violation};
 use crate::reply::{ReadLimits, Repair, RepairPolicy, Span};
 use serde::{Deserialize, Serialize};
 
@@ -125,4 +125,11 @@ pub trait Decoder: Send {
 
     /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply;
+}
+
+/// Reads one whole reply: one push and a finish, with nothing told of its fields.
+pub fn read_whole(protocol: &dyn Protocol, options: ReadOptions, text: &str, reason: FinishReason) -> Reply {
+    let mut decoder = protocol.decoder(ReadOptions { whole: true, ..options });
+    decoder.push(text.as_bytes(), &mut Vec::new());
+    decoder.finish(reason)
 }

@@ -1,5 +1,6 @@
 //! The examples in a prompt, read as replies are read: a prompt must not teach what the runtime refuses.
 
+use super::decode::read_whole;
 use super::{FinishReason, Protocol, ReadOptions, Reply};
 use crate::reply::json::{Machine, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
@@ -18,11 +19,7 @@ pub struct Example {
 pub fn examples(protocol: &dyn Protocol, prompt: &str) -> Vec<Example> {
     // An example shows the whole reply, whatever a chat template puts before a real one.
     let options = ReadOptions { think_prefilled: false, ..protocol.read_options() };
-    let read = |span: Span| {
-        let mut decoder = protocol.decoder(options);
-        decoder.push(span.of(prompt).as_bytes(), &mut Vec::new());
-        Example { span, reply: decoder.finish(FinishReason::Stop) }
-    };
+    let read = |span: Span| Example { span, reply: read_whole(protocol, options, span.of(prompt), FinishReason::Stop) };
     protocol.examples(prompt).into_iter().map(read).collect()
 }
 

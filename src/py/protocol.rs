@@ -5,6 +5,7 @@ use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
+use crate::protocol::decode::read_whole;
 use crate::protocol::grammar::{Grammar, Scope};
 use crate::protocol::lint;
 use crate::protocol::{Chatty, FinishReason, Protocol, React, ReadOptions, Ticket};
@@ -98,12 +99,8 @@ impl PyProtocol {
         limits: Option<&str>,
     ) -> PyResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
-        let options = ReadOptions { whole: true, ..self.options(limits)? };
-        let read = || {
-            let mut decoder = self.protocol.decoder(options);
-            decoder.push(text.as_bytes(), &mut Vec::new());
-            decoder.finish(reason)
-        };
+        let options = self.options(limits)?;
+        let read = || read_whole(&*self.protocol, options, text, reason);
         let reply = if text.len() > DETACH_BYTES { py.detach(read) } else { read() };
         PyReply::new(py, reply)
     }

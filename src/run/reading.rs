@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
+use crate::protocol::decode::read_whole;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
 
@@ -14,7 +15,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return Pushed { deltas: Vec::new(), stop: true };
         }
-        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder(false)));
+        let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
         let deltas = stream.push(chunk, self.setup.early_stop);
         for delta in &deltas {
             if stream.refused.is_none() {
@@ -35,7 +36,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder(false)));
+        let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
         let stopped = stream.stop;
         let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
         if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
@@ -53,7 +54,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let mut decoder = self.decoder(false);
+        let mut decoder = self.decoder();
         decoder.push(text.as_bytes(), &mut Vec::new());
         let reply = decoder.finish(reason);
         self.take(reply, reason, usage, now);
@@ -70,14 +71,15 @@ impl Machine {
     }
 
     fn read(&self, text: &str) -> Reply {
-        let mut decoder = self.decoder(true);
-        decoder.push(text.as_bytes(), &mut Vec::new());
-        decoder.finish(FinishReason::Stop)
+        read_whole(&*self.setup.protocol, self.options(), text, FinishReason::Stop)
     }
 
-    fn decoder(&self, whole: bool) -> Box<dyn Decoder> {
-        let options = ReadOptions { limits: self.setup.limits.read, whole, ..self.setup.protocol.read_options() };
-        self.setup.protocol.decoder(options)
+    fn decoder(&self) -> Box<dyn Decoder> {
+        self.setup.protocol.decoder(self.options())
+    }
+
+    fn options(&self) -> ReadOptions {
+        ReadOptions { limits: self.setup.limits.read, ..self.setup.protocol.read_options() }
     }
 
     /// Why a reply that says this can no longer become valid in this run.

@@ -21,7 +21,7 @@ impl ChattyDecoder {
         notes: &mut Notes,
         discarded: &mut Vec<Span>,
     ) -> Result<Move, Fault> {
-        let form = format!("{}[{}]{}", self.start.literal(), call::CALL, self.end.literal());
+        let form = answer::form((&self.start, &self.end));
         if let Some(fault) = self.fault.take() {
             return Err(refusal::cut(fault, reason, &form));
         }
