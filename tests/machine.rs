@@ -20,8 +20,7 @@ fn tools() -> Arc<ToolSet> {
 
 fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> Machine {
     let tools = tools();
-    Machine::new(Setup {
-        run_id: "r".into(),
+    let setup = Setup {
         prompt: protocol.system_prompt(&tools).unwrap().into(),
         protocol,
         tools,
@@ -31,7 +30,8 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> Machine {
         call_first: false,
         early_stop: true,
         early_start: true,
-    })
+    };
+    Machine::new("r".into(), "agent".into(), None, Arc::new(setup))
 }
 
 fn react() -> Machine {
@@ -49,13 +49,13 @@ fn ok(json: &str) -> Outcome {
 }
 
 /// Folds records, written and read again, into a new state and compares it with the machine's.
-fn assert_is_fold(machine: &Machine, protocol: Arc<dyn Protocol>, records: &[Record]) {
-    let mut state = RunState::new(protocol);
+fn assert_is_fold(machine: &Machine, protocol: Arc<dyn Protocol>, records: &[Arc<Record>]) {
+    let mut state = RunState::default();
     for record in records {
         let text = serde_json::to_string(record).unwrap();
         let record: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&record).unwrap(), text);
-        state.apply(&record.event, record.at);
+        state.apply(&record.event, record.at, &*protocol);
     }
     let mine = machine.state();
     assert_eq!(state.messages, mine.messages);

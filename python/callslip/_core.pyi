@@ -38,14 +38,18 @@ class Command:
 
     @final
     class CallTool(Command):
-        __match_args__: ClassVar[tuple[str, ...]] = ("ticket", "tool", "arguments")
-        def __new__(cls, ticket: int, tool: str, arguments: Any) -> Command.CallTool: ...
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket", "tool", "arguments", "again")
+        def __new__(
+            cls, ticket: int, tool: str, arguments: Any, again: bool
+        ) -> Command.CallTool: ...
         @property
         def ticket(self) -> int: ...
         @property
         def tool(self) -> str: ...
         @property
         def arguments(self) -> dict[str, Any]: ...
+        @property
+        def again(self) -> bool: ...
 
     @final
     class Settle(Command):
@@ -421,15 +425,14 @@ class Protocol:
     ) -> Grammar: ...
 
 @final
-class Run:
-    """The machine of one run, with its log. Times are Unix seconds."""
+class Setup:
+    """What the runs of an agent share."""
 
     def __new__(
         cls,
         protocol: Protocol,
         tools: ToolSet,
         *,
-        run_id: str,
         prompt: str,
         limits: str,
         raise_on_limit: bool,
@@ -437,6 +440,14 @@ class Run:
         call_first: bool,
         early_stop: bool,
         early_start: bool,
+    ) -> Setup: ...
+
+@final
+class Run:
+    """The machine of one run, with its log. Times are Unix seconds."""
+
+    def __new__(
+        cls, setup: Setup, *, run_id: str, agent: str, parent: tuple[str, int] | None = None
     ) -> Run: ...
     def start(self, task: str, now: float) -> list[Command]: ...
     def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...

@@ -245,8 +245,18 @@ class Agent:
         }
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
-        self._limits_json = self.limits.to_json()
         self.system_prompt = self.protocol.native.system_prompt(self._toolbox.tool_set)
+        self._setup = _core.Setup(
+            self.protocol.native,
+            self._toolbox.tool_set,
+            prompt=self.system_prompt,
+            limits=self.limits.to_json(),
+            raise_on_limit=on_limit == "raise",
+            cancel_open=on_open_tickets == "cancel",
+            call_first=self.protocol.first_move == "call",
+            early_stop=self.protocol.early_stop,
+            early_start=isinstance(self.protocol, ChattyProtocol) and self.protocol.early_start,
+        )
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -299,18 +309,7 @@ class Agent:
             raise UsageError(f"expected the task as a string: got {type(task).__name__}")
         run_id = os.urandom(8).hex()
         protocol = self.protocol
-        core = _core.Run(
-            protocol.native,
-            self._toolbox.tool_set,
-            run_id=run_id,
-            prompt=self.system_prompt,
-            limits=self._limits_json,
-            raise_on_limit=self.on_limit == "raise",
-            cancel_open=self.on_open_tickets == "cancel",
-            call_first=protocol.first_move == "call",
-            early_stop=protocol.early_stop,
-            early_start=isinstance(protocol, ChattyProtocol) and protocol.early_start,
-        )
+        core = _core.Run(self._setup, run_id=run_id, agent="agent")
         return Session(
             Run(core, run_id, task),
             model=self._model,

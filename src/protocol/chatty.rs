@@ -3,23 +3,26 @@
 pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
+use super::stored::Stored;
 use super::telling::{Outcomes, Telling, quote, repetition};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::ToolSet;
+use serde::{Deserialize, Serialize};
 use read::ToolTags;
 use std::fmt::Write as _;
 
 const TEMPLATE: &str = include_str!("prompts/chatty.txt");
 
 /// The chatty protocol with its options.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chatty {
     /// The tags around a tool block.
     pub tags: ToolTags,
     /// The user's own prompt template, in place of the built-in one.
+    #[serde(skip)]
     pub template: Option<String>,
     /// How replies are read.
     pub read: ReadOptions,
@@ -93,6 +96,10 @@ impl Protocol for Chatty {
 
     fn examples(&self, prompt: &str) -> Vec<Span> {
         lint::sections(prompt, &Tag::new(&*self.tags.start), &Tag::new(&*self.tags.end))
+    }
+
+    fn stored(&self) -> Stored {
+        Stored::Chatty(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

@@ -27,7 +27,8 @@ pub struct ReadOptions {
     /// The whole reply is at hand: of its fields nothing is told as deltas.
     #[serde(skip)]
     pub whole: bool,
-    /// Bounds on the reply.
+    /// Bounds on the reply; a run has them among its own.
+    #[serde(skip)]
     pub limits: ReadLimits,
 }
 

@@ -13,6 +13,7 @@ pub mod prompt;
 mod reasoning;
 mod refusal;
 mod seek;
+pub mod stored;
 pub mod telling;
 pub mod told;
 mod watch;
@@ -87,6 +88,9 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 
     /// Where examples of replies with a move stand in a prompt.
     fn examples(&self, prompt: &str) -> Vec<Span>;
+
+    /// Itself, as it stands in a log.
+    fn stored(&self) -> stored::Stored;
 
     /// What may be said in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;

@@ -3,20 +3,24 @@
 pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
+use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::tool::ToolSet;
+use serde::{Deserialize, Serialize};
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
 const TEMPLATE: &str = include_str!("prompts/react.txt");
 
 /// The react protocol with its options.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct React {
     /// Who the model is, for the prompt; may be empty.
+    #[serde(skip)]
     pub persona: String,
     /// The user's own prompt template, in place of the built-in one.
+    #[serde(skip)]
     pub template: Option<String>,
     /// How replies are read.
     pub read: ReadOptions,
@@ -62,6 +66,10 @@ impl Protocol for React {
 
     fn examples(&self, prompt: &str) -> Vec<Span> {
         lint::objects(prompt, read::MOVE_KEYS)
+    }
+
+    fn stored(&self) -> Stored {
+        Stored::React(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

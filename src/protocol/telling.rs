@@ -1,10 +1,12 @@
 //! What the next message tells the model, and the parts that all three protocols say alike.
 
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// One thing that the next message tells the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Telling {
     /// The user's task.
     Task(String),

@@ -3,21 +3,24 @@
 pub mod read;
 
 use super::prompt::{Placeholder, Style, render};
+use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::ToolSet;
+use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = include_str!("prompts/ticket.txt");
 
 /// The ticket protocol with its options.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Ticket {
     /// Whether an `AWAIT` also loads the ticket's result.
     pub await_loads: bool,
     /// The user's own prompt template, in place of the built-in one.
+    #[serde(skip)]
     pub template: Option<String>,
     /// How replies are read.
     pub read: ReadOptions,
@@ -80,6 +83,10 @@ impl Protocol for Ticket {
                 Span::new(start, output.end)
             })
             .collect()
+    }
+
+    fn stored(&self) -> Stored {
+        Stored::Ticket(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {

@@ -11,7 +11,7 @@ pub(super) enum PyCommand {
     /// Ask the model.
     AskModel { turn: u32 },
     /// Call a tool with keyword arguments.
-    CallTool { ticket: u32, tool: String, arguments: Py<PyAny> },
+    CallTool { ticket: u32, tool: String, arguments: Py<PyAny>, again: bool },
     /// Give the calls just started a moment to end.
     Settle {},
     /// Stop working on a ticket.
@@ -24,10 +24,11 @@ impl PyCommand {
     pub(super) fn new(py: Python<'_>, command: &Command) -> PyResult<Self> {
         Ok(match command {
             Command::AskModel { turn } => Self::AskModel { turn: *turn },
-            Command::CallTool { ticket, tool, arguments } => Self::CallTool {
+            Command::CallTool { ticket, tool, arguments, again } => Self::CallTool {
                 ticket: ticket.0,
                 tool: tool.to_string(),
                 arguments: to_python(py, arguments)?.unbind(),
+                again: *again,
             },
             Command::Settle => Self::Settle {},
             Command::Cancel { ticket } => Self::Cancel { ticket: ticket.0 },

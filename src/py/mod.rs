@@ -8,6 +8,7 @@ mod protocol;
 mod reader;
 mod reply;
 mod run;
+mod setup;
 mod toolset;
 mod value;
 
@@ -26,6 +27,8 @@ mod _core {
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
     #[pymodule_export]
     use super::run::PyRun;
+    #[pymodule_export]
+    use super::setup::PySetup;
     #[pymodule_export]
     use super::toolset::PyToolSet;
     use pyo3::prelude::*;

@@ -2,19 +2,18 @@
 
 use super::command::{PyCommand, PyDelta};
 use super::error;
-use super::protocol::{DETACH_BYTES, PyGrammar, PyProtocol, finish_reason};
+use super::protocol::{DETACH_BYTES, PyGrammar, finish_reason};
 use super::reader::Chunk;
-use super::toolset::PyToolSet;
+use super::setup::PySetup;
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
-use crate::run::command::{OnLimit, OnOpenTickets};
-use crate::run::{Command, Limits, Machine, Phase, Setup, StopReason, Usage};
+use crate::run::{Command, Machine, Parent, Phase, StopReason, Usage};
 use crate::store::Log;
 use crate::ticket::{Outcome, Status, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use serde_json::value::RawValue;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The machine of one run, with its log.
 #[pyclass(name = "Run", module = "callslip._core", frozen)]
@@ -62,41 +61,13 @@ impl Inner {
 
 #[pymethods]
 impl PyRun {
-    /// `limits` is JSON text with the fields of `Limits`.
+    /// A run that has not begun. `parent` is the run and the ticket in whose call it is started.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, run_id, prompt, limits, raise_on_limit, cancel_open, call_first, early_stop, early_start))]
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "keyword-only, and each is one option of the Python face"
-    )]
-    fn new(
-        protocol: &PyProtocol,
-        tools: &PyToolSet,
-        run_id: String,
-        prompt: &str,
-        limits: &str,
-        raise_on_limit: bool,
-        cancel_open: bool,
-        call_first: bool,
-        early_stop: bool,
-        early_start: bool,
-    ) -> PyResult<Self> {
-        let limits: Limits =
-            serde_json::from_str(limits).map_err(|cause| error::value(format!("expected limits: {cause}")))?;
-        let machine = Machine::new(Setup {
-            run_id,
-            protocol: protocol.protocol.clone(),
-            prompt: prompt.into(),
-            tools: tools.tools.clone(),
-            limits,
-            on_limit: if raise_on_limit { OnLimit::Raise } else { OnLimit::Answer },
-            on_open_tickets: if cancel_open { OnOpenTickets::Cancel } else { OnOpenTickets::Wait },
-            call_first,
-            early_stop,
-            early_start,
-        });
-        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::default() }) })
+    #[pyo3(signature = (setup, *, run_id, agent, parent = None))]
+    fn new(setup: &PySetup, run_id: String, agent: String, parent: Option<(String, u32)>) -> Self {
+        let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
+        let machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        Self { inner: Mutex::new(Inner { machine, log: Log::default() }) }
     }
 
     /// Begins the run. Times here and below are Unix seconds.
@@ -149,7 +120,8 @@ impl PyRun {
         self.input(py, now, give)
     }
 
-    /// A call has ended: `kind` is `ok` (with the JSON text of the result), `error` or `retry` (with the message).
+    /// A call has ended: `kind` is `ok` (with the JSON text of the result), `error`, `retry` or `in_doubt` (with
+    /// the message).
     fn completed(&self, py: Python<'_>, ticket: u32, kind: &str, text: String, now: f64) -> PyResult<Vec<PyCommand>> {
         let outcome = match kind {
             "ok" => {
@@ -159,7 +131,8 @@ impl PyRun {
             }
             "error" => Outcome::Error { message: text },
             "retry" => Outcome::Retry { message: text },
-            other => return Err(error::value(format!("expected 'ok', 'error' or 'retry': got '{other}'"))),
+            "in_doubt" => Outcome::InDoubt { message: text },
+            other => return Err(error::value(format!("expected 'ok', 'error', 'retry' or 'in_doubt': got '{other}'"))),
         };
         self.input(py, now, |machine| machine.completed(TicketId(ticket), outcome, now))
     }

@@ -1,10 +1,11 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, stored};
 use crate::reply::Value;
 use crate::ticket::TicketId;
 use crate::tool::ToolSet;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One thing for the driver to do. What it leads to comes back as an input of the machine.
@@ -24,6 +25,8 @@ pub enum Command {
         tool: Arc<str>,
         /// Checked arguments, an object.
         arguments: Arc<Value>,
+        /// Whether it may have been made before, by a process that ended while it was under way.
+        again: bool,
     },
     /// Give the calls just started a moment to end before the model goes on (ticket).
     Settle,
@@ -37,7 +40,8 @@ pub enum Command {
 }
 
 /// What happens at a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnLimit {
     /// The model gets one last turn without tools, to answer from what there is.
     #[default]
@@ -47,7 +51,8 @@ pub enum OnLimit {
 }
 
 /// What happens to tickets in progress when the model finishes the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnOpenTickets {
     /// They are waited for: a side effect that was asked for is not lost.
     #[default]
@@ -56,12 +61,11 @@ pub enum OnOpenTickets {
     Cancel,
 }
 
-/// What a run is set up with.
-#[derive(Debug, Clone)]
+/// What runs are set up with. It stands in their logs, so that they can be resumed and replayed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
-    /// Unique among runs.
-    pub run_id: String,
     /// How moves are written.
+    #[serde(with = "stored")]
     pub protocol: Arc<dyn Protocol>,
     /// The system prompt, rendered.
     pub prompt: Arc<str>,

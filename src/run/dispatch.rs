@@ -69,11 +69,12 @@ impl Machine {
     fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
         let call = self.state.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
+        let again = self.again.contains(&ticket);
         if call.needs.is_empty() {
-            return Some(Command::CallTool { ticket, tool, arguments: Arc::clone(&call.arguments) });
+            return Some(Command::CallTool { ticket, tool, arguments: Arc::clone(&call.arguments), again });
         }
         match self.filled(ticket) {
-            Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments }),
+            Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments, again }),
             Err(violation) => {
                 let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
                 self.completed(ticket, Outcome::Error { message }, now);

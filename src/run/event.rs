@@ -1,6 +1,8 @@
 //! Events: the only thing that is ever stored of a run. Its state is their fold.
 
-use super::limits::{Limit, Limits};
+use super::command::Setup;
+use super::limits::Limit;
+use super::state::RunState;
 use crate::protocol::{FinishReason, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId};
@@ -62,27 +64,39 @@ pub enum StopReason {
     Cancelled,
 }
 
+/// How a run began.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Start {
+    /// `VERSION` of the writer.
+    pub version: u32,
+    /// Unique among runs.
+    pub run_id: String,
+    /// The name of the agent that works on it.
+    pub agent: String,
+    /// The call of another run in which it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// What the user asks for.
+    pub task: Arc<str>,
+    /// What it was set up with.
+    pub setup: Arc<Setup>,
+}
+
+/// A call of another run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The run that calls.
+    pub run_id: String,
+    /// The ticket of the call.
+    pub ticket: TicketId,
+}
+
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The run began.
-    RunStarted {
-        /// `VERSION` of the writer.
-        version: u32,
-        /// Unique among runs.
-        run_id: String,
-        /// `ticket`, `chatty` or `react`.
-        protocol: String,
-        /// The system prompt, tools rendered in.
-        prompt: Arc<str>,
-        /// What the user asks for.
-        task: Arc<str>,
-        /// The tools offered, by name.
-        tools: Vec<String>,
-        /// How far it may go.
-        limits: Limits,
-    },
+    RunStarted(Start),
     /// The model is asked for its next reply.
     ModelAsked {
         /// From 1.
@@ -94,7 +108,9 @@ pub enum Event {
         turn: u32,
         /// The reply as far as it was read.
         text: Arc<str>,
-        /// How the client says it ended.
+        /// Whether it was read chunk by chunk.
+        streamed: bool,
+        /// How it ended: as the client says, and `stop` where the stream was stopped.
         finish_reason: FinishReason,
         /// What it cost, where the client says so.
         usage: Option<Usage>,
@@ -147,6 +163,15 @@ pub enum Event {
         /// What was decided.
         note: Note,
     },
+    /// The events so far, folded: this takes their place, at the `seq` of the last of them.
+    Compacted {
+        /// How the run began.
+        start: Start,
+        /// SHA-256 of the records it takes the place of, as JSON lines.
+        hash: String,
+        /// Their fold.
+        state: Box<RunState>,
+    },
     /// The run ended.
     RunFinished {
         /// Why.
@@ -168,4 +193,6 @@ pub enum Event {
 pub enum Note {
     /// A limit was reached: the next turn is the last and offers no tools.
     LastTurn(Limit),
+    /// The run is gone on with, after its process ended or its model failed.
+    Resumed,
 }

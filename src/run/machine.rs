@@ -3,7 +3,7 @@
 //! It has no clock and does no I/O: every input brings the time with it.
 
 use super::command::{OnLimit, OnOpenTickets, Setup};
-use super::event::{Event, Note, Record, StopReason, VERSION};
+use super::event::{Event, Note, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
 use super::state::{Phase, RunState};
@@ -17,34 +17,42 @@ use std::sync::Arc;
 /// One run under way.
 #[derive(Debug)]
 pub struct Machine {
-    pub(super) setup: Setup,
+    run_id: String,
+    agent: String,
+    parent: Option<Parent>,
+    pub(super) setup: Arc<Setup>,
     pub(super) state: RunState,
     /// Events not yet taken for the log.
-    fresh: Vec<Record>,
-    seq: u64,
+    fresh: Vec<Arc<Record>>,
+    pub(super) seq: u64,
     pub(super) stream: Option<Stream>,
     /// The turn that the driver was last told to ask, to settle.
     pub(super) asked: u32,
     pub(super) settled: u32,
     /// Tickets whose calls the driver was told to make.
     pub(super) started: BTreeSet<TicketId>,
+    /// Tickets whose calls a process that ended may have made.
+    pub(super) again: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     pub(super) ended: bool,
 }
 
 impl Machine {
-    /// A run that has not begun.
-    pub fn new(setup: Setup) -> Self {
-        let state = RunState::new(Arc::clone(&setup.protocol));
+    /// A run that has not begun: unique among runs, of an agent of that name, started in a call of another run.
+    pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
         Self {
+            run_id,
+            agent,
+            parent,
             setup,
-            state,
+            state: RunState::default(),
             fresh: Vec::new(),
             seq: 0,
             stream: None,
             asked: 0,
             settled: 0,
             started: BTreeSet::new(),
+            again: BTreeSet::new(),
             cancelled: Vec::new(),
             ended: false,
         }
@@ -61,8 +69,13 @@ impl Machine {
     }
 
     /// The events since the last call of this, which belong in the log before their commands are carried out.
-    pub fn take_records(&mut self) -> Vec<Record> {
+    pub fn take_records(&mut self) -> Vec<Arc<Record>> {
         std::mem::take(&mut self.fresh)
+    }
+
+    /// Whether there are events that were not taken yet.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
     }
 
     /// Unix seconds at which the driver is to say `timed_out`.
@@ -70,7 +83,7 @@ impl Machine {
         let seconds = self.setup.limits.seconds?;
         // The last turn after a time limit is bounded too: by the same time once more.
         let times = if self.state.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
-        Some(self.state.started_at + times * seconds)
+        Some(self.state.started_at + self.state.paused + times * seconds)
     }
 
     /// Begins the run.
@@ -78,17 +91,15 @@ impl Machine {
         if self.state.turn > 0 || self.state.phase != Phase::Idle {
             return;
         }
-        let setup = &self.setup;
-        let event = Event::RunStarted {
+        let start = Start {
             version: VERSION,
-            run_id: setup.run_id.clone(),
-            protocol: setup.protocol.name().to_owned(),
-            prompt: Arc::clone(&setup.prompt),
+            run_id: self.run_id.clone(),
+            agent: self.agent.clone(),
+            parent: self.parent.clone(),
             task: task.into(),
-            tools: setup.tools.names().map(str::to_owned).collect(),
-            limits: setup.limits.clone(),
+            setup: Arc::clone(&self.setup),
         };
-        self.emit(event, now);
+        self.emit(Event::RunStarted(start), now);
         self.ask(now);
     }
 
@@ -229,9 +240,13 @@ impl Machine {
     fn cancel_open(&mut self, now: f64) {
         let open: Vec<TicketId> = self.state.open_calls.keys().copied().collect();
         for ticket in open {
-            self.cancelled.push(ticket);
-            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled }, now);
+            self.cancel_call(ticket, now);
         }
+    }
+
+    pub(super) fn cancel_call(&mut self, ticket: TicketId, now: f64) {
+        self.cancelled.push(ticket);
+        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled }, now);
     }
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {
@@ -334,8 +349,8 @@ impl Machine {
     }
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {
-        self.state.apply(&event, now);
-        self.fresh.push(Record { seq: self.seq, at: now, event });
+        self.state.apply(&event, now, &*self.setup.protocol);
+        self.fresh.push(Arc::new(Record { seq: self.seq, at: now, event }));
         self.seq += 1;
     }
 }

@@ -8,12 +8,16 @@ pub mod machine;
 mod plan;
 mod reading;
 mod reference;
+pub mod replay;
 mod repetition;
+pub mod resume;
 pub mod state;
 mod stream;
 
 pub use command::{Command, Setup};
-pub use event::{Event, Note, Record, StopReason, Usage};
+pub use event::{Event, Note, Parent, Record, Start, StopReason, Usage};
 pub use limits::{Limit, Limits};
 pub use machine::Machine;
+pub use replay::{ReplayError, replay};
+pub use resume::{LoadError, compact};
 pub use state::{Message, Phase, Role, RunState};

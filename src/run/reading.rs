@@ -37,8 +37,8 @@ impl Machine {
             return;
         }
         let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
-        let stopped = stream.stop;
-        let mut reply = stream.decoder.finish(if stopped { FinishReason::Stop } else { reason });
+        let reason = if stream.stop { FinishReason::Stop } else { reason };
+        let mut reply = stream.decoder.finish(reason);
         if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
             // The last chunk reached past the end of the move: what a stream that stopped there would have given.
             reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw));
@@ -46,7 +46,7 @@ impl Machine {
         if let Some(violation) = stream.refused {
             reply.outcome = Err(violation);
         }
-        self.take(reply, reason, usage, now);
+        self.take(reply, true, reason, usage, now);
     }
 
     /// Takes a whole reply.
@@ -57,13 +57,13 @@ impl Machine {
         let mut decoder = self.decoder();
         decoder.push(text.as_bytes(), &mut Vec::new());
         let reply = decoder.finish(reason);
-        self.take(reply, reason, usage, now);
+        self.take(reply, false, reason, usage, now);
     }
 
-    fn take(&mut self, reply: Reply, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+    fn take(&mut self, reply: Reply, streamed: bool, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
         let turn = self.state.turn;
         let Reply { raw, repairs, outcome, .. } = reply;
-        self.emit(Event::ModelReplied { turn, text: raw.into(), finish_reason, usage, repairs }, now);
+        self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
         match outcome {
             Ok(moved) => self.enact(moved, now),
             Err(violation) => self.violated(violation, now),

@@ -1,22 +1,23 @@
 //! The guard against repetition: what was called with which arguments, and what came of it.
 
 use crate::reply::Value;
-use crate::ticket::Outcome;
-use std::collections::HashMap;
+use crate::ticket::{Outcome, TicketId, TicketList};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Calls seen in a run, by tool and canonical arguments.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Repetition {
-    seen: HashMap<String, Seen>,
+    seen: BTreeMap<String, Seen>,
     refused: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Seen {
     failed: bool,
-    result: u64,
+    /// The ticket of the last such call.
+    last: TicketId,
     times: u32,
 }
 
@@ -45,14 +46,13 @@ impl Repetition {
     }
 
     /// Records how a call ended. Returns how often it has now given this result in a row.
-    pub(super) fn record(&mut self, key: String, outcome: &Outcome) -> u32 {
-        let mut hasher = DefaultHasher::new();
-        outcome.text().hash(&mut hasher);
-        let result = hasher.finish();
-        let seen = self.seen.entry(key).or_insert(Seen { failed: false, result, times: 0 });
+    pub(super) fn record(&mut self, key: String, ticket: TicketId, outcome: &Outcome, tickets: &TicketList) -> u32 {
+        let seen = self.seen.entry(key).or_insert(Seen { failed: false, last: ticket, times: 0 });
+        let last = tickets.get(seen.last).and_then(|ticket| ticket.outcome.as_ref());
+        let same = last.is_some_and(|last| last.text() == outcome.text());
         seen.failed = matches!(outcome, Outcome::Error { .. });
-        seen.times = if seen.result == result { seen.times.saturating_add(1) } else { 1 };
-        seen.result = result;
+        seen.times = if same { seen.times.saturating_add(1) } else { 1 };
+        seen.last = ticket;
         seen.times
     }
 
@@ -131,6 +131,7 @@ fn write_number(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticket::Ticket;
 
     fn value(json: &str) -> Value {
         serde_json::from_str(json).unwrap()
@@ -150,21 +151,50 @@ mod tests {
         );
     }
 
+    /// Records the outcomes of calls with one key, one ticket each. Returns how often each had given its result.
+    fn record(guard: &mut Repetition, outcomes: &[Outcome]) -> Vec<u32> {
+        let mut tickets = TicketList::default();
+        let mut times = Vec::new();
+        for outcome in outcomes {
+            let id = tickets.next_id();
+            tickets.open(Ticket {
+                id,
+                description: String::new(),
+                tool: "f".into(),
+                turn: 1,
+                call_id: None,
+                opened_at: 0.0,
+                completed_at: None,
+                outcome: None,
+            });
+            tickets.complete(id, outcome.clone(), 0.0);
+            times.push(guard.record("f {}".into(), id, outcome, &tickets));
+        }
+        times
+    }
+
     #[test]
     fn a_failed_call_is_not_run_again() {
         let mut guard = Repetition::default();
-        guard.record("f {}".into(), &Outcome::Error { message: "no".into() });
+        record(&mut guard, &[Outcome::Error { message: "no".into() }]);
         assert_eq!(guard.check("f {}", 3), Verdict::Failed);
         assert_eq!(guard.check("g {}", 3), Verdict::Fresh);
     }
 
     #[test]
+    fn a_call_in_doubt_may_be_made_again() {
+        let mut guard = Repetition::default();
+        record(&mut guard, &[Outcome::InDoubt { message: "unknown".into() }]);
+        assert_eq!(guard.check("f {}", 3), Verdict::Fresh);
+    }
+
+    #[test]
     fn the_same_result_exhausts_a_call_and_another_result_renews_it() {
         let mut guard = Repetition::default();
-        assert_eq!(guard.record("f {}".into(), &ok("1")), 1);
-        assert_eq!(guard.record("f {}".into(), &ok("1")), 2);
+        assert_eq!(record(&mut guard, &[ok("1"), ok("1")]), [1, 2]);
         assert_eq!(guard.check("f {}", 2), Verdict::Exhausted(2));
-        assert_eq!(guard.record("f {}".into(), &ok("2")), 1);
+        let mut guard = Repetition::default();
+        assert_eq!(record(&mut guard, &[ok("1"), ok("1"), ok("2")]), [1, 2, 1]);
         assert_eq!(guard.check("f {}", 2), Verdict::Fresh);
     }
 

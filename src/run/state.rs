@@ -8,11 +8,13 @@ use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
 use crate::reply::Value;
 use crate::reply::violation::Code;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Who wrote a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The prompt.
     System,
@@ -34,7 +36,7 @@ impl Role {
 }
 
 /// One message of the transcript. Messages are only ever added.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Who wrote it.
     pub role: Role,
@@ -43,7 +45,8 @@ pub struct Message {
 }
 
 /// What the run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Nothing is under way.
     #[default]
@@ -63,7 +66,7 @@ pub enum Phase {
 }
 
 /// A call whose ticket is open.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OpenCall {
     pub(super) tool: Arc<str>,
     /// As written, with references.
@@ -74,7 +77,7 @@ pub(super) struct OpenCall {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
     /// Why.
     pub reason: StopReason,
@@ -90,9 +93,8 @@ pub struct Ending {
 const UNSEEN: usize = 16;
 
 /// The fold of a run's events.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunState {
-    protocol: Arc<dyn Protocol>,
     result_bytes: usize,
     /// The transcript.
     pub messages: Vec<Message>,
@@ -106,6 +108,16 @@ pub struct RunState {
     pub turn: u32,
     /// Unix seconds of the start.
     pub started_at: f64,
+    /// Seconds between the end of a process that worked on it and the next one's start.
+    pub paused: f64,
+    /// Unix seconds of the last event.
+    last_at: f64,
+    /// What it was doing when it ended.
+    interrupted: Phase,
+    /// Whether what the last reply leads to is not all there yet.
+    pub(super) midway: bool,
+    /// The calls of the last reply, those that were not opened yet among them.
+    batch_size: usize,
     /// Violations since the last valid reply.
     pub violations: u32,
     /// Violations in all.
@@ -122,60 +134,33 @@ pub struct RunState {
     pub(super) answer: Option<(Arc<Value>, Option<bool>)>,
     /// By ticket, so that calls start in the order of their tickets.
     pub(super) open_calls: BTreeMap<TicketId, OpenCall>,
-    pub(super) call_ids: HashMap<String, TicketId>,
+    pub(super) call_ids: BTreeMap<String, TicketId>,
     pub(super) repetition: Repetition,
     /// The calls of the last reply in its own order, whose results the next message tells.
     pub(super) batch: BTreeMap<usize, TicketId>,
     /// Calls of the batch without an outcome.
     pub(super) batch_open: usize,
-    times: HashMap<TicketId, u32>,
+    times: BTreeMap<TicketId, u32>,
     /// Tickets whose results the model was shown on its own asking (ticket).
-    loaded: HashSet<TicketId>,
+    loaded: BTreeSet<TicketId>,
     tellings: Vec<Telling>,
 }
 
 impl RunState {
-    /// The state before the first event.
-    pub fn new(protocol: Arc<dyn Protocol>) -> Self {
-        Self {
-            protocol,
-            result_bytes: usize::MAX,
-            messages: Vec::new(),
-            tickets: TicketList::default(),
-            usage: Usage::default(),
-            phase: Phase::Idle,
-            turn: 0,
-            started_at: 0.0,
-            violations: 0,
-            violations_total: 0,
-            last_turn: None,
-            limit: None,
-            called: false,
-            ending: None,
-            answer: None,
-            open_calls: BTreeMap::new(),
-            call_ids: HashMap::new(),
-            repetition: Repetition::default(),
-            batch: BTreeMap::new(),
-            batch_open: 0,
-            times: HashMap::new(),
-            loaded: HashSet::new(),
-            tellings: Vec::new(),
-        }
-    }
-
     /// Folds one event in. It must be the next one of the log.
-    pub fn apply(&mut self, event: &Event, at: f64) {
+    pub fn apply(&mut self, event: &Event, at: f64, protocol: &dyn Protocol) {
         match event {
-            Event::RunStarted { prompt, task, limits, .. } => {
+            Event::RunStarted(start) => {
                 self.started_at = at;
-                self.result_bytes = limits.result_bytes;
-                self.messages.push(Message { role: Role::System, content: Arc::clone(prompt) });
-                self.tellings.push(Telling::Task(task.to_string()));
+                self.result_bytes = start.setup.limits.result_bytes;
+                self.messages.push(Message { role: Role::System, content: Arc::clone(&start.setup.prompt) });
+                self.tellings.push(Telling::Task(start.task.to_string()));
             }
-            Event::ModelAsked { turn } => self.asked(*turn),
+            Event::Compacted { state, .. } => self.clone_from(state),
+            Event::ModelAsked { turn } => self.asked(*turn, protocol),
             Event::ModelReplied { text, usage, .. } => {
                 self.phase = Phase::Idle;
+                self.midway = true;
                 // Some model services refuse an assistant message without text.
                 let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
                 self.messages.push(Message { role: Role::Assistant, content });
@@ -193,27 +178,54 @@ impl RunState {
                 self.batch.clear();
                 self.batch_open = 0;
                 let raw = self.messages.last().map_or("", |message| &message.content);
-                self.tellings.push(Telling::Violation(feedback::render(&*self.protocol, violation, raw)));
+                self.tellings.push(Telling::Violation(feedback::render(protocol, violation, raw)));
             }
-            Event::Moved { moved, .. } => self.moved(moved),
+            Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::TicketOpened { .. } => self.opened(event, at),
             Event::TicketCompleted { ticket, outcome } => self.completed(*ticket, outcome, at),
             Event::Noted { note: Note::LastTurn(limit) } => {
                 self.last_turn = Some(*limit);
                 self.limit = Some(*limit);
-                self.load_unseen();
-                let form = self.protocol.answer_form();
+                self.midway = false;
+                // In the last turn nothing can be loaded any more: what there is must be before the model (ticket).
+                if protocol.background() {
+                    self.load_unseen();
+                }
+                let form = protocol.answer_form();
                 self.tellings.push(Telling::LastTurn(format!(
                     "The limit of this run is reached ({limit}): no more calls are made. Answer now from what there \
                      is, in this form: {form}"
                 )));
             }
+            Event::Noted { note: Note::Resumed } => self.resumed(at),
             Event::RunFinished { reason, value, success, error, limit } => {
                 self.limit = limit.or(self.limit);
+                self.midway = false;
+                self.interrupted = self.phase;
                 self.phase = Phase::Finished;
                 self.ending =
                     Some(Ending { reason: *reason, value: value.clone(), success: *success, error: error.clone() });
             }
+        }
+        self.last_at = at;
+    }
+
+    /// Whether it can be gone on with: it has not ended, or what ended it is not of its own making.
+    pub fn resumable(&self) -> bool {
+        let reason = self.ending.as_ref().map(|ending| ending.reason);
+        matches!(reason, None | Some(StopReason::ModelError | StopReason::Cancelled))
+    }
+
+    fn resumed(&mut self, at: f64) {
+        self.paused += (at - self.last_at).max(0.0);
+        if self.ending.take().is_some() {
+            self.phase = self.interrupted;
+            self.limit = self.last_turn;
+        }
+        if self.phase == Phase::Asking {
+            // Calls that were started early belong to a reply that never came.
+            self.batch.clear();
+            self.batch_open = 0;
         }
     }
 
@@ -229,11 +241,7 @@ impl RunState {
         Arc::new(reference::substitute(&call.arguments, &result))
     }
 
-    /// In the last turn nothing can be loaded any more: what there is must be before the model (ticket).
     fn load_unseen(&mut self) {
-        if !self.protocol.background() {
-            return;
-        }
         let unseen = self.tickets.iter().filter(|ticket| ticket.outcome.is_some() && !self.loaded.contains(&ticket.id));
         let mut unseen: Vec<Telling> = unseen.map(|ticket| Telling::Loaded(ticket.id)).collect();
         // The latest are the likeliest to matter, and a message has an end.
@@ -246,7 +254,8 @@ impl RunState {
         self.repetition.refused_too_often()
     }
 
-    fn asked(&mut self, turn: u32) {
+    fn asked(&mut self, turn: u32, protocol: &dyn Protocol) {
+        self.midway = false;
         let mut tellings = Vec::with_capacity(self.batch.len() + self.tellings.len());
         for ticket in std::mem::take(&mut self.batch).into_values() {
             if self.tickets.get(ticket).is_some_and(|ticket| ticket.outcome.is_some()) {
@@ -258,15 +267,16 @@ impl RunState {
         // A question that is asked again, because its answer never came, has nothing new to tell.
         if turn == 1 || !tellings.is_empty() || self.messages.last().is_some_and(|last| last.role != Role::User) {
             let outcomes = Outcomes { tickets: &self.tickets, result_bytes: self.result_bytes };
-            let content = self.protocol.message(&tellings, outcomes);
+            let content = protocol.message(&tellings, outcomes);
             self.messages.push(Message { role: Role::User, content: content.into() });
         }
         self.turn = turn;
         self.phase = Phase::Asking;
     }
 
-    fn moved(&mut self, moved: &Move) {
+    fn moved(&mut self, moved: &Move, protocol: &dyn Protocol) {
         self.violations = 0;
+        self.midway = false;
         match moved {
             Move::Finish { value, success } => {
                 self.answer = Some((value.clone(), *success));
@@ -275,15 +285,17 @@ impl RunState {
             Move::Call { calls } => {
                 self.called = true;
                 self.repetition.left();
+                self.batch_size = calls.len();
+                self.midway = self.batch.len() < self.batch_size;
                 // Calls that were started early have their tickets already.
                 self.batch_open = calls.len() - self.batch.len().min(calls.len())
                     + self.batch.values().filter(|ticket| self.open_calls.contains_key(ticket)).count();
-                self.phase = if self.protocol.background() { Phase::Settling } else { Phase::Calling };
+                self.phase = if protocol.background() { Phase::Settling } else { Phase::Calling };
             }
             Move::Await { ticket_id } | Move::Load { ticket_id } => {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
                 let awaits = matches!(moved, Move::Await { .. });
-                self.tellings.push(if awaits && !self.protocol.await_loads() {
+                self.tellings.push(if awaits && !protocol.await_loads() {
                     Telling::Awaited(ticket)
                 } else {
                     self.loaded.insert(ticket);
@@ -316,6 +328,7 @@ impl RunState {
         let open = OpenCall { tool: Arc::clone(tool), arguments: Arc::clone(arguments), needs: needs.clone(), key };
         self.open_calls.insert(*ticket, open);
         self.batch.insert(*call, *ticket);
+        self.midway = self.midway && self.batch.len() < self.batch_size;
     }
 
     fn completed(&mut self, id: TicketId, outcome: &Outcome, at: f64) {
@@ -325,7 +338,7 @@ impl RunState {
         if let Some(mut call) = self.open_calls.remove(&id) {
             // What a call that waited for others was made with is known only now.
             let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
-            let times = self.repetition.record(key, outcome);
+            let times = self.repetition.record(key, id, outcome, &self.tickets);
             let told = self.batch.values().any(|ticket| *ticket == id);
             if times > 1 && told {
                 self.times.insert(id, times);

@@ -1,6 +1,7 @@
 //! A log in memory.
 
 use crate::run::Record;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A record that is not the next one.
@@ -16,7 +17,7 @@ pub struct LogError {
 /// The events of one run, in order.
 #[derive(Debug, Default)]
 pub struct Log {
-    records: Vec<Record>,
+    records: Vec<Arc<Record>>,
 }
 
 impl Log {
@@ -24,7 +25,7 @@ impl Log {
     ///
     /// # Errors
     /// The first is not the next one of this log, or they leave a gap.
-    pub fn append(&mut self, records: Vec<Record>) -> Result<(), LogError> {
+    pub fn append(&mut self, records: Vec<Arc<Record>>) -> Result<(), LogError> {
         for (record, expected) in records.iter().zip(self.records.len() as u64..) {
             if record.seq != expected {
                 return Err(LogError { expected, got: record.seq });
@@ -35,7 +36,7 @@ impl Log {
     }
 
     /// The records from `seq` on.
-    pub fn since(&self, seq: usize) -> &[Record] {
+    pub fn since(&self, seq: usize) -> &[Arc<Record>] {
         self.records.get(seq..).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! The tickets of one run, in the order of opening.
 
 use super::{Outcome, Status, Ticket, TicketId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where the ticket of this id stands.
 fn position(id: TicketId) -> Option<usize> {
@@ -9,7 +9,7 @@ fn position(id: TicketId) -> Option<usize> {
 }
 
 /// All tickets of a run. Ids are positions, so that looking one up costs nothing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TicketList {
     tickets: Vec<Ticket>,
     open: usize,

@@ -45,6 +45,11 @@ pub enum Outcome {
         /// What the model is told.
         message: String,
     },
+    /// The process ended while the call was under way, and what came of it is not known.
+    InDoubt {
+        /// What the model is told.
+        message: String,
+    },
     /// The run ended first.
     Cancelled,
 }
@@ -59,7 +64,7 @@ impl Outcome {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Ok(_) => "ok",
-            Self::Error { .. } | Self::Retry { .. } => "error",
+            Self::Error { .. } | Self::Retry { .. } | Self::InDoubt { .. } => "error",
             Self::Cancelled => "cancelled",
         }
     }
@@ -68,7 +73,7 @@ impl Outcome {
     pub fn text(&self) -> &str {
         match self {
             Self::Ok(json) => json.get(),
-            Self::Error { message } | Self::Retry { message } => message,
+            Self::Error { message } | Self::Retry { message } | Self::InDoubt { message } => message,
             Self::Cancelled => "cancelled before it was completed",
         }
     }
@@ -85,7 +90,7 @@ pub enum Status {
 }
 
 /// One tool call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ticket {
     /// Its id in the run.
     pub id: TicketId,

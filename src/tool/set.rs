@@ -9,6 +9,9 @@ use super::schema::{Checked, Checker};
 use super::spec::ToolSpec;
 use crate::reply::{Code, Object, Value, Violation};
 use indexmap::IndexMap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use std::sync::OnceLock;
 
 /// Problems of one call that its violation spells out.
@@ -42,6 +45,8 @@ pub enum ToolSetError {
 pub struct ToolSet {
     entries: IndexMap<String, Entry>,
     catalogue: OnceLock<Catalogue>,
+    /// The document that the tools come from, as it was given.
+    document: Option<Box<RawValue>>,
 }
 
 #[derive(Debug)]
@@ -75,7 +80,7 @@ impl ToolSet {
                 return Err(ToolSetError::Duplicate(name));
             }
         }
-        Ok(Self { entries, catalogue: OnceLock::new() })
+        Ok(Self { entries, catalogue: OnceLock::new(), document: None })
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -88,7 +93,8 @@ impl ToolSet {
             .names()
             .map(|name| (name.to_owned(), Entry { spec: OnceLock::new(), checker: Checker::default() }))
             .collect();
-        Ok(Self { entries, catalogue: OnceLock::from(catalogue) })
+        let document = RawValue::from_string(document_json.trim().to_owned()).ok();
+        Ok(Self { entries, catalogue: OnceLock::from(catalogue), document })
     }
 
     /// The number of tools.
@@ -242,6 +248,40 @@ impl ToolSet {
             return format!("did you mean {}?", any_of(&near));
         }
         if self.is_empty() { "there are no tools".to_owned() } else { format!("use {}", self.listed(self.names())) }
+    }
+}
+
+/// Tools as they stand in a log.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Stored<'a> {
+    Tools(Vec<&'a ToolSpec>),
+    Openapi(&'a RawValue),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Loaded {
+    Tools(Vec<ToolSpec>),
+    Openapi(Box<RawValue>),
+}
+
+impl Serialize for ToolSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.document {
+            Some(document) => Stored::Openapi(document).serialize(serializer),
+            None => Stored::Tools(self.iter().collect()).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Loaded::deserialize(deserializer)? {
+            Loaded::Tools(specs) => Self::new(specs),
+            Loaded::Openapi(document) => Self::from_openapi(document.get()),
+        }
+        .map_err(D::Error::custom)
     }
 }
 

@@ -31,7 +31,15 @@ pub struct ToolSpec {
     /// Safe to start before the rest of its block has arrived.
     #[serde(default)]
     pub readonly: bool,
+    /// Whether it can say, after a crash in mid-call, what came of the call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reconciles: bool,
     /// Polling: exempt from the repetition guard.
     #[serde(default)]
     pub repeatable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }

@@ -104,6 +104,7 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         parameters,
         effect: Effect::Pure,
         readonly: true,
+        reconciles: false,
         repeatable: false,
     }
 }

@@ -18,9 +18,10 @@ use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
 use call::Calls;
 use lead::{After, Lead};
+use serde::{Deserialize, Serialize};
 
 /// The configured tags around a tool block.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolTags {
     /// Default `<tool>`.
     pub start: String,

@@ -40,6 +40,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         parameters,
         effect,
         readonly: flag("readonly", safe),
+        reconciles: false,
         repeatable: flag("repeatable", false),
     }
 }
@@ -52,6 +53,7 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         parameters: json!({"type": "object", "properties": {}}),
         effect: Effect::Once,
         readonly: false,
+        reconciles: false,
         repeatable: false,
     }
 }

@@ -1,0 +1,149 @@
+//! A log driven through the machine once more: the replies and outcomes that it records must give the same events.
+
+use super::event::{Event, Note, Record, StopReason};
+use super::limits::Limit;
+use super::machine::Machine;
+use super::resume::{self, LoadError};
+use super::state::Phase;
+use crate::ticket::Outcome;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A log that the machine does not write again.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// It is not the log of a run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its first events are folded into one.
+    #[error("the log was compacted: it can be read and resumed, but what it was made from is gone")]
+    Compacted,
+    /// Another event follows than the one recorded.
+    #[error("event {seq} differs: the log has {recorded}, the replay gives {replayed}")]
+    Differs {
+        /// Its position.
+        seq: u64,
+        /// The event of the log, as JSON.
+        recorded: String,
+        /// The event of the replay, as JSON, or `nothing`.
+        replayed: String,
+    },
+}
+
+/// Drives a new machine with the replies and outcomes of a log, and compares every event. The log may end anywhere.
+///
+/// # Errors
+/// It is not the log of a run, it was compacted, or an event differs.
+pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
+    let start = resume::start(records)?.clone();
+    let Some(first) = records.first().filter(|first| matches!(first.event, Event::RunStarted(_))) else {
+        return Err(ReplayError::Compacted);
+    };
+    let mut machine = Machine::new(start.run_id, start.agent, start.parent, start.setup);
+    machine.start(&start.task, first.at);
+    let mut done = compare(&mut machine, first.at, records)?;
+    while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
+        done += step(&mut machine, rest)?;
+    }
+    Ok(machine)
+}
+
+/// Gives the machine the input that these records begin with. Returns how many of them it led to.
+pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
+    let Some(first) = records.first() else { return Ok(0) };
+    let at = first.at;
+    match &first.event {
+        Event::ModelReplied { text, streamed, finish_reason, usage, .. } => {
+            if *streamed {
+                machine.push(unread(machine, text), at);
+                machine.replied(*finish_reason, *usage, at);
+            } else {
+                machine.reply(text, *finish_reason, *usage, at);
+            }
+        }
+        Event::TicketOpened { .. } => open_early(machine, records, at),
+        Event::TicketCompleted { ticket, outcome } if !matches!(outcome, Outcome::Cancelled) => {
+            machine.completed(*ticket, outcome.clone(), at);
+        }
+        Event::Noted { note: Note::Resumed } => machine.resumed(at),
+        _ => match cause(machine, records) {
+            Cause::Failed(error) => machine.failed(error, at),
+            Cause::Cancelled => machine.cancel(at),
+            Cause::TimedOut => machine.timed_out(at),
+            Cause::Settled => machine.settled(at),
+        },
+    }
+    compare(machine, at, records)
+}
+
+/// What is left of a reply of which a part was pushed already, to start calls early.
+fn unread<'a>(machine: &Machine, text: &'a str) -> &'a [u8] {
+    let pushed = machine.stream.as_ref().map_or(0, |stream| stream.length);
+    text.as_bytes().get(pushed..).unwrap_or_default()
+}
+
+/// A call that started before its reply had ended: the reply is pushed until that happens.
+fn open_early(machine: &mut Machine, records: &[Arc<Record>], at: f64) {
+    let reply = records.iter().find_map(|record| match &record.event {
+        Event::ModelReplied { text, .. } => Some(Some(text)),
+        Event::Noted { .. } | Event::RunFinished { .. } => Some(None),
+        _ => None,
+    });
+    if let Some(text) = reply.flatten() {
+        for byte in unread(machine, text).to_vec() {
+            machine.push(&[byte], at);
+            if machine.has_fresh() {
+                return;
+            }
+        }
+    } else if let Some(first) = records.first() {
+        // The reply never came: there is nothing that the call could be worked out from.
+        machine.emit(first.event.clone(), at);
+    }
+}
+
+/// An input that the first event alone does not tell.
+enum Cause<'a> {
+    Failed(&'a str),
+    Cancelled,
+    TimedOut,
+    Settled,
+}
+
+fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
+    let is_cancelled =
+        |record: &&Arc<Record>| matches!(record.event, Event::TicketCompleted { outcome: Outcome::Cancelled, .. });
+    let cancelled = records.iter().take_while(is_cancelled).count();
+    let settling = machine.state().phase == Phase::Settling;
+    match records.get(cancelled).map(|record| &record.event) {
+        Some(Event::RunFinished { reason: StopReason::ModelError, error, .. }) => {
+            Cause::Failed(error.as_deref().unwrap_or_default())
+        }
+        Some(Event::RunFinished { reason: StopReason::Cancelled, .. }) => Cause::Cancelled,
+        Some(Event::RunFinished { limit: Some(Limit::Seconds), .. }) => Cause::TimedOut,
+        // The end of the grace leaves open calls open, a deadline does not.
+        Some(Event::Noted { note: Note::LastTurn(Limit::Seconds) }) if cancelled > 0 || !settling => Cause::TimedOut,
+        _ if settling => Cause::Settled,
+        _ => Cause::TimedOut,
+    }
+}
+
+/// Compares what the machine has just written with the records. Returns how many it has written.
+fn compare(machine: &mut Machine, at: f64, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
+    machine.commands(at);
+    let json = |record: &Record| serde_json::to_string(record).unwrap_or_default();
+    let written = machine.take_records();
+    for (recorded, replayed) in records.iter().zip(&written) {
+        let texts = (json(recorded), json(replayed));
+        if texts.0 != texts.1 {
+            return Err(ReplayError::Differs { seq: recorded.seq, recorded: texts.0, replayed: texts.1 });
+        }
+    }
+    match records.first() {
+        Some(first) if written.is_empty() => {
+            Err(ReplayError::Differs { seq: first.seq, recorded: json(first), replayed: "nothing".to_owned() })
+        }
+        _ => Ok(written.len().min(records.len())),
+    }
+}

@@ -1,0 +1,155 @@
+//! From a log back to a run: what was done stands, what was under way is dealt with, and the run goes on.
+
+use super::event::{Event, Note, Record, Start, VERSION};
+use super::machine::Machine;
+use super::replay;
+use super::state::Phase;
+use crate::ticket::{Outcome, TicketId};
+use crate::tool::Effect;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A log that is not that of a run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// There is nothing in it.
+    #[error("the log is empty: a run begins with run_started")]
+    Empty,
+    /// It does not begin with the beginning of a run.
+    #[error("the log begins with event {0}: its first events are missing")]
+    Headless(u64),
+    /// A position is missing or stands twice.
+    #[error("the log has event {got} where event {expected} belongs: it is damaged, or joined from two logs")]
+    Gap {
+        /// The position that belongs there.
+        expected: u64,
+        /// The position that stands there.
+        got: u64,
+    },
+    /// It was written by a later version.
+    #[error("the log has version {found}, this callslip reads up to {VERSION}: use a newer callslip")]
+    Newer {
+        /// Its version.
+        found: u32,
+    },
+    /// It ends in the middle of what a reply leads to, and the reply is read differently now.
+    #[error("the log is cut inside what its last reply leads to, and that reply is read differently now: {0}")]
+    Cut(String),
+}
+
+/// How the run of these records began: the head of its log.
+///
+/// # Errors
+/// The log is empty or does not begin with the beginning of a run, or a later version wrote it.
+pub fn start(records: &[Arc<Record>]) -> Result<&Start, LoadError> {
+    let first = records.first().ok_or(LoadError::Empty)?;
+    let start = match &first.event {
+        Event::RunStarted(start) if first.seq == 0 => start,
+        Event::Compacted { start, .. } => start,
+        _ => return Err(LoadError::Headless(first.seq)),
+    };
+    if start.version > VERSION {
+        return Err(LoadError::Newer { found: start.version });
+    }
+    Ok(start)
+}
+
+/// The record that takes the place of all of these: their fold, and the hash of what they were.
+///
+/// # Errors
+/// They are not the log of a run.
+pub fn compact(records: &[Arc<Record>]) -> Result<Record, LoadError> {
+    let machine = Machine::load(records)?;
+    let start = start(records)?.clone();
+    let last = records.last().ok_or(LoadError::Empty)?;
+    let mut hasher = Sha256::new();
+    for record in records {
+        // Records have no value that JSON could not say.
+        hasher.update(serde_json::to_string(record).unwrap_or_default());
+        hasher.update("\n");
+    }
+    let hash = hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
+        let _ = write!(hash, "{byte:02x}");
+        hash
+    });
+    let event = Event::Compacted { start, hash, state: Box::new(machine.state) };
+    Ok(Record { seq: last.seq, at: last.at, event })
+}
+
+impl Machine {
+    /// The run that wrote this log, as it was after its last record. Nothing is done about it before `resumed`.
+    ///
+    /// # Errors
+    /// It is not the log of a run.
+    pub fn load(records: &[Arc<Record>]) -> Result<Self, LoadError> {
+        let mut machine = Self::fold(records)?;
+        if !machine.state.midway {
+            return Ok(machine);
+        }
+        // A log that was cut by hand: what its last reply leads to is worked out again.
+        let replied = records.iter().rposition(|record| matches!(record.event, Event::ModelReplied { .. }));
+        let (head, tail) = records.split_at_checked(replied.unwrap_or_default()).unwrap_or_default();
+        machine = Self::fold(head)?;
+        replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
+        Ok(machine)
+    }
+
+    fn fold(records: &[Arc<Record>]) -> Result<Self, LoadError> {
+        let Start { run_id, agent, parent, setup, .. } = start(records)?.clone();
+        let mut machine = Self::new(run_id, agent, parent, setup);
+        machine.seq = records.first().map_or(0, |first| first.seq);
+        for record in records {
+            if record.seq != machine.seq {
+                return Err(LoadError::Gap { expected: machine.seq, got: record.seq });
+            }
+            machine.state.apply(&record.event, record.at, &*machine.setup.protocol);
+            machine.seq += 1;
+        }
+        Ok(machine)
+    }
+
+    /// The run is gone on with by another process than the one that began it, or after its model failed or it was
+    /// cancelled. What was done is not done again; a call that was under way is treated as its tool's effect says.
+    pub fn resumed(&mut self, now: f64) {
+        if !self.state.resumable() || self.state.messages.is_empty() {
+            return;
+        }
+        self.stream = None;
+        self.started.clear();
+        self.cancelled.clear();
+        self.ended = false;
+        let answered = self.state.turn.saturating_sub(1);
+        (self.asked, self.settled) = (answered, answered);
+        self.emit(Event::Noted { note: Note::Resumed }, now);
+        let (state, tools) = (&self.state, &self.setup.tools);
+        let begun = |needs: &[TicketId]| !needs.iter().any(|need| state.open_calls.contains_key(need));
+        let under_way = state.open_calls.iter().filter(|(_, call)| begun(&call.needs));
+        let under_way: Vec<_> = under_way
+            .map(|(ticket, call)| {
+                let spec = tools.get(&call.tool);
+                let again = spec.is_some_and(|spec| spec.effect != Effect::Once || spec.reconciles);
+                let early = state.phase == Phase::Asking
+                    && state.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.turn);
+                (*ticket, Arc::clone(&call.tool), again, early)
+            })
+            .collect();
+        for (ticket, tool, again, early) in under_way {
+            if early {
+                // It was started for a reply that never came, and the next one may ask for something else.
+                self.cancel_call(ticket, now);
+            } else if again {
+                self.again.insert(ticket);
+            } else {
+                let message = format!(
+                    "Error calling tool '{tool}': InDoubt: the process ended while this call was under way, and \
+                     whether it took effect is not known. Check before you make it again."
+                );
+                self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message } }, now);
+            }
+        }
+        self.go_on(now);
+    }
+}
