@@ -73,6 +73,11 @@ impl Machine {
         std::mem::take(&mut self.fresh)
     }
 
+    /// Events that were taken and do not stand in the log yet.
+    pub(super) fn put_back(&mut self, records: Vec<Arc<Record>>) {
+        self.fresh = records;
+    }
+
     /// Whether there are events that were not taken yet.
     pub(super) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()

@@ -124,16 +124,19 @@ fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
         Some(Event::RunFinished { limit: Some(Limit::Seconds), .. }) => Cause::TimedOut,
         // The end of the grace leaves open calls open, a deadline does not.
         Some(Event::Noted { note: Note::LastTurn(Limit::Seconds) }) if cancelled > 0 || !settling => Cause::TimedOut,
+        // The log ends here.
+        None => Cause::Cancelled,
         _ if settling => Cause::Settled,
         _ => Cause::TimedOut,
     }
 }
 
-/// Compares what the machine has just written with the records. Returns how many it has written.
+/// Compares what the machine has just written with the records. Returns how many of them it has written; what it wrote
+/// beyond the end of the log is left to be taken.
 fn compare(machine: &mut Machine, at: f64, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
     machine.commands(at);
     let json = |record: &Record| serde_json::to_string(record).unwrap_or_default();
-    let written = machine.take_records();
+    let mut written = machine.take_records();
     for (recorded, replayed) in records.iter().zip(&written) {
         let texts = (json(recorded), json(replayed));
         if texts.0 != texts.1 {
@@ -144,6 +147,10 @@ fn compare(machine: &mut Machine, at: f64, records: &[Arc<Record>]) -> Result<us
         Some(first) if written.is_empty() => {
             Err(ReplayError::Differs { seq: first.seq, recorded: json(first), replayed: "nothing".to_owned() })
         }
-        _ => Ok(written.len().min(records.len())),
+        _ => {
+            let known = written.len().min(records.len());
+            machine.put_back(written.split_off(known));
+            Ok(known)
+        }
     }
 }

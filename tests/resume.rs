@@ -1,0 +1,238 @@
+//! A run is its log: folding, cutting, resuming and replaying logs of runs that were driven at random.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+
+mod random_run;
+
+use callslip::run::{Event, Machine, Note, Record, RunState, StopReason, compact, replay};
+use callslip::ticket::{Outcome, TicketId};
+use proptest::prelude::*;
+use random_run::{Kind, RandomRun, setup};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    (any::<u8>(), any::<u8>(), 1..12_u32, any::<bool>()).prop_map(|(protocol, options, steps, seconds)| Kind {
+        protocol,
+        options,
+        steps,
+        seconds,
+    })
+}
+
+fn choices() -> impl Strategy<Value = Vec<(u8, u8)>> {
+    prop::collection::vec(any::<(u8, u8)>(), 0..40)
+}
+
+fn run(kind: Kind, choices: &[(u8, u8)]) -> RandomRun {
+    let mut run = RandomRun::start(kind);
+    for (choice, more) in choices {
+        run.happen(*choice, *more);
+    }
+    run
+}
+
+/// Written and read again: what a process gets that has only the log.
+fn reread(record: &Record) -> Arc<Record> {
+    let text = serde_json::to_string(record).unwrap();
+    let read: Record = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    Arc::new(read)
+}
+
+fn fold(kind: Kind, records: &[Arc<Record>]) -> RunState {
+    let protocol = Arc::clone(&setup(kind).protocol);
+    let mut state = RunState::default();
+    for record in records {
+        state.apply(&record.event, record.at, &*protocol);
+    }
+    state
+}
+
+fn text(state: &RunState) -> String {
+    serde_json::to_string(state).unwrap()
+}
+
+/// Every ticket's outcome, the first that the log has for it.
+fn outcomes(records: &[Arc<Record>]) -> BTreeMap<TicketId, String> {
+    let mut outcomes = BTreeMap::new();
+    for record in records {
+        if let Event::TicketCompleted { ticket, outcome } = &record.event {
+            outcomes.entry(*ticket).or_insert_with(|| serde_json::to_string(outcome).unwrap());
+        }
+    }
+    outcomes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_fold_of_a_prefix_and_the_rest_is_the_fold_of_all(kind in kinds(), choices in choices(), cut in any::<prop::sample::Index>()) {
+        let run = run(kind, &choices);
+        let records: Vec<_> = run.log.iter().map(|record| reread(record)).collect();
+        let whole = fold(kind, &records);
+        prop_assert_eq!(text(&whole), text(run.machine.state()));
+        let (head, tail) = records.split_at(1 + cut.index(records.len()));
+        // The fold of the prefix may be written down and read again, as compaction does.
+        let mut state: RunState = serde_json::from_str(&text(&fold(kind, head))).unwrap();
+        for record in tail {
+            state.apply(&record.event, record.at, &*setup(kind).protocol);
+        }
+        prop_assert_eq!(text(&state), text(&whole));
+    }
+
+    #[test]
+    fn replaying_a_log_gives_the_same_log(kind in kinds(), choices in choices(), cut in any::<prop::sample::Index>()) {
+        let run = run(kind, &choices);
+        let records: Vec<_> = run.log.iter().map(|record| reread(record)).collect();
+        let replayed = replay(&records);
+        prop_assert!(replayed.is_ok(), "{}", replayed.unwrap_err());
+        prop_assert_eq!(text(replayed.unwrap().state()), text(run.machine.state()));
+        let cut = replay(&records[..=cut.index(records.len())]);
+        prop_assert!(cut.is_ok(), "{}", cut.unwrap_err());
+    }
+
+    #[test]
+    fn a_log_that_is_cut_anywhere_can_be_resumed_and_nothing_done_is_done_again(
+        kind in kinds(), choices in choices(), more in choices(), cut in any::<prop::sample::Index>()
+    ) {
+        let before = run(kind, &choices);
+        let head: Vec<_> = before.log[..=cut.index(before.log.len())].iter().map(|record| reread(record)).collect();
+        let was_over = matches!(head.last().unwrap().event, Event::RunFinished { .. });
+        let done = outcomes(&head);
+        let answered: BTreeSet<u32> = head.iter().filter_map(|record| match record.event {
+            Event::ModelReplied { turn, .. } => Some(turn),
+            _ => None,
+        }).collect();
+        let mut run = RandomRun::resume(head.clone(), 1e6);
+        let resumed = run.log.len() > head.len();
+        for (choice, more) in &more {
+            run.happen(*choice, *more);
+        }
+        // Whatever happens, it can be brought to an end.
+        for _ in 0..200 {
+            run.happen(20, 15);
+        }
+        prop_assert!(run.finished() || was_over);
+        if resumed {
+            prop_assert_eq!(run.machine.state().tickets.open_count(), 0);
+        }
+        for (ticket, outcome) in &done {
+            prop_assert!(run.made.iter().all(|(made, _)| made != ticket), "{} was made again", ticket);
+            prop_assert_eq!(&outcomes(&run.log)[ticket], outcome);
+        }
+        prop_assert!(run.asked.iter().all(|turn| !answered.contains(turn)));
+        prop_assert!(run.log.iter().enumerate().all(|(position, record)| record.seq == position as u64));
+        let replayed = replay(&run.log);
+        // A cut in the middle of what one input led to is no log that a run can have.
+        if before.log.len() == head.len() {
+            prop_assert!(replayed.is_ok(), "{}", replayed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn a_compacted_log_goes_on_as_the_whole_one(kind in kinds(), choices in choices(), more in choices()) {
+        let whole = run(kind, &choices);
+        let snapshot = reread(&compact(&whole.log).unwrap());
+        prop_assert_eq!(snapshot.seq + 1, whole.log.len() as u64);
+        let mut short = RandomRun::resume(vec![snapshot], 1e6);
+        let mut long = RandomRun::resume(whole.log.clone(), 1e6);
+        for (choice, more) in &more {
+            short.happen(*choice, *more);
+            long.happen(*choice, *more);
+        }
+        let texts = |records: &[Arc<Record>]| -> Vec<String> {
+            records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
+        };
+        prop_assert_eq!(texts(&short.log[1..]), texts(&long.log[whole.log.len()..]));
+        prop_assert_eq!(text(short.machine.state()), text(long.machine.state()));
+        prop_assert!(replay(&short.log).is_err());
+    }
+
+    #[test]
+    fn calls_under_way_are_treated_as_their_tools_say(kind in kinds(), choices in choices()) {
+        let before = run(kind, &choices);
+        let open: Vec<TicketId> = before.calls.clone();
+        let tool = |ticket: &TicketId| before.machine.state().tickets.get(*ticket).unwrap().tool.to_string();
+        let asking = before.machine.state().phase == callslip::run::Phase::Asking;
+        let after = RandomRun::resume(before.log.clone(), 1e6);
+        if before.finished() {
+            return Ok(());
+        }
+        for ticket in &open {
+            let made = after.made.iter().find(|(made, _)| made == ticket);
+            let early = asking && before.machine.state().tickets.get(*ticket).unwrap().turn == before.machine.state().turn;
+            let outcome = after.machine.state().tickets.get(*ticket).unwrap().outcome.as_ref();
+            match tool(ticket).as_str() {
+                _ if early => prop_assert!(matches!(outcome, Some(Outcome::Cancelled))),
+                "once" => {
+                    let in_doubt = matches!(outcome, Some(Outcome::InDoubt { .. }));
+                    prop_assert!(in_doubt);
+                }
+                _ if outcome.is_some() => prop_assert!(after.finished() || made.is_none()),
+                _ => prop_assert_eq!(made, Some(&(*ticket, true))),
+            }
+        }
+    }
+}
+
+#[test]
+fn time_between_two_processes_does_not_count() {
+    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: true };
+    let run = RandomRun::start(kind);
+    let deadline = run.machine.deadline().unwrap();
+    let resumed = RandomRun::resume(run.log.clone(), run.now + 5000.0);
+    assert_eq!(resumed.machine.deadline(), Some(deadline + 5000.0));
+}
+
+#[test]
+fn a_run_whose_model_failed_or_that_was_cancelled_goes_on_and_one_at_a_limit_does_not() {
+    let kind = Kind { protocol: 0, options: 1, steps: 1, seconds: false };
+    for reason in [StopReason::ModelError, StopReason::Cancelled] {
+        let mut run = RandomRun::start(kind);
+        match reason {
+            StopReason::Cancelled => run.machine.cancel(1001.0),
+            _ => run.machine.failed("ConnectionError", 1001.0),
+        }
+        run.log.extend(run.machine.take_records());
+        assert_eq!(run.machine.state().ending.as_ref().unwrap().reason, reason);
+        let mut again = RandomRun::resume(run.log, 1002.0);
+        assert_eq!(again.asked, [1]);
+        assert!(matches!(again.log.last().unwrap().event, Event::Noted { note: Note::Resumed }));
+        again.happen(20, 15);
+        assert_eq!(again.machine.state().ending.as_ref().unwrap().reason, StopReason::Finished);
+        assert!(replay(&again.log).is_ok());
+    }
+    let mut run = RandomRun::start(kind);
+    while !run.finished() {
+        run.happen(20, 0);
+    }
+    assert_eq!(run.machine.state().ending.as_ref().unwrap().reason, StopReason::Limit);
+    let length = run.log.len();
+    assert_eq!(RandomRun::resume(run.log, 1e6).log.len(), length);
+}
+
+#[test]
+fn a_replay_names_the_first_event_that_differs() {
+    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: false };
+    let mut run = RandomRun::start(kind);
+    run.happen(21, 0);
+    let text = serde_json::to_string(&*run.log[2]).unwrap();
+    let mut log = run.log.clone();
+    log[2] =
+        Arc::new(serde_json::from_str(&text.replace(r#"\"action\": \"once\""#, r#"\"action\": \"look\""#)).unwrap());
+    assert_ne!(serde_json::to_string(&*log[2]).unwrap(), text);
+    let error = replay(&log).unwrap_err().to_string();
+    assert!(error.starts_with("event 3 differs: the log has {"), "{error}");
+}
+
+#[test]
+fn logs_that_are_none_are_refused() {
+    let run = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false });
+    let refused = |records: &[Arc<Record>]| Machine::load(records).unwrap_err().to_string();
+    assert!(refused(&[]).contains("empty"));
+    assert!(refused(&run.log[1..]).contains("first events are missing"));
+    assert!(refused(&[run.log[0].clone(), run.log[0].clone()]).contains("event 0 where event 1 belongs"));
+    let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":1"#, r#""version":99"#);
+    assert!(refused(&[Arc::new(serde_json::from_str(&newer).unwrap())]).contains("version 99"));
+}
