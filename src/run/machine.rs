@@ -229,7 +229,6 @@ impl Machine {
     /// The model client failed.
     pub fn failed(&mut self, error: &str, now: f64) {
         if self.state.phase != Phase::Finished {
-            self.cancel_open(now);
             self.finish(StopReason::ModelError, Some(error.to_owned()), now);
         }
     }
@@ -237,7 +236,6 @@ impl Machine {
     /// The run is to end now.
     pub fn cancel(&mut self, now: f64) {
         if self.state.phase != Phase::Finished {
-            self.cancel_open(now);
             self.finish(StopReason::Cancelled, Some("the run was cancelled".to_owned()), now);
         }
     }
@@ -262,7 +260,6 @@ impl Machine {
             return self.finish(StopReason::Limit, Some(error), now);
         }
         if self.state.refused_too_often() {
-            self.cancel_open(now);
             let error = "the model kept making a call that it was told would give the same result".to_owned();
             return self.end(StopReason::Limit, Some(error), Some(Limit::MaxRepeats), now);
         }
@@ -271,7 +268,6 @@ impl Machine {
                 "the model broke the protocol {} times in a row, the limit is {} (max_violations); the last time: {message}",
                 self.state.violations, self.setup.limits.max_violations
             );
-            self.cancel_open(now);
             return self.finish(StopReason::Violations, Some(error), now);
         }
         self.ask(now);
@@ -280,7 +276,6 @@ impl Machine {
     /// Grants one last turn, or ends the run.
     fn limit(&mut self, limit: Limit, now: f64) {
         if self.setup.on_limit == OnLimit::Raise || self.state.last_turn.is_some() {
-            self.cancel_open(now);
             let error =
                 format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
             return self.end(StopReason::Limit, Some(error), Some(limit), now);
@@ -317,7 +312,9 @@ impl Machine {
         self.end(reason, error, None, now);
     }
 
+    /// However a run ends, no ticket is left open.
     fn end(&mut self, reason: StopReason, error: Option<String>, limit: Option<Limit>, now: f64) {
+        self.cancel_open(now);
         let (value, success) = match &error {
             None => self.state.answer.clone().unwrap_or_default(),
             Some(_) => Default::default(),
