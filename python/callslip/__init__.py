@@ -31,12 +31,13 @@ if TYPE_CHECKING:
         ToolCall,
         Violation,
     )
-    from callslip.agent import Agent, Run, RunResult, Ticket, Usage
+    from callslip.agent import Agent
     from callslip.errors import (
         CallslipError,
         LimitExceeded,
         ModelError,
         ProtocolError,
+        ReplayError,
         RunCancelled,
         RunFailed,
         StoreError,
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
-    from callslip.tools import Context, Fail, Retry, Tool, tool
+    from callslip.runs import Run, RunResult, Ticket, Usage
+    from callslip.store import StoredRun, TicketStore, replay
+    from callslip.tools import Context, Fail, NotDone, Retry, Tool, tool
 
 __all__ = [
     "Agent",
@@ -71,12 +74,14 @@ __all__ = [
     "ModelError",
     "ModelReply",
     "Move",
+    "NotDone",
     "OpenAPI",
     "PartialCall",
     "ProtocolError",
     "ReactProtocol",
     "Reader",
     "Repair",
+    "ReplayError",
     "Reply",
     "Retry",
     "Run",
@@ -86,9 +91,11 @@ __all__ = [
     "ScriptedModel",
     "Snapshot",
     "StoreError",
+    "StoredRun",
     "TemplateError",
     "Ticket",
     "TicketProtocol",
+    "TicketStore",
     "Tool",
     "ToolCall",
     "ToolError",
@@ -97,6 +104,7 @@ __all__ = [
     "Violation",
     "__version__",
     "as_model",
+    "replay",
     "tool",
 ]
 
@@ -105,10 +113,10 @@ _HOMES = {
     "callslip._core": (
         "Delta Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation"
     ),
-    "callslip.agent": "Agent Run RunResult Ticket Usage",
+    "callslip.agent": "Agent",
     "callslip.errors": (
-        "CallslipError LimitExceeded ModelError ProtocolError RunCancelled RunFailed StoreError "
-        "TemplateError ToolError UsageError"
+        "CallslipError LimitExceeded ModelError ProtocolError ReplayError RunCancelled RunFailed "
+        "StoreError TemplateError ToolError UsageError"
     ),
     "callslip.events": "Event",
     "callslip.limits": "Limits",
@@ -117,10 +125,14 @@ _HOMES = {
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
-    "callslip.tools": "Context Fail Retry Tool tool",
+    "callslip.runs": "Run RunResult Ticket Usage",
+    "callslip.store": "StoredRun TicketStore replay",
+    "callslip.tools": "Context Fail NotDone Retry Tool tool",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = {"agent", "errors", "events", "limits", "models", "openapi", "protocols", "tools"}
+_MODULES = set(
+    "agent errors events limits models openapi protocols runs store tools".split()
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,18 +8,27 @@ __version__: str
 FinishReason: TypeAlias = Literal["stop", "length"]
 RepairPolicy: TypeAlias = Literal["strict", "default", "lenient"]
 Usage: TypeAlias = tuple[int, int, int, float]
+Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "cancelled"]
 TicketRow: TypeAlias = tuple[
+    str,
     str,
     str,
     Literal["IN_PROGRESS", "COMPLETED"],
     str,
     str | None,
-    tuple[Literal["ok", "error", "cancelled"], str] | None,
+    tuple[Outcome, str] | None,
     float,
     float | None,
 ]
+StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
+RunRow: TypeAlias = tuple[
+    tuple[str, str, Literal["ticket", "chatty", "react"], str, str | None, str | None],
+    tuple[Literal["running", "finished"], StopReason | None, str | None, int, int],
+    Usage,
+    tuple[float, float, float | None],
+]
 Ending: TypeAlias = tuple[
-    Literal["finished", "limit", "violations", "model_error", "cancelled"],
+    StopReason,
     Any,
     bool | None,
     str | None,
@@ -443,12 +452,85 @@ class Setup:
     ) -> Setup: ...
 
 @final
+class Waker:
+    """Tells an event loop that a store has written something down."""
+
+    def fileno(self) -> int: ...
+    def drain(self) -> None: ...
+
+@final
+class Store:
+    """Where runs are kept."""
+
+    @staticmethod
+    def memory() -> Store: ...
+    @staticmethod
+    def sqlite(path: str, durability: Literal["full", "normal", "memory"]) -> Store: ...
+    def durable(self) -> int: ...
+    def wait(self, position: int) -> None: ...
+    def waker(self) -> Waker: ...
+    def is_claimed(self, run_id: str) -> bool: ...
+    def runs(
+        self,
+        *,
+        status: str | None,
+        agent: str | None,
+        parent: str | None,
+        since: float | None,
+        until: float | None,
+        limit: int | None,
+    ) -> list[RunRow]: ...
+    def tickets(
+        self,
+        *,
+        status: str | None,
+        kind: str | None,
+        run: str | None,
+        parent: str | None,
+        since: float | None,
+        until: float | None,
+        limit: int | None,
+    ) -> list[TicketRow]: ...
+    def query(
+        self, sql: str, parameters: Sequence[Any]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]: ...
+    def import_run(self, lines: Sequence[str]) -> str: ...
+    def delete(self, run_ids: Sequence[str]) -> int: ...
+    def prune(self, before: float | None, keep: int | None) -> int: ...
+    def compact(self, run_id: str) -> None: ...
+    @property
+    def failed(self) -> str | None: ...
+    def close(self) -> None: ...
+
+@final
 class Run:
     """The machine of one run, with its log. Times are Unix seconds."""
 
     def __new__(
-        cls, setup: Setup, *, run_id: str, agent: str, parent: tuple[str, int] | None = None
+        cls,
+        setup: Setup,
+        *,
+        run_id: str,
+        agent: str,
+        parent: tuple[str, int] | None = None,
+        store: Store | None = None,
     ) -> Run: ...
+    @staticmethod
+    def resume(store: Store, run_id: str, setup: Setup) -> Run: ...
+    @staticmethod
+    def load(store: Store, run_id: str) -> Run: ...
+    @staticmethod
+    def replay(lines: Sequence[str]) -> Run: ...
+    def resumed(self, now: float) -> list[Command]: ...
+    def release(self) -> None: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def event_count(self) -> int: ...
     def start(self, task: str, now: float) -> list[Command]: ...
     def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...
     def replied(

@@ -22,7 +22,7 @@ AskModel, CallTool = Command.AskModel, Command.CallTool
 T = TypeVar("T")
 
 
-async def drive(session: Session, task: str) -> None:
+async def drive(session: Session) -> None:
     """Perform the run to its end.
 
     Raises:
@@ -30,8 +30,7 @@ async def drive(session: Session, task: str) -> None:
     """
     try:
         async with asyncio.TaskGroup() as group:
-            commands = session.start(task)
-            await _Driver(session, group).follow(commands)
+            await _Driver(session, group).follow(session.start())
     except BaseExceptionGroup as errors:
         session.cancelled()
         if len(errors.exceptions) == 1:
@@ -47,6 +46,7 @@ async def drive(session: Session, task: str) -> None:
 class _Driver:
     __slots__ = (
         "_calls",
+        "_commits",
         "_ended",
         "_given_up",
         "_group",
@@ -58,6 +58,7 @@ class _Driver:
     def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
         self._session = session
         self._group = group
+        self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
         self._given_up: set[int] = set()
         self._ended = asyncio.Event()
@@ -67,6 +68,9 @@ class _Driver:
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
         while commands:
+            if self._commits is not None:
+                # What has happened is written down before anything is done about it.
+                await self._commits.written(self._session.core.position)
             for sibling in commands[1:]:
                 self._begin(sibling)
             performing = self._perform(commands[0])

@@ -27,7 +27,7 @@ __all__ = ["drive"]
 T = TypeVar("T")
 
 
-def drive(session: Session, task: str) -> None:
+def drive(session: Session) -> None:
     """Perform the run to its end.
 
     Raises:
@@ -35,7 +35,7 @@ def drive(session: Session, task: str) -> None:
     """
     driver = _Driver(session)
     try:
-        driver.drive(session.start(task))
+        driver.drive(session.start())
     except BaseException as error:
         session.cancelled()
         driver.abandon()
@@ -63,14 +63,21 @@ class _Driver:
             deadline = self._session.core.deadline
             try:
                 if self._todo:
+                    self._written()
                     self._perform(self._todo.popleft())
                 else:
                     self._wait()
             except _DeadlineReached:
                 self._todo.extend(self._session.timed_out(deadline))
+        self._written()
         for command in self._todo:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
+
+    def _written(self) -> None:
+        """What has happened is written down before anything is done about it."""
+        if self._session.commits is not None:
+            self._session.commits.wait(self._session.core.position)
 
     def abandon(self) -> None:
         """Give up all calls under way."""
@@ -176,6 +183,7 @@ class _Driver:
         if not isinstance(command, Command.CallTool):
             self._todo.append(command)
             return
+        self._written()
         session, ticket = self._session, command.ticket
         tool, context = session.tool(command)
         if tool.is_async:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
+from callslip.errors import StoreError
 from callslip.events import Event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from callslip.agent import Run
+    from types import TracebackType
+
+    from callslip._commits import Commits
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelChunk
-    from callslip.tools import Context, Tool, Toolbox
+    from callslip.runs import Run
+    from callslip.tools import Context, Reconciling, Tool, Toolbox
 
 __all__ = ["Listener", "Session", "calling"]
 
@@ -33,9 +38,11 @@ class Session:
     """What performs the commands of one run needs, and how its outcomes go back in."""
 
     __slots__ = (
+        "_begins",
         "_clock",
         "_seq",
         "_thoughts",
+        "commits",
         "core",
         "error",
         "grace",
@@ -50,6 +57,8 @@ class Session:
         self,
         run: Run,
         *,
+        begins: bool,
+        commits: Commits | None,
         model: ModelCall,
         toolbox: Toolbox,
         options: Mapping[str, Any],
@@ -58,6 +67,8 @@ class Session:
     ) -> None:
         self.run = run
         self.core = run._core  # noqa: SLF001
+        self._begins = begins
+        self.commits = commits
         self.model = model
         self.toolbox = toolbox
         self.options = dict(options)
@@ -86,9 +97,13 @@ class Session:
                 self.listener(Event.from_json(text))
         return commands
 
-    def start(self, task: str) -> list[Command]:
-        """Begin the run."""
-        return self.told(self.core.start(task, self.now()))
+    def start(self) -> list[Command]:
+        """Begin the run, or go on with it."""
+        if self._begins:
+            return self.told(self.core.start(self.run.task, self.now()))
+        # The listener is told what is new, not what another process did.
+        self._seq = self.core.event_count
+        return self.told(self.core.resumed(self.now()))
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
@@ -120,9 +135,15 @@ class Session:
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return self.told(self.core.failed(message, self.now()))
 
-    def tool(self, command: Command.CallTool) -> tuple[Tool[..., Any], Context | None]:
+    def tool(
+        self, command: Command.CallTool
+    ) -> tuple[Tool[..., Any] | Reconciling, Context | None]:
         """Return the tool that a command names, and what it is told about the call."""
         tool = self.toolbox.get(command.tool)
+        if command.again and tool.reconcile is not None:
+            from callslip.tools import Reconciling
+
+            return Reconciling(tool), self.run.context(command.ticket, command.tool)
         if not tool.wants_context:
             return tool, None
         return tool, self.run.context(command.ticket, command.tool)
@@ -141,9 +162,25 @@ class Session:
         """Say that this deadline is reached; a timer of another clock may come a little early."""
         return self.told(self.core.timed_out(max(self.now(), deadline or 0.0)))
 
-    def cancelled(self) -> list[Command]:
+    def cancelled(self) -> None:
         """Say that the run is to end now."""
-        return self.told(self.core.cancel(self.now()))
+        # Where this can't be written down, the error that led here says so already.
+        with contextlib.suppress(StoreError):
+            self.told(self.core.cancel(self.now()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the run to whoever resumes it."""
+        self.core.release()
+        if isinstance(error, StoreError) and error.run is None:
+            error.run = self.run
 
 
 class Receipt:

@@ -6,14 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Self
 
 from callslip._drive import drive
-from callslip.agent import _result
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._session import Session
-    from callslip.agent import Run, RunResult
+    from callslip.runs import Run, RunResult
     from callslip.events import Delta, Event
 
 __all__ = ["RunStream"]
@@ -31,16 +30,15 @@ class RunStream:
 
     run: Run
 
-    def __init__(self, session: Session, task: str) -> None:
+    def __init__(self, session: Session) -> None:
         self.run = session.run
         self._session = session
-        self._text = task
         self._queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         self._session.listener = self._queue.put_nowait
-        self._task = asyncio.create_task(drive(self._session, self._text))
+        self._task = asyncio.create_task(self._drive())
         self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
         return self
 
@@ -56,6 +54,10 @@ class RunStream:
             await asyncio.wait([task])
         if task is not None and not task.cancelled():
             task.exception()  # a fault of the driver itself was raised to whoever iterates
+
+    async def _drive(self) -> None:
+        with self._session:
+            await drive(self._session)
 
     def __aiter__(self) -> Self:
         return self
@@ -83,4 +85,6 @@ class RunStream:
         """
         if not self.run.finished:
             raise UsageError("the run is not over yet: iterate the stream to its end first")
-        return _result(self._session)
+        from callslip.runs import RunResult
+
+        return RunResult.of(self._session)

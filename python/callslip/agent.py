@@ -1,24 +1,14 @@
-"""Agents and their runs: what people import."""
+"""Agents: a model, a protocol and tools, ready for any number of runs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
-from callslip._messages import Messages, Transcript
 from callslip._session import Session, calling
-from callslip.errors import (
-    LimitExceeded,
-    ModelError,
-    ProtocolError,
-    RunCancelled,
-    ToolError,
-    UsageError,
-)
-from callslip.events import Event
+from callslip.errors import CallslipError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import (
@@ -28,162 +18,16 @@ from callslip.protocols import (
     TicketProtocol,
     find_protocol,
 )
-from callslip.tools import Context, Toolbox, ToolLike
+from callslip.runs import Run, RunResult
+from callslip.tools import Toolbox, ToolLike
 
 if TYPE_CHECKING:
     from callslip._stream import RunStream
     from callslip.models._reply import Model
     from callslip.openapi import OpenAPI
+    from callslip.store import TicketStore
 
-__all__ = ["Agent", "Run", "RunResult", "StopReason", "Ticket", "Usage"]
-
-StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a run's replies cost, as the model client reports it.
-
-    Attributes:
-        input_tokens: Tokens of the messages.
-        output_tokens: Tokens of the replies.
-        cached_tokens: Those of the input that came from the client's cache.
-        cost: In the client's own currency; 0.0 where it does not say.
-    """
-
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    cost: float
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """The record of one tool call.
-
-    Attributes:
-        id: `T1`, `T2`, … in the order of opening.
-        description: What it is for: the model's words, or the call itself.
-        status: `"IN_PROGRESS"` or `"COMPLETED"`.
-        tool: The tool called.
-        call_id: The model's own name for the call (chatty).
-        outcome: `"ok"`, `"error"`, `"cancelled"`, or `None` while it is in progress.
-        result: The result as JSON values; `None` where there is none.
-        error: What the model was told of a failure.
-        opened_at: Unix seconds.
-        completed_at: Unix seconds.
-    """
-
-    id: str
-    description: str
-    status: Literal["IN_PROGRESS", "COMPLETED"]
-    tool: str
-    call_id: str | None
-    outcome: Literal["ok", "error", "cancelled"] | None
-    result: Any
-    error: str | None
-    opened_at: float
-    completed_at: float | None
-
-
-class Run:
-    """One agent working on one task: its transcript, its tickets, its log.
-
-    Attributes:
-        id: Unique among runs.
-        task: What the user asked for.
-    """
-
-    id: str
-    task: str
-
-    def __init__(self, core: _core.Run, run_id: str, task: str) -> None:
-        self._core = core
-        self._transcript = Transcript(core)
-        self.id = run_id
-        self.task = task
-
-    @property
-    def messages(self) -> Messages:
-        """The transcript as it is now; the model is given the same."""
-        return self._transcript.now()
-
-    @property
-    def tickets(self) -> list[Ticket]:
-        """All tickets, oldest first."""
-        return [_ticket(row) for row in self._core.tickets()]
-
-    @property
-    def log(self) -> list[Event]:
-        """Everything that has happened: the run is the fold of these events."""
-        return [Event.from_json(text) for text in self._core.records()]
-
-    @property
-    def usage(self) -> Usage:
-        """What the replies cost so far."""
-        return Usage(*self._core.usage)
-
-    @property
-    def turns(self) -> int:
-        """How often the model was asked."""
-        return self._core.counts[0]
-
-    @property
-    def violations(self) -> int:
-        """How many replies broke the protocol."""
-        return self._core.counts[1]
-
-    @property
-    def finished(self) -> bool:
-        """Whether the run is over."""
-        return self._core.finished
-
-    @property
-    def stop_reason(self) -> StopReason | None:
-        """Why it ended; `None` while it goes on."""
-        ending = self._core.ending
-        return None if ending is None else ending[0]
-
-    def context(self, ticket: int, tool: str) -> Context:
-        """Return what a tool of this run is told about its call."""
-        return Context(run_id=self.id, ticket_id=f"T{ticket}", tool=tool)
-
-    def __repr__(self) -> str:
-        state = self.stop_reason or "running"
-        return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={len(self._core.tickets())})"
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What came of a run.
-
-    Attributes:
-        value: What the model finished with: any JSON value in the ticket protocol, text in the
-            others.
-        success: What a react reply said of its own success; `True` in the other protocols.
-        stop_reason: `"finished"`, or `"limit"` where the model answered in its last turn.
-        run: The run: transcript, tickets, log.
-    """
-
-    value: Any
-    success: bool
-    stop_reason: StopReason
-    run: Run = field(repr=False)
-
-    @property
-    def tickets(self) -> list[Ticket]:
-        """All tickets of the run, oldest first."""
-        return self.run.tickets
-
-    @property
-    def messages(self) -> Messages:
-        """The transcript."""
-        return self.run.messages
-
-    @property
-    def usage(self) -> Usage:
-        """What the replies cost."""
-        return self.run.usage
+__all__ = ["Agent"]
 
 
 class Agent:
@@ -197,6 +41,9 @@ class Agent:
         limits: How far a run may go.
         on_limit: `"answer"` grants one last turn without tools, `"raise"` raises `LimitExceeded`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.
+        store: Where runs are kept: the path of an SQLite file, made where it is not there, or a
+            `TicketStore`. Without one a run is kept in memory, by whoever holds it.
+        name: Recorded with every run; `resume_all` resumes those of this name.
         grammar: Whether a model that takes a `grammar` is given that of what may be said now.
         seed: Offered to the model.
         max_tokens: Of one reply; offered to the model.
@@ -206,6 +53,7 @@ class Agent:
         UsageError: The model can't be called.
         ToolError: A tool can't be offered.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one.
+        StoreError: The file can't be opened or belongs to another process.
     """
 
     def __init__(
@@ -217,6 +65,8 @@ class Agent:
         limits: Limits | None = None,
         on_limit: Literal["answer", "raise"] = "answer",
         on_open_tickets: Literal["wait", "cancel"] = "wait",
+        store: TicketStore | str | os.PathLike[str] | None = None,
+        name: str = "agent",
         grammar: bool = True,
         seed: int | None = None,
         max_tokens: int | None = None,
@@ -257,6 +107,8 @@ class Agent:
             early_stop=self.protocol.early_stop,
             early_start=isinstance(self.protocol, ChattyProtocol) and self.protocol.early_start,
         )
+        self.name = name
+        self.store = _store(store)
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -265,12 +117,9 @@ class Agent:
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ModelError: The model client failed.
+            StoreError: The run could not be written down. What was, can be resumed.
         """
-        from callslip._drive import drive
-
-        session = self._session(task)
-        await drive(session, task)
-        return _result(session)
+        return await _drive(self._started(task))
 
     def run_sync(self, task: str) -> RunResult:
         """Work on a task to its end, in this thread. Works inside a running event loop too.
@@ -280,18 +129,64 @@ class Agent:
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ModelError: The model client failed.
+            StoreError: The run could not be written down. What was, can be resumed.
             KeyboardInterrupt: Ctrl-C; the run so far is the exception's `.run`.
         """
-        if calling.get():
-            raise UsageError(
-                "run_sync was called inside a tool, where it would hold the run's own thread: make "
-                "the tool async and await agent.run(…)"
-            )
-        from callslip._drive_sync import drive
+        _not_in_a_tool("run_sync", "run")
+        return _drive_sync(self._started(task))
 
-        session = self._session(task)
-        drive(session, task)
-        return _result(session)
+    async def resume(self, run_id: str) -> RunResult:
+        """Go on with a run of the store, on the caller's event loop.
+
+        What was done is not done again: replies that came and calls that ended stand as they are.
+        A call that was under way when its process ended is treated as its tool's `effect` says.
+        The run keeps the prompt and the limits that it was started with. A run that was cancelled,
+        or whose model failed, goes on too; any other that is over gives its result once more.
+
+        Raises:
+            UsageError: This agent has no store, or its protocol or tools are not those of the run.
+            StoreError: There is no such run, it can't be read, or it is being worked on.
+            ProtocolError: As for `run`; so for the others.
+        """
+        return await _drive(self._resumed(run_id))
+
+    def resume_sync(self, run_id: str) -> RunResult:
+        """Go on with a run of the store, in this thread. As `resume`."""
+        _not_in_a_tool("resume_sync", "resume")
+        return _drive_sync(self._resumed(run_id))
+
+    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult | CallslipError]:
+        """Go on with all runs of this agent's name that are not over and not being worked on.
+
+        Args:
+            at_once: How many of them are worked on side by side.
+
+        Returns:
+            By run id, oldest first, what `resume` returns or raises: one that fails stops no other.
+        """
+        import asyncio
+
+        gate = asyncio.Semaphore(at_once)
+
+        async def one(run_id: str) -> RunResult | CallslipError:
+            async with gate:
+                try:
+                    return await self.resume(run_id)
+                except CallslipError as error:
+                    return error
+
+        run_ids = self._unfinished()
+        return dict(zip(run_ids, await asyncio.gather(*map(one, run_ids)), strict=True))
+
+    def resume_all_sync(self) -> dict[str, RunResult | CallslipError]:
+        """Go on with all of them in this thread, one after the other. As `resume_all`."""
+        results: dict[str, RunResult | CallslipError] = {}
+        for run_id in self._unfinished():
+            try:
+                results[run_id] = self.resume_sync(run_id)
+            except CallslipError as error:
+                results[run_id] = error
+        return results
 
     def stream(self, task: str) -> RunStream:
         """Work on a task and watch it.
@@ -302,16 +197,38 @@ class Agent:
         """
         from callslip._stream import RunStream
 
-        return RunStream(self._session(task), task)
+        return RunStream(self._started(task))
 
-    def _session(self, task: str) -> Session:
+    def _started(self, task: str) -> Session:
         if not isinstance(task, str):
             raise UsageError(f"expected the task as a string: got {type(task).__name__}")
         run_id = os.urandom(8).hex()
+        native = None if self.store is None else self.store.native
+        core = _core.Run(self._setup, run_id=run_id, agent=self.name, store=native)
+        return self._session(Run(core, run_id, task), begins=True)
+
+    def _resumed(self, run_id: str) -> Session:
+        core = _core.Run.resume(self._kept().native, run_id, self._setup)
+        return self._session(Run(core, run_id, core.task), begins=False)
+
+    def _unfinished(self) -> list[str]:
+        store = self._kept()
+        runs = store.runs(status="running", agent=self.name)
+        return [run.run_id for run in reversed(runs) if not store.native.is_claimed(run.run_id)]
+
+    def _kept(self) -> TicketStore:
+        if self.store is None:
+            raise UsageError(
+                "this agent keeps no runs: make it with Agent(…, store='runs.sqlite') to resume them"
+            )
+        return self.store
+
+    def _session(self, run: Run, *, begins: bool) -> Session:
         protocol = self.protocol
-        core = _core.Run(self._setup, run_id=run_id, agent="agent")
         return Session(
-            Run(core, run_id, task),
+            run,
+            begins=begins,
+            commits=None if self.store is None else self.store.commits,
             model=self._model,
             toolbox=self._toolbox,
             options=self._options,
@@ -320,46 +237,36 @@ class Agent:
         )
 
 
-def _result(session: Session) -> RunResult:
-    run = session.run
-    ending = session.core.ending
-    assert ending is not None
-    reason, value, success, error, limit = ending
-    if error is None:
-        return RunResult(value, success is not False, reason, run)
-    match reason:
-        case "limit":
-            raise LimitExceeded(error, run, limit or "")
-        case "violations":
-            raise ProtocolError(error, run)
-        case "cancelled":
-            raise RunCancelled(error, run)
-    if isinstance(session.error, ModelError) and session.error.run is None:
-        session.error.run = run
-        raise session.error
-    raise ModelError(f"the model failed in turn {run.turns}: {error}", run) from session.error
+async def _drive(session: Session) -> RunResult:
+    from callslip._drive import drive
+
+    with session:
+        await drive(session)
+        return RunResult.of(session)
 
 
-def _ticket(row: _core.TicketRow) -> Ticket:
-    ticket_id, description, status, tool, call_id, outcome, opened_at, completed_at = row
-    word, text = (None, None) if outcome is None else outcome
-    result = None
-    if word == "ok" and text is not None:
-        import json
+def _drive_sync(session: Session) -> RunResult:
+    from callslip._drive_sync import drive
 
-        result = json.loads(text)
-    return Ticket(
-        id=ticket_id,
-        description=description,
-        status=status,
-        tool=tool,
-        call_id=call_id,
-        outcome=word,
-        result=result,
-        error=None if word == "ok" else text,
-        opened_at=opened_at,
-        completed_at=completed_at,
-    )
+    with session:
+        drive(session)
+        return RunResult.of(session)
+
+
+def _not_in_a_tool(called: str, instead: str) -> None:
+    if calling.get():
+        raise UsageError(
+            f"{called} was called inside a tool, where it would hold the run's own thread: make "
+            f"the tool async and await agent.{instead}(…)"
+        )
+
+
+def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | None:
+    if store is None:
+        return None
+    from callslip.store import TicketStore
+
+    return store if isinstance(store, TicketStore) else TicketStore(store)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from callslip.agent import Run
+    from callslip.runs import Run
 
 __all__ = [
     "CallslipError",
     "LimitExceeded",
     "ModelError",
     "ProtocolError",
+    "ReplayError",
     "RunCancelled",
     "RunFailed",
     "StoreError",
@@ -42,7 +43,17 @@ class ToolError(CallslipError):
 
 
 class StoreError(CallslipError):
-    """The log could not be written or read."""
+    """A run could not be written down or read; the message says what to do.
+
+    `run` is the run that was stopped by it, where one was. What was written down of it can be
+    resumed.
+    """
+
+    run: Run | None = None
+
+
+class ReplayError(CallslipError):
+    """A log is none, or the run that it records does not come out again as it was."""
 
 
 class RunFailed(CallslipError):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from callslip._signature import Signature
     from callslip.openapi import OpenAPI
 
-__all__ = ["Context", "Effect", "Fail", "Outcome", "Retry", "Tool", "ToolLike", "Toolbox", "tool"]
+__all__ = ["Context", "Effect", "Fail", "NotDone", "Outcome", "Reconciling", "Retry", "Tool", "ToolLike", "Toolbox", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,10 @@ Effect: TypeAlias = Literal["once", "idempotent", "pure"]
 """After a crash in mid-call: not repeated, repeated with the ticket as key, repeated freely."""
 
 Outcome: TypeAlias = tuple[str, str]
-"""How a call ended: `ok` with the JSON of the result; `error` or `retry` with what is told."""
+"""How a call ended: `ok` with the JSON of the result; `error`, `retry` or `in_doubt` with words."""
+
+Reconcile: TypeAlias = "Callable[[Context], Any]"
+"""Says after a crash what came of a call: its result, or `NotDone`. Sync or async."""
 
 _MESSAGE = 500
 
@@ -67,6 +70,11 @@ class Context:
     tool: str
     deps: Any = None
 
+    @property
+    def key(self) -> str:
+        """Unique among the calls of all runs, and the same when a call is repeated."""
+        return f"{self.run_id}/{self.ticket_id}"
+
 
 class Retry(Exception):  # noqa: N818  # a signal, not an error
     """Tells the model, in these words and no others, to try again. Raise it or return it."""
@@ -74,6 +82,13 @@ class Retry(Exception):  # noqa: N818  # a signal, not an error
 
 class Fail(Exception):  # noqa: N818  # a signal, not an error
     """Tells the model that the call failed, in the tool's own words. Raise it or return it."""
+
+
+class NotDone(Exception):  # noqa: N818  # a signal, not an error
+    """Says that a call did not take effect, so that it is made now.
+
+    A tool's `reconcile` raises it or returns it.
+    """
 
 
 class Tool(Generic[P, R]):
@@ -84,6 +99,8 @@ class Tool(Generic[P, R]):
         description: For the model.
         readonly: It changes nothing, and so may start before the rest of its block has arrived.
         effect: What a crash in mid-call means.
+        reconcile: Asked what came of a call during which the process ended; `None` where nobody
+            knows.
         repeatable: It polls: the guard against repetition does not apply.
         timeout: Seconds after which a call fails; `None` for no bound.
         is_async: Whether calling it gives a coroutine for certain.
@@ -93,6 +110,7 @@ class Tool(Generic[P, R]):
     name: str
     readonly: bool
     effect: Effect
+    reconcile: Reconcile | None
     repeatable: bool
     timeout: float | None
     is_async: bool
@@ -105,6 +123,7 @@ class Tool(Generic[P, R]):
         description: str | None = None,
         readonly: bool = False,
         effect: Effect = "once",
+        reconcile: Reconcile | None = None,
         repeatable: bool = False,
         timeout: float | None = None,
         names: Mapping[str, Any] | None = None,
@@ -113,6 +132,10 @@ class Tool(Generic[P, R]):
             raise ToolError(f"a tool must be callable: got {type(function).__name__}")
         if effect not in {"once", "idempotent", "pure"}:
             raise ToolError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
+        if reconcile is not None and effect != "once":
+            raise ToolError(
+                f"reconcile is for effect='once': an {effect} call is repeated without asking"
+            )
         if timeout is not None and not timeout > 0:
             raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
         if isinstance(function, Tool):
@@ -126,6 +149,7 @@ class Tool(Generic[P, R]):
         self.name = name if name is not None else _name_of(function)
         self.readonly = readonly
         self.effect = effect
+        self.reconcile = reconcile
         self.repeatable = repeatable
         self.timeout = timeout
         self.is_async = _is_async(function)
@@ -145,6 +169,7 @@ class Tool(Generic[P, R]):
             description=self._own_description,
             readonly=self.readonly,
             effect=self.effect,
+            reconcile=self.reconcile,
             repeatable=self.repeatable,
             timeout=self.timeout,
             names=self._names,
@@ -200,6 +225,7 @@ class Tool(Generic[P, R]):
                 "parameters": self.parameters,
                 "effect": self.effect,
                 "readonly": self.readonly,
+                "reconciles": self.reconcile is not None,
                 "repeatable": self.repeatable,
             }
         )
@@ -274,6 +300,58 @@ class Tool(Generic[P, R]):
         return "error", f"Error calling tool '{self.name}': {_in_one_line(error)}."
 
 
+class Reconciling:
+    """A call that may have been made before: its tool's `reconcile` is asked first."""
+
+    is_async = False
+
+    def __init__(self, tool: Tool[..., Any]) -> None:
+        self._tool = tool
+
+    def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
+        """Ask what came of the call, and make it if nothing did. As `Tool.call`."""
+        assert context is not None
+        assert self._tool.reconcile is not None
+        token = calling.set(True)
+        try:
+            result = self._tool.reconcile(context)
+        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
+            result = error
+        finally:
+            calling.reset(token)
+        if hasattr(result, "__await__"):
+            return self._awaited(result, arguments, context)
+        return self._taken(result, arguments, context)
+
+    async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
+        """As `call`, and wait for the outcome."""
+        outcome = self.call(arguments, context)
+        return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
+
+    async def _awaited(self, asked: Any, arguments: Mapping[str, Any], context: Context) -> Outcome:
+        token = calling.set(True)
+        try:
+            result = await asked
+        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
+            result = error
+        finally:
+            calling.reset(token)
+        outcome = self._taken(result, arguments, context)
+        return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
+
+    def _taken(self, result: object, arguments: Mapping[str, Any], context: Context) -> Any:
+        if isinstance(result, NotDone):
+            return self._tool.call(arguments, context)
+        if isinstance(result, (Retry, Fail)) or not isinstance(result, Exception):
+            return self._tool._returned(result)  # noqa: SLF001  # the same tool
+        _log_failure(self._tool.name, result)
+        return "in_doubt", (
+            f"Error calling tool '{self._tool.name}': InDoubt: the process ended while this call "
+            f"was under way, and asking what came of it failed ({_in_one_line(result)}). Check "
+            "before you make it again."
+        )
+
+
 ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
 
 
@@ -286,6 +364,7 @@ def tool(
     description: str | None = None,
     readonly: bool = False,
     effect: Effect = "once",
+    reconcile: Reconcile | None = None,
     repeatable: bool = False,
     timeout: float | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
@@ -297,6 +376,7 @@ def tool(
     description: str | None = None,
     readonly: bool = False,
     effect: Effect = "once",
+    reconcile: Reconcile | None = None,
     repeatable: bool = False,
     timeout: float | None = None,
 ) -> Any:
@@ -309,6 +389,9 @@ def tool(
         description: Default: the docstring without its sections.
         readonly: It changes nothing; then a call may start while its block is still arriving.
         effect: What a crash in mid-call means; see `Effect`.
+        reconcile: With `effect="once"`: called with the `Context` of a call during which the
+            process ended. It returns the call's result, or raises `NotDone` if there was no effect;
+            then the call is made. Without it the model is told that the call is in doubt.
         repeatable: It polls: the same call may be made any number of times.
         timeout: Seconds after which a call fails. A sync function can't be stopped: it goes on in
             its thread, and its result is dropped.
@@ -326,6 +409,7 @@ def tool(
             description=description,
             readonly=readonly,
             effect=effect,
+            reconcile=reconcile,
             repeatable=repeatable,
             timeout=timeout,
             names=names,

@@ -9,6 +9,7 @@ mod reader;
 mod reply;
 mod run;
 mod setup;
+mod store;
 mod toolset;
 mod value;
 
@@ -29,6 +30,8 @@ mod _core {
     use super::run::PyRun;
     #[pymodule_export]
     use super::setup::PySetup;
+    #[pymodule_export]
+    use super::store::{PyStore, PyWaker};
     #[pymodule_export]
     use super::toolset::PyToolSet;
     use pyo3::prelude::*;

@@ -1,14 +1,17 @@
-//! One run: inputs from a driver in, commands out.
+//! One run: inputs from a driver in, commands out. What has happened goes into its log and, where it has one, its
+//! store.
 
 use super::command::{PyCommand, PyDelta};
 use super::error;
 use super::protocol::{DETACH_BYTES, PyGrammar, finish_reason};
 use super::reader::Chunk;
 use super::setup::PySetup;
+use super::store::{PyStore, PyTicketRow, read_log, status_word};
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
-use crate::run::{Command, Machine, Parent, Phase, StopReason, Usage};
-use crate::store::Log;
+use crate::run::resume;
+use crate::run::{Command, Machine, Parent, Phase, Record, Usage, differences, replay};
+use crate::store::{Claim, Log, Position, Store, StoreError};
 use crate::ticket::{Outcome, Status, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -24,9 +27,23 @@ pub(super) struct PyRun {
 struct Inner {
     machine: Machine,
     log: Log,
+    kept: Option<Kept>,
 }
 
-type TicketRow = (String, String, &'static str, String, Option<String>, Option<(String, String)>, f64, Option<f64>);
+/// A run's place in a store.
+struct Kept {
+    store: Arc<dyn Store>,
+    /// Of the last unit that was handed in.
+    position: Position,
+    _claim: Claim,
+}
+
+impl Kept {
+    fn new(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
+        let claim = store.claim(run_id)?;
+        Ok(Self { store: Arc::clone(store), position: Position::default(), _claim: claim })
+    }
+}
 
 impl PyRun {
     fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
@@ -54,20 +71,114 @@ impl Inner {
     fn commit(&mut self, now: f64) -> PyResult<Vec<Command>> {
         let commands = self.machine.commands(now);
         let records = self.machine.take_records();
-        self.log.append(records).map_err(|cause| error::value(cause.to_string()))?;
+        if records.is_empty() {
+            return Ok(commands);
+        }
+        let Some(kept) = &mut self.kept else {
+            self.log.append(records).map_err(|cause| error::value(cause.to_string()))?;
+            return Ok(commands);
+        };
+        self.log.append(records.clone()).map_err(|cause| error::value(cause.to_string()))?;
+        let handed_in = kept.store.append(self.machine.run_id(), records);
+        kept.position = handed_in.map_err(|cause| error::store(&cause))?;
         Ok(commands)
     }
+}
+
+/// The fold of a log, which nobody works on.
+fn load(run_id: &str, records: Vec<Arc<Record>>) -> PyResult<Inner> {
+    let machine = Machine::load(&records)
+        .map_err(|cause| error::store_says(format!("run {run_id} can't be read: {cause}")))?;
+    Ok(Inner { machine, log: Log::new(records), kept: None })
 }
 
 #[pymethods]
 impl PyRun {
     /// A run that has not begun. `parent` is the run and the ticket in whose call it is started.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, parent = None))]
-    fn new(setup: &PySetup, run_id: String, agent: String, parent: Option<(String, u32)>) -> Self {
+    #[pyo3(signature = (setup, *, run_id, agent, parent = None, store = None))]
+    fn new(
+        setup: &PySetup,
+        run_id: String,
+        agent: String,
+        parent: Option<(String, u32)>,
+        store: Option<&PyStore>,
+    ) -> PyResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
+        let kept = store.map(|store| Kept::new(&store.store, &run_id)).transpose();
+        let kept = kept.map_err(|cause| error::store(&cause))?;
         let machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
-        Self { inner: Mutex::new(Inner { machine, log: Log::default() }) }
+        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::default(), kept }) })
+    }
+
+    /// A run of a store, to be gone on with. Raises `UsageError` where it was set up with another protocol or other
+    /// tools.
+    #[staticmethod]
+    fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup) -> PyResult<Self> {
+        let claimed = py.detach(|| Ok((Kept::new(&store.store, run_id)?, store.store.load(run_id)?)));
+        let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
+        let mut inner = load(run_id, records)?;
+        let differences = differences(inner.machine.setup(), &setup.setup);
+        if inner.machine.state().resumable() && !differences.is_empty() {
+            return Err(error::usage(format!(
+                "run {run_id} can't go on with this agent: {}. Resume it with an agent as it was, or start a new run",
+                differences.join("; ")
+            )));
+        }
+        inner.kept = Some(kept);
+        Ok(Self { inner: Mutex::new(inner) })
+    }
+
+    /// A run of a store, to be looked at.
+    #[staticmethod]
+    fn load(py: Python<'_>, store: &PyStore, run_id: &str) -> PyResult<Self> {
+        let records = py.detach(|| store.store.load(run_id)).map_err(|cause| error::store(&cause))?;
+        Ok(Self { inner: Mutex::new(load(run_id, records)?) })
+    }
+
+    /// Drives a machine with what the lines of a log record. Raises `ReplayError` where another event comes out.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn replay(py: Python<'_>, lines: Vec<String>) -> PyResult<Self> {
+        let records = read_log(&lines)?;
+        let machine = py.detach(|| replay(&records)).map_err(|cause| error::replay(cause.to_string()))?;
+        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::new(records), kept: None }) })
+    }
+
+    /// Goes on with a run that was loaded.
+    fn resumed(&self, py: Python<'_>, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.resumed(now))
+    }
+
+    /// Up to where its store must be durable before the commands are carried out; 0 without a store.
+    #[getter]
+    fn position(&self) -> PyResult<u64> {
+        Ok(self.lock()?.kept.as_ref().map_or(0, |kept| kept.position.get()))
+    }
+
+    /// Leaves the run to whoever resumes it.
+    fn release(&self) -> PyResult<()> {
+        self.lock()?.kept = None;
+        Ok(())
+    }
+
+    /// Its id.
+    #[getter]
+    fn run_id(&self) -> PyResult<String> {
+        Ok(self.lock()?.machine.run_id().to_owned())
+    }
+
+    /// What the user asked for.
+    #[getter]
+    fn task(&self) -> PyResult<String> {
+        let inner = self.lock()?;
+        Ok(resume::start(inner.log.records()).map(|start| start.task.to_string()).unwrap_or_default())
+    }
+
+    /// How many events its log has, those that were compacted among them.
+    #[getter]
+    fn event_count(&self) -> PyResult<u64> {
+        Ok(self.lock()?.log.next())
     }
 
     /// Begins the run. Times here and below are Unix seconds.
@@ -177,24 +288,22 @@ impl PyRun {
     }
 
     /// All tickets, as the rows that the stub describes.
-    fn tickets(&self) -> PyResult<Vec<TicketRow>> {
+    fn tickets(&self) -> PyResult<Vec<PyTicketRow>> {
         let inner = self.lock()?;
+        let run_id = inner.machine.run_id();
         Ok(inner
             .machine
             .state()
             .tickets
             .iter()
             .map(|ticket| {
-                let status = match ticket.status() {
-                    Status::InProgress => "IN_PROGRESS",
-                    Status::Completed => "COMPLETED",
-                };
                 let outcome =
                     ticket.outcome.as_ref().map(|outcome| (outcome.word().to_owned(), outcome.text().to_owned()));
                 (
+                    run_id.to_owned(),
                     ticket.id.to_string(),
                     ticket.description.clone(),
-                    status,
+                    status_word(ticket.status()),
                     ticket.tool.to_string(),
                     ticket.call_id.clone(),
                     outcome,
@@ -218,15 +327,8 @@ impl PyRun {
             (state.ending.clone(), state.limit)
         };
         let Some(ending) = ending else { return Ok(None) };
-        let reason = match ending.reason {
-            StopReason::Finished => "finished",
-            StopReason::Limit => "limit",
-            StopReason::Violations => "violations",
-            StopReason::ModelError => "model_error",
-            StopReason::Cancelled => "cancelled",
-        };
         let value = to_python(py, &ending.value)?;
-        Ok(Some((reason, value, ending.success, ending.error, limit.map(crate::run::Limit::name))))
+        Ok(Some((ending.reason.name(), value, ending.success, ending.error, limit.map(crate::run::Limit::name))))
     }
 
     /// Input, output and cached tokens, and the cost.

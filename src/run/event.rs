@@ -91,6 +91,19 @@ pub struct Parent {
     pub ticket: TicketId,
 }
 
+impl StopReason {
+    /// As it is written in a log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Limit => "limit",
+            Self::Violations => "violations",
+            Self::ModelError => "model_error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -58,6 +58,11 @@ impl Machine {
         }
     }
 
+    /// Its id.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
     /// The fold of its events.
     pub fn state(&self) -> &RunState {
         &self.state

@@ -1,6 +1,7 @@
 //! The loop, as a state machine without I/O: events in the log, state as their fold, commands for a driver.
 
 pub mod command;
+mod difference;
 mod dispatch;
 pub mod event;
 pub mod limits;
@@ -15,6 +16,7 @@ pub mod state;
 mod stream;
 
 pub use command::{Command, Setup};
+pub use difference::differences;
 pub use event::{Event, Note, Parent, Record, Start, StopReason, Usage};
 pub use limits::{Limit, Limits};
 pub use machine::Machine;

@@ -60,11 +60,13 @@ impl Outcome {
         matches!(self, Self::Ok(_))
     }
 
-    /// The word that is shown for it: `ok`, `error` or `cancelled`.
+    /// The word for it: `ok`, `error`, `retry`, `in_doubt` or `cancelled`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Ok(_) => "ok",
-            Self::Error { .. } | Self::Retry { .. } | Self::InDoubt { .. } => "error",
+            Self::Error { .. } => "error",
+            Self::Retry { .. } => "retry",
+            Self::InDoubt { .. } => "in_doubt",
             Self::Cancelled => "cancelled",
         }
     }

@@ -1,0 +1,301 @@
+"""Where runs are kept: listing and reading them and their tickets, deleting, replaying."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+from callslip import _core
+from callslip._commits import Commits
+from callslip.runs import Run, StopReason, Ticket, TicketStatus, Usage
+
+__all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
+
+Durability: TypeAlias = Literal["full", "normal", "memory"]
+RunStatus: TypeAlias = Literal["running", "finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """One run of a store, as it is listed; `TicketStore.run` has the whole.
+
+    Attributes:
+        run_id: Unique among runs.
+        agent: The name of the agent that worked on it.
+        protocol: `"ticket"`, `"chatty"` or `"react"`.
+        task: What the user asked for.
+        parent_run: The run in whose call it was started; `None` where it stands alone.
+        parent_ticket: The ticket of that call.
+        status: `"running"` until it is over, also while nobody works on it.
+        stop_reason: Why it ended; `None` while it is not over.
+        error: What went wrong, where something did.
+        turns: How often the model was asked.
+        violations: How many replies broke the protocol.
+        usage: What the replies cost.
+        started_at: Unix seconds.
+        updated_at: Unix seconds of its last event.
+        finished_at: Unix seconds; `None` while it is not over.
+    """
+
+    run_id: str
+    agent: str
+    protocol: Literal["ticket", "chatty", "react"]
+    task: str
+    parent_run: str | None
+    parent_ticket: str | None
+    status: RunStatus
+    stop_reason: StopReason | None
+    error: str | None
+    turns: int
+    violations: int
+    usage: Usage
+    started_at: float
+    updated_at: float
+    finished_at: float | None
+
+
+class TicketStore:
+    """Runs and their tickets, in an SQLite file or in memory.
+
+    One process writes to a file; others may read it, with any SQLite client. In the process that
+    writes, read it through `query` and never with `sqlite3`, which would release the file's locks.
+
+    Args:
+        path: The file, made where it is not there. Without one the runs are kept in memory, as
+            long as this object is.
+        durability: When a run goes on after an event. `"full"`: when it is on the disk. `"normal"`:
+            when it is with the operating system; a power failure may cost the last moments, the
+            end of the process nothing. `"memory"`: at once; the file is written behind.
+
+    Raises:
+        StoreError: The file can't be opened, is none of ours, or belongs to another process.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, durability: Durability = "full"
+    ) -> None:
+        if durability not in {"full", "normal", "memory"}:
+            raise ValueError(
+                f"expected durability='full', 'normal' or 'memory': got {durability!r}"
+            )
+        self.path = None if path is None else os.fspath(path)
+        self.durability = durability
+        self._open()
+
+    def _open(self) -> None:
+        if self.path is None:
+            self._core = _core.Store.memory()
+        else:
+            self._core = _core.Store.sqlite(self.path, self.durability)
+        self.commits = Commits(self._core)
+
+    @property
+    def native(self) -> _core.Store:
+        """The core's store. One that has failed is opened anew, to go on with what is there."""
+        if self._core.failed is not None and self.path is not None:
+            self._core.close()
+            self._open()
+        return self._core
+
+    def runs(
+        self,
+        *,
+        status: RunStatus | None = None,
+        agent: str | None = None,
+        parent: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int | None = None,
+    ) -> list[StoredRun]:
+        """List runs, the latest first.
+
+        Args:
+            status: `"running"` or `"finished"`.
+            agent: The agent's name.
+            parent: The run in whose calls they were started.
+            since: Started at this Unix time or later.
+            until: Started before this Unix time.
+            limit: At most so many.
+        """
+        _one_of("status", status, ("running", "finished"))
+        rows = self.native.runs(
+            status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
+        )
+        return [_stored_run(row) for row in rows]
+
+    def tickets(
+        self,
+        *,
+        status: TicketStatus | None = None,
+        kind: Literal["tool_call"] | None = None,
+        run: str | None = None,
+        parent: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int | None = None,
+    ) -> list[Ticket]:
+        """List tickets with their whole results, the latest first.
+
+        Args:
+            status: `"IN_PROGRESS"` or `"COMPLETED"`.
+            kind: `"tool_call"`.
+            run: The run that opened them.
+            parent: The run in whose calls the runs that opened them were started.
+            since: Opened at this Unix time or later.
+            until: Opened before this Unix time.
+            limit: At most so many.
+        """
+        _one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
+        rows = self.native.tickets(
+            status=status,
+            kind=kind,
+            run=run,
+            parent=parent,
+            since=since,
+            until=until,
+            limit=limit,
+        )
+        return [Ticket.from_row(row) for row in rows]
+
+    def run(self, run_id: str) -> Run:
+        """Return a run as it stands in the store, to be looked at: transcript, tickets, log.
+
+        Raises:
+            StoreError: There is no such run.
+        """
+        core = _core.Run.load(self.native, run_id)
+        return Run(core, run_id, core.task)
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return the rows of an SQL query, which can't change anything.
+
+        The views `runs`, `tickets` and `events` are there to be queried.
+
+        Raises:
+            StoreError: SQLite refuses it, or this store is not a file.
+        """
+        names, rows = self.native.query(sql, list(parameters))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def import_run(self, log: str | Iterable[str]) -> str:
+        """Take in a run that was exported, under its own id.
+
+        Args:
+            log: JSON lines, as `Run.export` gives them.
+
+        Returns:
+            The run's id.
+
+        Raises:
+            ReplayError: It is not the log of a run.
+            StoreError: There is a run with this id already.
+        """
+        return self.native.import_run(_lines(log))
+
+    def delete(self, *run_ids: str) -> int:
+        """Delete runs, their tickets and the runs that were started in their calls.
+
+        Returns:
+            How many runs were deleted.
+
+        Raises:
+            StoreError: One of them is being worked on, or is not there.
+        """
+        return self.native.delete(list(run_ids))
+
+    def prune(
+        self, *, older_than: float | timedelta | None = None, keep: int | None = None
+    ) -> int:
+        """Delete runs that are over, with those that were started in their calls.
+
+        Args:
+            older_than: Those that ended longer ago than this: seconds, or a `timedelta`.
+            keep: All but so many of the latest. With both, a run must be over both bounds.
+
+        Returns:
+            How many runs were deleted.
+        """
+        if older_than is None and keep is None:
+            raise ValueError("say which: prune(older_than=…), prune(keep=…) or both")
+        if isinstance(older_than, timedelta):
+            older_than = older_than.total_seconds()
+        import time
+
+        before = None if older_than is None else time.time() - older_than
+        return self.native.prune(before, keep)
+
+    def compact(self, run_id: str) -> None:
+        """Fold a run's events into one.
+
+        It can be read and resumed as before, in less space; what it was made from is gone, so that
+        it can't be replayed any more.
+
+        Raises:
+            StoreError: There is no such run, or it is being worked on.
+        """
+        self.native.compact(run_id)
+
+    def close(self) -> None:
+        """Write what is still to be written, and give the file up to others."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.path is None:
+            return "TicketStore()"
+        return f"TicketStore({self.path!r}, durability={self.durability!r})"
+
+
+def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
+    """Drive the machine once more with the replies and outcomes of a log.
+
+    No model is asked and no tool is called. Every event must come out as it is recorded, so a log
+    that was kept tells whether replies are still read, checked and answered in the same way.
+
+    Args:
+        log: A run; JSON lines, as text or line by line; or the path of a file of them.
+
+    Returns:
+        The run that came out.
+
+    Raises:
+        ReplayError: It is not the log of a run, it was compacted, or an event differs: the message
+            has both.
+    """
+    if isinstance(log, Run):
+        log = log.export()
+    elif isinstance(log, os.PathLike) or (isinstance(log, str) and not log.lstrip().startswith("{")):
+        with open(log, encoding="utf-8") as file:
+            log = file.read()
+    core = _core.Run.replay(_lines(log))
+    return Run(core, core.run_id, core.task)
+
+
+def _lines(log: str | Iterable[str]) -> list[str]:
+    lines = log.splitlines() if isinstance(log, str) else log
+    return [line for line in lines if line.strip()]
+
+
+def _stored_run(row: _core.RunRow) -> StoredRun:
+    names, state, usage, times = row
+    return StoredRun(*names, *state, Usage(*usage), *times)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        expected = " or ".join(repr(word) for word in allowed)
+        raise ValueError(f"expected {name}={expected}: got {value!r}")

@@ -1,0 +1,310 @@
+//! Stores: where runs are kept, and how an event loop is told that something was written down.
+
+use super::error;
+use crate::run::{Machine, Record, compact, resume};
+use crate::store::{
+    Column, Durability, MemoryStore, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind,
+    TicketRow, Wake,
+};
+use crate::ticket::Status;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long Ctrl-C may have to wait.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Where runs are kept.
+#[pyclass(name = "Store", module = "callslip._core", frozen)]
+pub(super) struct PyStore {
+    pub(super) store: Arc<dyn Store>,
+    /// The same, where it is a file.
+    file: Option<Arc<SqliteStore>>,
+}
+
+/// Run, id, description, status, tool, call id, outcome, opened, completed: the rows that the stub describes.
+pub(super) type PyTicketRow =
+    (String, String, String, &'static str, String, Option<String>, Option<(String, String)>, f64, Option<f64>);
+
+pub(super) fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::InProgress => "IN_PROGRESS",
+        Status::Completed => "COMPLETED",
+    }
+}
+
+fn ticket_row(row: TicketRow) -> PyTicketRow {
+    let status = status_word(row.status());
+    let outcome = row.outcome.zip(row.text);
+    (
+        row.run_id,
+        row.ticket.to_string(),
+        row.description,
+        status,
+        row.tool,
+        row.call_id,
+        outcome,
+        row.opened_at,
+        row.completed_at,
+    )
+}
+
+/// Reads the lines of a log.
+pub(super) fn read_log(lines: &[String]) -> PyResult<Vec<Arc<Record>>> {
+    let read = |(number, line): (usize, &String)| {
+        serde_json::from_str(line)
+            .map(Arc::new)
+            .map_err(|cause| error::replay(format!("line {} is no event of a run: {cause}", number + 1)))
+    };
+    lines.iter().enumerate().map(read).collect()
+}
+
+#[pymethods]
+impl PyStore {
+    /// In memory.
+    #[staticmethod]
+    fn memory() -> Self {
+        Self { store: Arc::new(MemoryStore::default()), file: None }
+    }
+
+    /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
+    #[staticmethod]
+    fn sqlite(py: Python<'_>, path: std::path::PathBuf, durability: &str) -> PyResult<Self> {
+        let durability = match durability {
+            "full" => Durability::Full,
+            "normal" => Durability::Normal,
+            "memory" => Durability::Memory,
+            other => return Err(error::value(format!("expected 'full', 'normal' or 'memory': got '{other}'"))),
+        };
+        let file = py.detach(|| SqliteStore::open(&path, durability)).map_err(|cause| error::store(&cause))?;
+        Ok(Self { store: file.clone(), file: Some(file) })
+    }
+
+    /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
+    fn durable(&self) -> PyResult<u64> {
+        self.store.durable().map(Into::into).map_err(|cause| error::store(&cause))
+    }
+
+    /// Waits until everything up to a position is durable. Ctrl-C is answered.
+    fn wait(&self, py: Python<'_>, position: u64) -> PyResult<()> {
+        while !py
+            .detach(|| self.store.wait(position.into(), PATIENCE))
+            .map_err(|cause| error::store(&cause))?
+        {
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// A descriptor that becomes readable after each commit.
+    fn waker(&self) -> PyResult<PyWaker> {
+        let (writing, reading) = UnixStream::pair()?;
+        writing.set_nonblocking(true)?;
+        reading.set_nonblocking(true)?;
+        let signal = Arc::new(Signal { writing });
+        let weak: Weak<Signal> = Arc::downgrade(&signal);
+        self.store.subscribe(weak);
+        Ok(PyWaker { reading, _signal: signal })
+    }
+
+    /// Whether a run is being worked on in this process.
+    fn is_claimed(&self, run_id: &str) -> bool {
+        matches!(self.store.claim(run_id), Err(StoreError::UnderWay { .. }))
+    }
+
+    /// Runs, the latest first, as the rows that the stub describes.
+    #[pyo3(signature = (*, status, agent, parent, since, until, limit))]
+    fn runs<'py>(
+        &self,
+        py: Python<'py>,
+        status: Option<&str>,
+        agent: Option<String>,
+        parent: Option<String>,
+        since: Option<f64>,
+        until: Option<f64>,
+        limit: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let status = status.map(|word| if word == "running" { RunStatus::Running } else { RunStatus::Finished });
+        let filter = RunFilter { status, agent, parent, since, until, limit };
+        let rows = py.detach(|| self.store.runs(&filter)).map_err(|cause| error::store(&cause))?;
+        let list = PyList::empty(py);
+        for row in rows {
+            let status = row.status().as_str();
+            let (parent_run, parent_ticket) =
+                row.parent.map(|parent| (parent.run_id, parent.ticket.to_string())).unzip();
+            let reason = row.stop_reason.map(crate::run::StopReason::name);
+            // A tuple of more than twelve has no conversion of its own.
+            let names = (row.run_id, row.agent, row.protocol, row.task, parent_run, parent_ticket);
+            let state = (status, reason, row.error, row.turns, row.violations);
+            let usage = (row.input_tokens, row.output_tokens, row.cached_tokens, row.cost);
+            let times = (row.started_at, row.updated_at, row.finished_at);
+            list.append((names, state, usage, times))?;
+        }
+        Ok(list)
+    }
+
+    /// Tickets, the latest first, with their whole results.
+    #[pyo3(signature = (*, status, kind, run, parent, since, until, limit))]
+    fn tickets(
+        &self,
+        py: Python<'_>,
+        status: Option<&str>,
+        kind: Option<&str>,
+        run: Option<String>,
+        parent: Option<String>,
+        since: Option<f64>,
+        until: Option<f64>,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<PyTicketRow>> {
+        let status = status.map(|word| if word == "COMPLETED" { Status::Completed } else { Status::InProgress });
+        let known = |name| {
+            TicketKind::from_name(name)
+                .ok_or_else(|| error::value(format!("expected kind='tool_call': got '{name}'")))
+        };
+        let kind = kind.map(known).transpose()?;
+        let filter = TicketFilter { run, status, kind, parent, since, until, limit };
+        let rows = py.detach(|| self.store.tickets(&filter)).map_err(|cause| error::store(&cause))?;
+        Ok(rows.into_iter().map(ticket_row).collect())
+    }
+
+    /// Names and rows of a query.
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        sql: &str,
+        parameters: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyList>)> {
+        let Some(file) = &self.file else {
+            return Err(error::store_says("this store is in memory: only one in a file can be queried"));
+        };
+        let parameters: Vec<Column> = parameters.iter().map(column).collect::<PyResult<_>>()?;
+        let (names, rows) = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
+        let list = PyList::empty(py);
+        for row in rows {
+            let row: Vec<Bound<'py, PyAny>> = row.into_iter().map(|column| to_python(py, column)).collect();
+            list.append(PyTuple::new(py, row)?)?;
+        }
+        Ok((names, list))
+    }
+
+    /// Takes in the lines of a log. Returns the run's id.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn import_run(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<String> {
+        let records = read_log(&lines)?;
+        Machine::load(&records).map_err(|cause| error::replay(cause.to_string()))?;
+        let run_id = resume::start(&records).map_err(|cause| error::replay(cause.to_string()))?.run_id.clone();
+        let append = || {
+            let _claim = self.store.claim(&run_id)?;
+            if self.store.load(&run_id).is_ok() {
+                return Err(StoreError::Exists { run_id: run_id.clone() });
+            }
+            self.store.append(&run_id, records)
+        };
+        let position = py.detach(append).map_err(|cause| error::store(&cause))?;
+        self.wait(py, position.into())?;
+        Ok(run_id)
+    }
+
+    /// Deletes runs with all that were started in their calls. Returns how many.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn delete(&self, py: Python<'_>, run_ids: Vec<String>) -> PyResult<usize> {
+        py.detach(|| self.store.delete(&run_ids)).map_err(|cause| error::store(&cause))
+    }
+
+    /// Deletes runs that ended before a Unix time, all but the latest of them. Returns how many.
+    #[pyo3(signature = (before, keep))]
+    fn prune(&self, py: Python<'_>, before: Option<f64>, keep: Option<usize>) -> PyResult<usize> {
+        py.detach(|| self.store.prune(before, keep)).map_err(|cause| error::store(&cause))
+    }
+
+    /// Folds the events of a run into one.
+    fn compact(&self, py: Python<'_>, run_id: &str) -> PyResult<()> {
+        let fold = || {
+            let _claim = self.store.claim(run_id)?;
+            let records = self.store.load(run_id)?;
+            let snapshot = compact(&records).map_err(|cause| StoreError::damaged(run_id, &cause))?;
+            self.store.compact(run_id, snapshot)
+        };
+        py.detach(fold).map_err(|cause| error::store(&cause))
+    }
+
+    /// Why the store has stopped, once it has.
+    #[getter]
+    fn failed(&self) -> Option<String> {
+        self.store.failed()
+    }
+
+    /// Writes what is pending and gives the file up.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.store.close()).map_err(|cause| error::store(&cause))
+    }
+}
+
+fn column(value: &Bound<'_, PyAny>) -> PyResult<Column> {
+    if value.is_none() {
+        return Ok(Column::Null);
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Column::Integer(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Column::Real(value.extract()?));
+    }
+    if value.is_instance_of::<PyBytes>() {
+        return Ok(Column::Blob(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Column::Text(value.extract()?));
+    }
+    let kind = value.get_type().name()?;
+    Err(error::value(format!("expected None, a number, a string or bytes as a parameter: got {kind}")))
+}
+
+fn to_python(py: Python<'_>, column: Column) -> Bound<'_, PyAny> {
+    match column {
+        Column::Null => PyNone::get(py).to_owned().into_any(),
+        Column::Integer(number) => PyInt::new(py, number).into_any(),
+        Column::Real(number) => PyFloat::new(py, number).into_any(),
+        Column::Text(text) => PyString::new(py, &text).into_any(),
+        Column::Blob(bytes) => PyBytes::new(py, &bytes).into_any(),
+    }
+}
+
+/// The writing end.
+#[derive(Debug)]
+struct Signal {
+    writing: UnixStream,
+}
+
+impl Wake for Signal {
+    fn wake(&self) {
+        // Where the pipe is full, the loop has been told often enough.
+        let _ = (&self.writing).write(&[0]);
+    }
+}
+
+/// Tells an event loop that a store has written something down. No thread of the store runs Python.
+#[pyclass(name = "Waker", module = "callslip._core", frozen)]
+pub(super) struct PyWaker {
+    reading: UnixStream,
+    /// The store holds it weakly.
+    _signal: Arc<Signal>,
+}
+
+#[pymethods]
+impl PyWaker {
+    /// The descriptor to watch.
+    fn fileno(&self) -> i32 {
+        self.reading.as_raw_fd()
+    }
+
+    /// Takes what was signalled, so that the descriptor is quiet until the next commit.
+    fn drain(&self) {
+        let mut bytes = [0; 64];
+        while (&self.reading).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+    }
+}

@@ -1,0 +1,59 @@
+//! What keeps a run from going on with other tools or another protocol than it was started with.
+
+use super::command::Setup;
+use crate::tool::{ToolSet, ToolSpec};
+use serde_json::Value as Json;
+
+/// Every difference that matters to a run that goes on, in words. Prompt and limits are not among them: the run keeps
+/// its own.
+pub fn differences(kept: &Setup, offered: &Setup) -> Vec<String> {
+    let names = (kept.protocol.name(), offered.protocol.name());
+    if names.0 != names.1 {
+        return vec![format!("the run has the protocol {}, this agent {}", names.0, names.1)];
+    }
+    let mut found = Vec::new();
+    let options = |setup: &Setup| serde_json::to_value(setup.protocol.stored()).unwrap_or_default();
+    compare_options(names.0, &options(kept), &options(offered), &mut found);
+    compare_tools(&kept.tools, &offered.tools, &mut found);
+    found
+}
+
+fn compare_options(name: &str, kept: &Json, offered: &Json, found: &mut Vec<String>) {
+    match (kept, offered) {
+        (Json::Object(kept), Json::Object(offered)) => {
+            for (key, value) in kept {
+                compare_options(key, value, offered.get(key).unwrap_or(&Json::Null), found);
+            }
+        }
+        _ if kept == offered => {}
+        _ => found.push(format!("the protocol's option {name} is {kept} in the run and {offered} here")),
+    }
+}
+
+fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
+    for tool in kept.iter() {
+        let Some(here) = offered.get(&tool.name) else {
+            found.push(format!("the tool '{}' of the run is missing here", tool.name));
+            continue;
+        };
+        let parts = changed(tool, here);
+        if !parts.is_empty() {
+            found.push(format!("the tool '{}' has changed ({})", tool.name, parts.join(", ")));
+        }
+    }
+    for name in offered.names().filter(|name| kept.get(name).is_none()) {
+        found.push(format!("the tool '{name}' is not one of the run"));
+    }
+}
+
+/// The parts of a tool by which calls are checked and made. Its description is for the prompt, which the run has.
+fn changed(kept: &ToolSpec, offered: &ToolSpec) -> Vec<&'static str> {
+    let parts = [
+        ("parameters", kept.parameters != offered.parameters),
+        ("effect", kept.effect != offered.effect),
+        ("reconcile", kept.reconciles != offered.reconciles),
+        ("readonly", kept.readonly != offered.readonly),
+        ("repeatable", kept.repeatable != offered.repeatable),
+    ];
+    parts.into_iter().filter(|(_, differs)| *differs).map(|(part, _)| part).collect()
+}

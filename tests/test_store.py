@@ -1,0 +1,420 @@
+"""Stores: what is kept, listed, read, deleted and refused."""
+
+import asyncio
+import json
+import multiprocessing
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from callslip import (
+    Agent,
+    Limits,
+    ReplayError,
+    StoreError,
+    TicketStore,
+    replay,
+    tool,
+)
+
+FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
+
+
+def call(name, **arguments):
+    return json.dumps({"thought": "", "action": name, "args": json.dumps(arguments)})
+
+
+@tool
+def fetch(n: int) -> list[str]:
+    """Fetch."""
+    return [f"line {position} of {n}" for position in range(n)]
+
+
+@tool
+def fail() -> None:
+    """Fail."""
+    raise ValueError("no")
+
+
+REPLIES = [call("fetch", n=2), call("fail"), FINISH]
+
+
+def model(messages):
+    return REPLIES[sum(message["role"] == "assistant" for message in messages)]
+
+
+def agent(store, **options):
+    return Agent(model, tools=[fetch, fail], store=store, **options)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path):
+    with TicketStore(None if request.param == "memory" else tmp_path / "runs.sqlite") as store:
+        yield store
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+def test_runs_are_listed_with_what_came_of_them(store):
+    first = agent(store).run_sync("first").run
+    second = agent(store, name="other", limits=Limits(steps=1), on_limit="raise")
+    with pytest.raises(Exception, match="limit of steps") as caught:
+        second.run_sync("second")
+    listed = store.runs()
+    assert [run.task for run in listed] == ["second", "first"]
+    limited, finished = listed
+    assert (finished.run_id, finished.agent, finished.protocol) == (first.id, "agent", "react")
+    assert (finished.status, finished.stop_reason, finished.error) == ("finished", "finished", None)
+    assert (finished.turns, finished.violations, finished.usage) == (3, 0, first.usage)
+    assert finished.started_at == first.log[0].at
+    assert finished.updated_at == finished.finished_at == first.log[-1].at
+    assert limited.stop_reason == "limit"
+    assert limited.error == str(caught.value)
+    assert [run.task for run in store.runs(agent="other")] == ["second"]
+    assert [run.task for run in store.runs(limit=1)] == ["second"]
+    assert [run.task for run in store.runs(since=limited.started_at)] == ["second"]
+    assert [run.task for run in store.runs(until=limited.started_at)] == ["first"]
+    assert store.runs(status="running") == store.runs(parent=first.id) == []
+    with pytest.raises(ValueError, match="expected status='running' or 'finished': got 'done'"):
+        store.runs(status="done")
+
+
+def test_tickets_are_listed_with_their_whole_results(store):
+    run = agent(store, limits=Limits(result_bytes=10)).run_sync("go").run
+    assert "[cut: 10 of " in run.messages[3]["content"]
+    listed = store.tickets()
+    assert listed == run.tickets[::-1]
+    assert listed[1].result == ["line 0 of 2", "line 1 of 2"]
+    assert (listed[0].outcome, listed[0].result) == ("error", None)
+    assert listed[0].error == "Error calling tool 'fail': ValueError: no."
+    assert [ticket.id for ticket in store.tickets(run=run.id, status="COMPLETED")] == ["T2", "T1"]
+    assert [ticket.id for ticket in store.tickets(kind="tool_call", limit=1)] == ["T2"]
+    assert store.tickets(status="IN_PROGRESS") == store.tickets(run="none") == []
+    assert store.tickets(parent=run.id) == []
+    with pytest.raises(ValueError, match="kind='tool_call'"):
+        store.tickets(kind="other")
+
+
+def test_a_run_is_read_as_it_was(store):
+    run = agent(store).run_sync("go").run
+    kept = store.run(run.id)
+    assert kept.export() == run.export()
+    assert kept.messages == run.messages
+    assert (kept.task, kept.tickets, kept.usage) == ("go", run.tickets, run.usage)
+    assert kept.finished
+    with pytest.raises(StoreError, match="there is no run x"):
+        store.run("x")
+
+
+def test_a_run_is_exported_and_taken_in_elsewhere(store):
+    run = agent(None).run_sync("go").run
+    text = run.export()
+    assert [json.loads(line)["seq"] for line in text.splitlines()] == list(range(len(run.log)))
+    assert store.import_run(text) == run.id
+    assert store.run(run.id).export() == text
+    assert store.tickets(run=run.id) == run.tickets[::-1]
+    with pytest.raises(StoreError, match="already"):
+        store.import_run(text.splitlines())
+    with pytest.raises(ReplayError, match="line 2 is no event of a run"):
+        store.import_run(text.splitlines()[0] + "\n{}\n")
+    with pytest.raises(ReplayError, match="first events are missing"):
+        store.import_run(text.splitlines()[1:])
+    with pytest.raises(ReplayError, match="the log is empty"):
+        store.import_run("")
+
+
+def test_runs_are_deleted_one_by_one_or_by_age_or_count(store):
+    ids = [agent(store).run_sync(f"task {n}").run.id for n in range(5)]
+    assert store.delete(ids[0]) == 1
+    assert len(store.tickets()) == 8
+    with pytest.raises(StoreError, match="there is no run"):
+        store.run(ids[0])
+    assert store.prune(older_than=timedelta(hours=1)) == 0
+    assert store.prune(keep=3) == 1
+    assert [run.run_id for run in store.runs()] == ids[:1:-1]
+    time.sleep(0.01)
+    assert store.prune(older_than=0, keep=2) == 1
+    assert store.prune(older_than=0) == 2
+    assert store.runs() == store.tickets() == []
+    with pytest.raises(ValueError, match="say which"):
+        store.prune()
+
+
+def test_a_run_that_is_not_over_is_not_pruned(store):
+    lines = agent(None).run_sync("go").run.export().splitlines()
+    run_id = store.import_run(lines[:-1])
+    assert store.prune(older_than=0) == store.prune(keep=0) == 0
+    assert agent(store).resume_sync(run_id).value == "done"
+    assert store.prune(keep=0) == 1
+
+
+def test_a_compacted_run_is_read_and_resumed_as_before(store):
+    run = agent(None).run_sync("go").run
+    lines = run.export().splitlines()
+    run_id = store.import_run(lines[:9])
+    messages = store.run(run_id).messages
+    store.compact(run_id)
+    assert [event.kind for event in store.run(run_id).log] == ["compacted"]
+    assert store.run(run_id).messages == messages
+    assert [ticket.id for ticket in store.tickets()] == ["T2", "T1"][-len(store.tickets()) :]
+    result = agent(store).resume_sync(run_id)
+    assert result.messages == run.messages
+    assert [ticket.result for ticket in result.tickets] == [t.result for t in run.tickets]
+    with pytest.raises(ReplayError, match="compacted"):
+        replay(store.run(run_id))
+    text = store.run(run_id).export()
+    store.delete(run_id)
+    store.import_run(text)
+    assert store.run(run_id).messages == run.messages
+    with pytest.raises(StoreError, match="there is no run x"):
+        store.compact("x")
+
+
+def test_a_log_is_replayed_and_a_difference_is_named(tmp_path):
+    run = agent(None).run_sync("go").run
+    file = tmp_path / "run.jsonl"
+    file.write_text(run.export())
+    for log in (run, run.export(), run.export().splitlines(), file, str(file)):
+        again = replay(log)
+        assert (again.id, again.task, again.messages) == (run.id, "go", run.messages)
+        assert again.export() == run.export()
+    altered = run.export().replace("line 1 of 2", "line 7 of 2", 1)
+    assert replay(altered).tickets[0].result == ["line 0 of 2", "line 7 of 2"]
+    altered = run.export().replace('"tool":"fetch"', '"tool":"fail"', 1)
+    with pytest.raises(ReplayError, match=r"event 3 differs: the log has \{"):
+        replay(altered)
+    with pytest.raises(FileNotFoundError):
+        replay(tmp_path / "none.jsonl")
+
+
+def test_a_file_is_opened_again_with_all_that_was_in_it(path):
+    with TicketStore(path) as store:
+        run = agent(store).run_sync("go").run
+    with TicketStore(path) as store:
+        assert store.run(run.id).export() == run.export()
+        assert store.tickets() == run.tickets[::-1]
+
+
+@pytest.mark.parametrize("durability", ["full", "normal", "memory"])
+def test_what_was_acknowledged_is_there_without_closing(path, durability):
+    script = f"""
+import os, sys
+sys.path[:0] = {sys.path!r}
+from test_store import TicketStore, agent
+store = TicketStore({str(path)!r}, durability={durability!r})
+print(agent(store).run_sync("go").run.id, flush=True)
+os._exit(0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
+    )
+    with TicketStore(path) as store:
+        assert store.run(done.stdout.strip()).finished
+
+
+def test_tables_can_be_queried_here_and_by_others(path):
+    with TicketStore(path) as store:
+        run = agent(store).run_sync("go").run
+        sql = "select run_id, status, stop_reason from runs where task = ?"
+        assert store.query(sql, ["go"]) == [
+            {"run_id": run.id, "status": "finished", "stop_reason": "finished"}
+        ]
+        rows = store.query("select ticket, tool, outcome, result, error from tickets order by 1")
+        assert [row["ticket"] for row in rows] == ["T1", "T2"]
+        assert json.loads(rows[0]["result"]) == ["line 0 of 2", "line 1 of 2"]
+        assert rows[1]["error"] == "Error calling tool 'fail': ValueError: no."
+        kinds = store.query("select kind from events where run_id = ? order by seq", [run.id])
+        assert [row["kind"] for row in kinds] == [event.kind for event in run.log]
+        row = store.query("select ? as a, ? as b, ? as c, ? as d, ? as e", [None, 2, 0.5, "x", b"y"])
+        assert row == [{"a": None, "b": 2, "c": 0.5, "d": "x", "e": b"y"}]
+        with pytest.raises(StoreError, match="query"):
+            store.query("delete from run")
+        with pytest.raises(StoreError, match="no such table"):
+            store.query("select * from nothing")
+        # Another process may read with any client, while this one holds the file.
+        script = f"import sqlite3; print(*sqlite3.connect({str(path)!r}).execute('select task from runs'))"
+        other = subprocess.run(
+            [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
+        )
+        assert other.stdout.strip() == "('go',)"
+        agent(store).run_sync("more")
+    with pytest.raises(StoreError, match="in memory"):
+        TicketStore().query("select 1")
+
+
+def test_a_second_process_is_told_who_owns_the_file(path):
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from callslip import StoreError, TicketStore
+try:
+    TicketStore({str(path)!r})
+except StoreError as error:
+    print(error)
+"""
+
+    def second():
+        return subprocess.run(
+            [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
+        ).stdout
+
+    import os
+
+    with TicketStore(path):
+        assert f"belongs to process {os.getpid()}" in second()
+    assert second() == ""
+
+
+def test_two_agents_share_one_file(path):
+    one, two = agent(path), agent(str(path))
+    first = one.run_sync("one").run
+    assert two.store.run(first.id).finished
+    with pytest.raises(StoreError, match="durability"):
+        TicketStore(path, durability="normal")
+    with pytest.raises(ValueError, match="expected durability="):
+        TicketStore(path, durability="none")
+
+
+def test_a_closed_store_says_so(path):
+    store = TicketStore(path)
+    worker = agent(store)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        worker.run_sync("go")
+    assert agent(path).run_sync("go").value == "done"
+
+
+def test_files_that_are_none_of_ours_are_refused_and_left_alone(tmp_path):
+    def refused(path, words):
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(StoreError, match=words) as caught:
+            TicketStore(path)
+        assert str(path) in str(caught.value)
+        if before is not None:
+            assert path.read_bytes() == before
+
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to be looked at\n" * 100)
+    refused(text, "not an SQLite database")
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("create table mine (a)")
+    connection.close()
+    refused(other, "another program")
+    refused(tmp_path, "is a folder")
+    with pytest.raises(StoreError, match="there is no folder"):
+        TicketStore(tmp_path / "none" / "runs.sqlite")
+    newer = tmp_path / "newer.sqlite"
+    TicketStore(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("pragma user_version = 99")
+    connection.close()
+    refused(newer, "schema version 99")
+
+
+def test_a_file_that_this_process_holds_open_otherwise_is_refused(path):
+    TicketStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("select * from runs").fetchall()
+    try:
+        with pytest.raises(StoreError, match="sqlite3"):
+            TicketStore(path)
+    finally:
+        connection.close()
+    TicketStore(path).close()
+
+
+def _in_child(store, queue):
+    try:
+        store.runs()
+    except StoreError as error:
+        queue.put(str(error))
+    else:
+        queue.put("nothing")
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_store_does_not_survive_a_fork(path):
+    with TicketStore(path) as store:
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=_in_child, args=(store, queue))
+        child.start()
+        assert "fork" in queue.get(timeout=30)
+        child.join(30)
+        queue.close()
+        queue.join_thread()
+        assert agent(store).run_sync("go").value == "done"
+
+
+@pytest.mark.parametrize("durability", ["full", "normal", "memory"])
+def test_many_runs_side_by_side_are_all_kept(path, durability):
+    with TicketStore(path, durability=durability) as store:
+        worker = agent(store)
+
+        async def many():
+            return await asyncio.gather(*(worker.run(f"task {n}") for n in range(60)))
+
+        results = asyncio.run(many())
+        assert {run.task for run in store.runs()} == {f"task {n}" for n in range(60)}
+        for result in results[::10]:
+            assert store.run(result.run.id).export() == result.run.export()
+        # Another loop, and threads of their own, wait on the same store.
+        asyncio.run(many())
+        threads = [threading.Thread(target=worker.run_sync, args=(f"t{n}",)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(store.runs(status="finished")) == 128
+
+
+def test_waiting_leaves_no_descriptor_with_the_loop(path):
+    with TicketStore(path) as store:
+
+        async def main():
+            loop = asyncio.get_running_loop()
+            await agent(store).run("one")
+            selector = loop._selector
+            return [key.fd for key in selector.get_map().values()]
+
+        watched = asyncio.run(main())
+        assert len(watched) == 1  # the loop's own
+
+
+def test_a_run_on_uvloop_is_kept(path):
+    uvloop = pytest.importorskip("uvloop")
+    with TicketStore(path) as store, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        result = runner.run(agent(store).run("go"))
+        assert store.run(result.run.id).finished
+
+
+def test_a_large_result_is_kept_once(path):
+    size = 2_000_000
+
+    @tool(repeatable=True)
+    def big() -> str:
+        """Be big."""
+        return "x" * size
+
+    replies = [call("big")] * 4 + [FINISH]
+    with TicketStore(path) as store:
+        worker = Agent(
+            lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+            tools=[big],
+            store=store,
+        )
+        result = worker.run_sync("go")
+        assert [len(ticket.result) for ticket in store.tickets()] == [size] * 4
+        assert store.run(result.run.id).export() == result.run.export()
+    assert Path(path).stat().st_size < 1.5 * size
