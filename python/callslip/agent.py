@@ -78,10 +78,10 @@ class Agent:
         self.protocol = find_protocol(protocol)
         self._toolbox = Toolbox(tools)
         if self.protocol.name == "react":
-            for name in self._toolbox.tool_set.names():
-                if name.upper() == "FINISH":
+            for tool_name in self._toolbox.tool_set.names():
+                if tool_name.upper() == "FINISH":
                     raise ToolError(
-                        f"a tool of the react protocol can't be named '{name}', the word that ends "
+                        f"a tool of the react protocol can't be named '{tool_name}', the word that ends "
                         "a run: use tool(name=…)"
                     )
         self.limits = limits or Limits()

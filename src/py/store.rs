@@ -2,8 +2,9 @@
 
 use super::error;
 use crate::run::{Machine, Record, compact, resume};
+use crate::store::sqlite::SqlValue;
 use crate::store::{
-    Column, Durability, MemoryStore, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind,
+    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind,
     TicketRow, Wake,
 };
 use crate::ticket::Status;
@@ -86,13 +87,13 @@ impl PyStore {
 
     /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
     fn durable(&self) -> PyResult<u64> {
-        self.store.durable().map(Into::into).map_err(|cause| error::store(&cause))
+        self.store.durable().map(Position::get).map_err(|cause| error::store(&cause))
     }
 
     /// Waits until everything up to a position is durable. Ctrl-C is answered.
     fn wait(&self, py: Python<'_>, position: u64) -> PyResult<()> {
         while !py
-            .detach(|| self.store.wait(position.into(), PATIENCE))
+            .detach(|| self.store.wait(Position::from(position), PATIENCE))
             .map_err(|cause| error::store(&cause))?
         {
             py.check_signals()?;
@@ -140,7 +141,7 @@ impl PyStore {
             // A tuple of more than twelve has no conversion of its own.
             let names = (row.run_id, row.agent, row.protocol, row.task, parent_run, parent_ticket);
             let state = (status, reason, row.error, row.turns, row.violations);
-            let usage = (row.input_tokens, row.output_tokens, row.cached_tokens, row.cost);
+            let usage = (row.input_tokens, row.output_tokens, 0_u64, row.cost);
             let times = (row.started_at, row.updated_at, row.finished_at);
             list.append((names, state, usage, times))?;
         }
@@ -181,14 +182,14 @@ impl PyStore {
         let Some(file) = &self.file else {
             return Err(error::store_says("this store is in memory: only one in a file can be queried"));
         };
-        let parameters: Vec<Column> = parameters.iter().map(column).collect::<PyResult<_>>()?;
-        let (names, rows) = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
+        let parameters: Vec<SqlValue> = parameters.iter().map(column).collect::<PyResult<_>>()?;
+        let table = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
         let list = PyList::empty(py);
-        for row in rows {
+        for row in table.rows {
             let row: Vec<Bound<'py, PyAny>> = row.into_iter().map(|column| to_python(py, column)).collect();
             list.append(PyTuple::new(py, row)?)?;
         }
-        Ok((names, list))
+        Ok((table.columns, list))
     }
 
     /// Takes in the lines of a log. Returns the run's id.
@@ -198,14 +199,16 @@ impl PyStore {
         Machine::load(&records).map_err(|cause| error::replay(cause.to_string()))?;
         let run_id = resume::start(&records).map_err(|cause| error::replay(cause.to_string()))?.run_id.clone();
         let append = || {
-            let _claim = self.store.claim(&run_id)?;
+            let _claim = self.store.claim(&run_id).map_err(|cause| error::store(&cause))?;
             if self.store.load(&run_id).is_ok() {
-                return Err(StoreError::Exists { run_id: run_id.clone() });
+                return Err(error::store_says(format!(
+                    "run {run_id} is in this store already: delete it first to take it in anew"
+                )));
             }
-            self.store.append(&run_id, records)
+            self.store.append(&run_id, records).map_err(|cause| error::store(&cause))
         };
-        let position = py.detach(append).map_err(|cause| error::store(&cause))?;
-        self.wait(py, position.into())?;
+        let position = py.detach(append)?;
+        self.wait(py, position.get())?;
         Ok(run_id)
     }
 
@@ -224,12 +227,13 @@ impl PyStore {
     /// Folds the events of a run into one.
     fn compact(&self, py: Python<'_>, run_id: &str) -> PyResult<()> {
         let fold = || {
-            let _claim = self.store.claim(run_id)?;
-            let records = self.store.load(run_id)?;
-            let snapshot = compact(&records).map_err(|cause| StoreError::damaged(run_id, &cause))?;
-            self.store.compact(run_id, snapshot)
+            let claimed = self.store.claim(run_id).and_then(|claim| Ok((claim, self.store.load(run_id)?)));
+            let (_claim, records) = claimed.map_err(|cause| error::store(&cause))?;
+            let snapshot = compact(&records)
+                .map_err(|cause| error::store_says(format!("run {run_id} can't be folded: {cause}")))?;
+            self.store.compact(run_id, snapshot).map_err(|cause| error::store(&cause))
         };
-        py.detach(fold).map_err(|cause| error::store(&cause))
+        py.detach(fold)
     }
 
     /// Why the store has stopped, once it has.
@@ -244,33 +248,33 @@ impl PyStore {
     }
 }
 
-fn column(value: &Bound<'_, PyAny>) -> PyResult<Column> {
+fn column(value: &Bound<'_, PyAny>) -> PyResult<SqlValue> {
     if value.is_none() {
-        return Ok(Column::Null);
+        return Ok(SqlValue::Null);
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(Column::Integer(value.extract()?));
+        return Ok(SqlValue::Integer(value.extract()?));
     }
     if value.is_instance_of::<PyFloat>() {
-        return Ok(Column::Real(value.extract()?));
+        return Ok(SqlValue::Real(value.extract()?));
     }
     if value.is_instance_of::<PyBytes>() {
-        return Ok(Column::Blob(value.extract()?));
+        return Ok(SqlValue::Blob(value.extract()?));
     }
     if value.is_instance_of::<PyString>() {
-        return Ok(Column::Text(value.extract()?));
+        return Ok(SqlValue::Text(value.extract()?));
     }
     let kind = value.get_type().name()?;
     Err(error::value(format!("expected None, a number, a string or bytes as a parameter: got {kind}")))
 }
 
-fn to_python(py: Python<'_>, column: Column) -> Bound<'_, PyAny> {
+fn to_python(py: Python<'_>, column: SqlValue) -> Bound<'_, PyAny> {
     match column {
-        Column::Null => PyNone::get(py).to_owned().into_any(),
-        Column::Integer(number) => PyInt::new(py, number).into_any(),
-        Column::Real(number) => PyFloat::new(py, number).into_any(),
-        Column::Text(text) => PyString::new(py, &text).into_any(),
-        Column::Blob(bytes) => PyBytes::new(py, &bytes).into_any(),
+        SqlValue::Null => PyNone::get(py).to_owned().into_any(),
+        SqlValue::Integer(number) => PyInt::new(py, number).into_any(),
+        SqlValue::Real(number) => PyFloat::new(py, number).into_any(),
+        SqlValue::Text(text) => PyString::new(py, &text).into_any(),
+        SqlValue::Blob(bytes) => PyBytes::new(py, &bytes).into_any(),
     }
 }
 
