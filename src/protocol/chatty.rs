@@ -10,8 +10,8 @@ use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::ToolSet;
-use serde::{Deserialize, Serialize};
 use read::ToolTags;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 const TEMPLATE: &str = include_str!("prompts/chatty.txt");

@@ -52,14 +52,8 @@ impl<T> State<T> {
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
-        let state = State {
-            waiting: VecDeque::new(),
-            pushed: 0,
-            acknowledged: 0,
-            failure: None,
-            closed: false,
-            waiters: 0,
-        };
+        let state =
+            State { waiting: VecDeque::new(), pushed: 0, acknowledged: 0, failure: None, closed: false, waiters: 0 };
         Self { state: Mutex::new(state), work: Condvar::new(), progress: Condvar::new() }
     }
 
@@ -132,6 +126,11 @@ impl<T> Queue<T> {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.work.notify_all();
+    }
+
+    /// Whether it was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     fn tell(&self, state: MutexGuard<'_, State<T>>) {
