@@ -239,7 +239,7 @@ def test_tables_can_be_queried_here_and_by_others(path):
         with pytest.raises(StoreError, match="query"):
             store.query("delete from run")
         with pytest.raises(StoreError, match="no such table"):
-            store.query("select * from nothing")
+            store.query("select * from absent")
         # Another process may read with any client, while this one holds the file.
         script = f"import sqlite3; print(*sqlite3.connect({str(path)!r}).execute('select task from runs'))"
         other = subprocess.run(

@@ -1,42 +1,223 @@
-//! A log in memory.
+//! All runs of a process, in memory: the default, and the model that the SQLite store is tested against.
 
+use super::claim::{Claim, Claims};
+use super::projection::{self, TicketChange};
+use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
+use super::{Log, LogError, Position, Store, StoreError, Wake};
 use crate::run::Record;
-use std::sync::Arc;
-use thiserror::Error;
+use crate::ticket::TicketId;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-/// A record that is not the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("expected event {expected} of the run: got {got}, so another driver has written to this log")]
-pub struct LogError {
-    /// The next position.
-    pub expected: u64,
-    /// The position of the record.
-    pub got: u64,
-}
-
-/// The events of one run, in order.
+/// The logs of runs, for as long as the process lives.
 #[derive(Debug, Default)]
-pub struct Log {
-    records: Vec<Arc<Record>>,
+pub struct MemoryStore {
+    claims: Arc<Claims>,
+    kept: Mutex<Kept>,
 }
 
-impl Log {
-    /// Appends records, all or none.
-    ///
-    /// # Errors
-    /// The first is not the next one of this log, or they leave a gap.
-    pub fn append(&mut self, records: Vec<Arc<Record>>) -> Result<(), LogError> {
-        for (record, expected) in records.iter().zip(self.records.len() as u64..) {
-            if record.seq != expected {
-                return Err(LogError { expected, got: record.seq });
+#[derive(Debug, Default)]
+struct Kept {
+    runs: HashMap<String, Run>,
+    position: u64,
+    /// The number of the next run, so that runs that began at once have an order.
+    next: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Run {
+    number: u64,
+    log: Log,
+    row: RunRow,
+    tickets: BTreeMap<TicketId, TicketRow>,
+}
+
+impl Run {
+    fn add(&mut self, record: &Record, first: bool) {
+        self.row.add(record, first);
+        match projection::tickets(&self.row.run_id, record, first) {
+            TicketChange::None => {}
+            TicketChange::Opened(row) => {
+                self.tickets.entry(row.ticket).or_insert(*row);
+            }
+            TicketChange::Completed { ticket, outcome } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.complete(outcome, record.at);
+                }
+            }
+            TicketChange::All(rows) => self.tickets = rows.into_iter().map(|row| (row.ticket, row)).collect(),
+        }
+    }
+}
+
+impl Kept {
+    /// These runs that there are, with all runs that were started in them.
+    fn trees(&self, roots: impl IntoIterator<Item = String>) -> HashSet<String> {
+        let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (id, run) in &self.runs {
+            if let Some(parent) = &run.row.parent {
+                children.entry(&parent.run_id).or_default().push(id);
             }
         }
-        self.records.extend(records);
+        let mut found = HashSet::new();
+        let mut left: Vec<String> = roots.into_iter().collect();
+        while let Some(id) = left.pop() {
+            if !found.contains(&id) {
+                left.extend(children.get(&*id).into_iter().flatten().map(|child| (*child).to_owned()));
+                found.insert(id);
+            }
+        }
+        found.retain(|id| self.runs.contains_key(id));
+        found
+    }
+
+    fn remove(&mut self, run_ids: &HashSet<String>) -> usize {
+        self.position += 1;
+        run_ids.iter().filter(|id| self.runs.remove(*id).is_some()).count()
+    }
+
+    fn open(&mut self) -> Result<&mut Self, StoreError> {
+        if self.closed { Err(StoreError::Closed) } else { Ok(self) }
+    }
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn conflict(run_id: &str, error: LogError) -> StoreError {
+    StoreError::Conflict { run_id: run_id.to_owned(), expected: error.expected, got: error.got }
+}
+
+fn no_such_run(run_id: &str) -> StoreError {
+    StoreError::NoSuchRun { run_id: run_id.to_owned() }
+}
+
+impl Store for MemoryStore {
+    fn claim(&self, run_id: &str) -> Result<Claim, StoreError> {
+        self.claims.claim(run_id)
+    }
+
+    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
+        let mut kept = self.lock();
+        let kept = kept.open()?;
+        let Some(at) = records.first().map(|first| first.at) else { return Ok(Position(kept.position)) };
+        let is_new = !kept.runs.contains_key(run_id);
+        let number = kept.next;
+        let run = kept.runs.entry(run_id.to_owned()).or_insert_with(|| Run {
+            number,
+            log: Log::default(),
+            row: RunRow::new(run_id, at),
+            tickets: BTreeMap::new(),
+        });
+        if let Err(error) = run.log.append(records.clone()) {
+            if is_new {
+                kept.runs.remove(run_id);
+            }
+            return Err(conflict(run_id, error));
+        }
+        let mut first = is_new;
+        for record in &records {
+            run.add(record, first);
+            first = false;
+        }
+        kept.next += u64::from(is_new);
+        kept.position += 1;
+        Ok(Position(kept.position))
+    }
+
+    fn wait(&self, _: Position, _: Duration) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn durable(&self) -> Result<Position, StoreError> {
+        Ok(Position(self.lock().position))
+    }
+
+    /// Nothing is ever waited for here, so nobody is woken.
+    fn subscribe(&self, _: Weak<dyn Wake>) {}
+
+    fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
+        let kept = self.lock();
+        let run = kept.runs.get(run_id).ok_or_else(|| no_such_run(run_id))?;
+        Ok(run.log.records().to_vec())
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+        let kept = self.lock();
+        let mut found: Vec<&Run> = kept.runs.values().filter(|run| filter.admits(&run.row)).collect();
+        found.sort_by(|a, b| b.row.started_at.total_cmp(&a.row.started_at).then(b.number.cmp(&a.number)));
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found.into_iter().map(|run| run.row.clone()).collect())
+    }
+
+    fn tickets(&self, filter: &TicketFilter) -> Result<Vec<TicketRow>, StoreError> {
+        let kept = self.lock();
+        let runs = kept.runs.values();
+        let tickets = runs.flat_map(|run| run.tickets.values().map(move |ticket| (run, ticket)));
+        let parent = |run: &Run| run.row.parent.as_ref().map(|parent| parent.run_id.clone());
+        let mut found: Vec<(u64, &TicketRow)> = tickets
+            .filter(|(run, ticket)| filter.admits(ticket, parent(run).as_deref()))
+            .map(|(run, ticket)| (run.number, ticket))
+            .collect();
+        found.sort_by(|a, b| {
+            b.1.opened_at.total_cmp(&a.1.opened_at).then(b.0.cmp(&a.0)).then(b.1.ticket.cmp(&a.1.ticket))
+        });
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found.into_iter().map(|(_, ticket)| ticket.clone()).collect())
+    }
+
+    fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError> {
+        let mut kept = self.lock();
+        let kept = kept.open()?;
+        let doomed = kept.trees(run_ids.iter().cloned());
+        let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
+        Ok(kept.remove(&doomed))
+    }
+
+    fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError> {
+        let mut kept = self.lock();
+        let kept = kept.open()?;
+        if older_than.is_none() && keep.is_none() {
+            return Ok(0);
+        }
+        let is_root = |run: &&Run| run.row.parent.as_ref().is_none_or(|parent| !kept.runs.contains_key(&parent.run_id));
+        let mut roots: Vec<&Run> = kept.runs.values().filter(is_root).collect();
+        roots.sort_by(|a, b| b.row.started_at.total_cmp(&a.row.started_at).then(b.number.cmp(&a.number)));
+        let ended = |run: &&Run| {
+            run.row.finished_at.is_some_and(|finished| older_than.is_none_or(|older_than| finished < older_than))
+        };
+        let doomed: Vec<String> =
+            roots.into_iter().skip(keep.unwrap_or(0)).filter(ended).map(|run| run.row.run_id.clone()).collect();
+        let mut removed = 0;
+        for root in doomed {
+            let tree = kept.trees([root]);
+            if let Ok(_claims) = self.claims.claim_all(tree.iter().map(String::as_str)) {
+                removed += kept.remove(&tree);
+            }
+        }
+        Ok(removed)
+    }
+
+    fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        let kept = kept.open()?;
+        let run = kept.runs.get_mut(run_id).ok_or_else(|| no_such_run(run_id))?;
+        run.log.compact(Arc::new(snapshot)).map_err(|error| conflict(run_id, error))?;
+        kept.position += 1;
         Ok(())
     }
 
-    /// The records from `seq` on.
-    pub fn since(&self, seq: usize) -> &[Arc<Record>] {
-        self.records.get(seq..).unwrap_or_default()
+    fn failed(&self) -> Option<String> {
+        None
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.lock().closed = true;
+        Ok(())
     }
 }

@@ -1,5 +1,127 @@
-//! The log of a run, kept.
+//! The logs of runs, kept: in memory or in one SQLite file. What happened is in the store before anything is done
+//! about it.
 
+mod claim;
+mod error;
+mod fence;
+mod log;
 mod memory;
+mod projection;
+mod queue;
+mod row;
+pub mod sqlite;
+mod sync;
 
-pub use memory::{Log, LogError};
+pub use claim::Claim;
+use claim::Claims;
+pub use error::StoreError;
+pub use log::{Log, LogError};
+pub use memory::MemoryStore;
+pub use row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketKind, TicketRow};
+pub use sqlite::{Durability, SqliteStore};
+
+use crate::run::Record;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How far a store has got: everything handed in up to here. Positions only grow, over all runs of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(u64);
+
+impl Position {
+    /// The number of units handed in up to here.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for Position {
+    fn from(position: u64) -> Self {
+        Self(position)
+    }
+}
+
+/// Someone who wants to know that a store has got further.
+pub trait Wake: Send + Sync {
+    /// Called on the writer's thread, so it must be quick and must not call the store.
+    fn wake(&self);
+}
+
+/// The logs of many runs.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Claims a run for one driver of this process, until the claim drops.
+    ///
+    /// # Errors
+    /// `UnderWay`: it is claimed.
+    fn claim(&self, run_id: &str) -> Result<Claim, StoreError>;
+
+    /// Takes records of one run, all or none, as one unit of commit. Returns at once: they are durable when `wait` or
+    /// `durable` says so. A new run begins at 0, or with a `Compacted` at any position.
+    ///
+    /// # Errors
+    /// `Conflict`: the first is not the run's next one, or they leave a gap. Or the store has failed or is closed.
+    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError>;
+
+    /// Whether everything up to this position is durable; waits no longer than the timeout.
+    ///
+    /// # Errors
+    /// The store failed before it was.
+    fn wait(&self, position: Position, timeout: Duration) -> Result<bool, StoreError>;
+
+    /// The position up to which everything is durable. Does not wait.
+    ///
+    /// # Errors
+    /// The store has failed.
+    fn durable(&self) -> Result<Position, StoreError>;
+
+    /// From now on, `wake` is called after each commit and after a failure, for as long as someone else holds it.
+    fn subscribe(&self, wake: Weak<dyn Wake>);
+
+    /// The log of a run.
+    ///
+    /// # Errors
+    /// `NoSuchRun`, or it can't be read.
+    fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError>;
+
+    /// Runs, newest first.
+    ///
+    /// # Errors
+    /// They can't be read.
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Tickets with their whole results, newest first.
+    ///
+    /// # Errors
+    /// They can't be read.
+    fn tickets(&self, filter: &TicketFilter) -> Result<Vec<TicketRow>, StoreError>;
+
+    /// Deletes runs, finished or not, with all runs that were started in them. Says how many there were.
+    ///
+    /// # Errors
+    /// `UnderWay`: one of them is claimed, and nothing is deleted. Or the store has failed.
+    fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError>;
+
+    /// Deletes finished runs that no other run started, with all runs that were started in them: those that ended
+    /// before `older_than` (Unix seconds) and are not among the newest `keep`, where either is given; with neither,
+    /// none. A tree of runs with a claimed one in it stays. Says how many runs there were.
+    ///
+    /// # Errors
+    /// The store has failed.
+    fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError>;
+
+    /// Puts a snapshot in the place of the run's records up to the snapshot's own position.
+    ///
+    /// # Errors
+    /// `NoSuchRun`; `Conflict`: the run has no record at that position. Or the store has failed.
+    fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError>;
+
+    /// Why the store has stopped, if it has.
+    fn failed(&self) -> Option<String>;
+
+    /// Makes durable what is not yet, and stops. Later calls do nothing more.
+    ///
+    /// # Errors
+    /// The store had failed, or fails now.
+    fn close(&self) -> Result<(), StoreError>;
+}

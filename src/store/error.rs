@@ -1,0 +1,153 @@
+//! What can go wrong with a store, said so that one knows what to do.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a store could not be opened, read or written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The run is being driven.
+    #[error("run {run_id} is under way in this process: wait for its end or cancel it first")]
+    UnderWay {
+        /// The run.
+        run_id: String,
+    },
+    /// A record that is not the next one.
+    #[error(
+        "expected event {expected} of run {run_id}, got {got}: another driver has written to this run since it was loaded; load it again"
+    )]
+    Conflict {
+        /// The run.
+        run_id: String,
+        /// The next position.
+        expected: u64,
+        /// The position of the record.
+        got: u64,
+    },
+    /// There is no such run.
+    #[error("there is no run {run_id} in this store: it was never written here, or it was deleted")]
+    NoSuchRun {
+        /// The run.
+        run_id: String,
+    },
+    /// Writing failed, and the store has stopped.
+    #[error("{0}")]
+    Failed(String),
+    /// The store was closed.
+    #[error("this store is closed: open it again to go on")]
+    Closed,
+    /// Another process owns the file.
+    #[error("{path} belongs to process {pid} ({program}), which has had it open since {since}: one process writes to a store at a time. Stop that process or use another file; reading beside it is possible with any SQLite client", path = .path.display())]
+    Owned {
+        /// The file.
+        path: PathBuf,
+        /// The process that has it open.
+        pid: String,
+        /// Since when, as UTC date and time.
+        since: String,
+        /// The name of its program.
+        program: String,
+    },
+    /// This process has the file open by other means.
+    #[error("{path} is open in this process by other means, for example Python's sqlite3: closing that would drop this store's locks. Close it first; query the open store instead (store.query)", path = .path.display())]
+    HeldOpen {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was opened before a fork.
+    #[error("{path} was opened by process {owner}, before this process ({pid}) was forked from it: a store does not survive a fork. Open a store of its own in the child, on another file, or start the child by spawning", path = .path.display(), pid = std::process::id())]
+    Forked {
+        /// The file.
+        path: PathBuf,
+        /// The process that opened it.
+        owner: u32,
+    },
+    /// The file is open with another durability.
+    #[error("{path} is open in this process with durability \"{open}\": close that store before it is opened with \"{asked}\"", path = .path.display())]
+    OtherDurability {
+        /// The file.
+        path: PathBuf,
+        /// What it is open with.
+        open: &'static str,
+        /// What was asked for.
+        asked: &'static str,
+    },
+    /// The folder is not there.
+    #[error("there is no folder {folder}: create it, then open the store again", folder = .folder.display())]
+    NoFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The path names a folder.
+    #[error("{path} is a folder: name a file in it, for example {example}", path = .path.display(), example = .path.join("runs.sqlite").display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is not a database.
+    #[error("{path} is not an SQLite database, or it is damaged: {cause}. Nothing in it was changed; choose another file, or restore a backup", path = .path.display())]
+    NoDatabase {
+        /// The file.
+        path: PathBuf,
+        /// What was seen.
+        cause: String,
+    },
+    /// The file is the database of another program.
+    #[error("{path} is the SQLite database of another program (application_id {application_id}, with tables in it). Nothing in it was changed; choose another file", path = .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it says it is.
+        application_id: i32,
+    },
+    /// The file was written by a later version.
+    #[error("{path} has schema version {found}, this callslip knows up to {known}: it was written by a newer callslip. Nothing in it was changed; update callslip", path = .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i32,
+        /// The last one known.
+        known: i32,
+    },
+    /// The file or its folder can't be written to.
+    #[error("{path} can't be written to{cause}: make it writable for this user, or choose another place for the store", path = .path.display())]
+    ReadOnly {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says, in brackets.
+        cause: String,
+    },
+    /// The file can't be opened.
+    #[error("{path} can't be opened: {cause}", path = .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system or SQLite says.
+        cause: String,
+    },
+    /// The file can't be read.
+    #[error("{path} can't be read: {cause}. Check the disk; the file opens again once it is readable", path = .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system or SQLite says.
+        cause: String,
+    },
+    /// A record is not what was written.
+    #[error(
+        "event {seq} of run {run_id} can't be read: {cause}. It was changed by other means, or written by a newer callslip"
+    )]
+    Unreadable {
+        /// The run.
+        run_id: String,
+        /// The record.
+        seq: u64,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A query is wrong.
+    #[error("the query can't be run: {0}")]
+    Query(String),
+}

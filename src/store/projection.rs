@@ -1,0 +1,141 @@
+//! From events to rows: written once, for every store.
+
+use super::row::{RunRow, TicketKind, TicketRow};
+use crate::run::{Event, Note, Record, Start};
+use crate::ticket::{Outcome, Ticket, TicketId};
+
+/// What an event does to the tickets of its run.
+pub(super) enum TicketChange<'a> {
+    /// Nothing.
+    None,
+    /// This one is new.
+    Opened(Box<TicketRow>),
+    /// This one has an outcome, if it had none: an outcome never changes.
+    Completed { ticket: TicketId, outcome: &'a Outcome },
+    /// A log begins with its snapshot: these are all its tickets.
+    All(Vec<TicketRow>),
+}
+
+/// What an event does to the tickets of this run. `first` is whether the log begins with it.
+pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> TicketChange<'a> {
+    match &record.event {
+        Event::TicketOpened { ticket, turn, call_id, description, tool, arguments, .. } => {
+            TicketChange::Opened(Box::new(TicketRow {
+                run_id: run_id.to_owned(),
+                ticket: *ticket,
+                kind: TicketKind::ToolCall,
+                tool: tool.to_string(),
+                description: description.clone(),
+                arguments: serde_json::to_string(arguments).ok(),
+                turn: *turn,
+                call_id: call_id.clone(),
+                opened_at: record.at,
+                completed_at: None,
+                outcome: None,
+                text: None,
+            }))
+        }
+        Event::TicketCompleted { ticket, outcome } => TicketChange::Completed { ticket: *ticket, outcome },
+        Event::Compacted { state, .. } if first => {
+            TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
+        }
+        _ => TicketChange::None,
+    }
+}
+
+fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
+    let mut row = TicketRow {
+        run_id: run_id.to_owned(),
+        ticket: ticket.id,
+        kind: TicketKind::ToolCall,
+        tool: ticket.tool.to_string(),
+        description: ticket.description.clone(),
+        arguments: None,
+        turn: ticket.turn,
+        call_id: ticket.call_id.clone(),
+        opened_at: ticket.opened_at,
+        completed_at: None,
+        outcome: None,
+        text: None,
+    };
+    if let Some(outcome) = &ticket.outcome {
+        row.complete(outcome, ticket.completed_at.unwrap_or(ticket.opened_at));
+    }
+    row
+}
+
+/// The name under which an outcome is stored.
+pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok(_) => "ok",
+        Outcome::Error { .. } => "error",
+        Outcome::Retry { .. } => "retry",
+        Outcome::InDoubt { .. } => "in_doubt",
+        Outcome::Cancelled => "cancelled",
+    }
+}
+
+impl TicketRow {
+    /// Takes the outcome, if there is none yet.
+    pub(super) fn complete(&mut self, outcome: &Outcome, at: f64) {
+        if self.outcome.is_none() {
+            self.completed_at = Some(at);
+            self.outcome = Some(outcome_name(outcome).to_owned());
+            self.text = Some(outcome.text().to_owned());
+        }
+    }
+}
+
+impl RunRow {
+    /// The row of a run before its first event.
+    pub(super) fn new(run_id: &str, at: f64) -> Self {
+        Self { run_id: run_id.to_owned(), started_at: at, updated_at: at, ..Self::default() }
+    }
+
+    /// Adds one event. `first` is whether the log begins with it.
+    pub(super) fn add(&mut self, record: &Record, first: bool) {
+        self.updated_at = record.at;
+        match &record.event {
+            Event::RunStarted(start) => self.start(start),
+            Event::Compacted { start, state, .. } if first => {
+                self.start(start);
+                self.turns = state.turn;
+                self.violations = state.violations_total;
+                self.input_tokens = state.usage.input_tokens;
+                self.output_tokens = state.usage.output_tokens;
+                self.cost = state.usage.cost;
+                self.started_at = state.started_at;
+                if let Some(ending) = &state.ending {
+                    self.stop_reason = Some(ending.reason);
+                    self.error.clone_from(&ending.error);
+                    self.finished_at = Some(record.at);
+                }
+            }
+            Event::ModelAsked { turn } => self.turns = self.turns.max(*turn),
+            Event::ModelReplied { usage: Some(usage), .. } => {
+                self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+                self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+                self.cost += usage.cost;
+            }
+            Event::Violated { .. } => self.violations = self.violations.saturating_add(1),
+            Event::Noted { note: Note::Resumed } => {
+                self.stop_reason = None;
+                self.error = None;
+                self.finished_at = None;
+            }
+            Event::RunFinished { reason, error, .. } => {
+                self.stop_reason = Some(*reason);
+                self.error.clone_from(error);
+                self.finished_at = Some(record.at);
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, start: &Start) {
+        start.agent.clone_into(&mut self.agent);
+        start.setup.protocol.name().clone_into(&mut self.protocol);
+        self.task = start.task.to_string();
+        self.parent.clone_from(&start.parent);
+    }
+}

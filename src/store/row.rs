@@ -1,0 +1,184 @@
+//! What is listed of runs and tickets, and by what they are chosen.
+
+use crate::run::{Parent, StopReason};
+use crate::ticket::{Status, TicketId};
+
+/// Whether a run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// It can go on.
+    Running,
+    /// It has ended.
+    Finished,
+}
+
+impl RunStatus {
+    /// `running` or `finished`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// A run at a glance: the sum of its events so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunRow {
+    /// Its id.
+    pub run_id: String,
+    /// The agent that works on it.
+    pub agent: String,
+    /// `ticket`, `chatty` or `react`.
+    pub protocol: String,
+    /// What the user asks for.
+    pub task: String,
+    /// The call of another run in which it was started.
+    pub parent: Option<Parent>,
+    /// Why it ended, where it has.
+    pub stop_reason: Option<StopReason>,
+    /// What went wrong, where something did.
+    pub error: Option<String>,
+    /// Model turns.
+    pub turns: u32,
+    /// Violations in all.
+    pub violations: u32,
+    /// Tokens of the messages, as the client says.
+    pub input_tokens: u64,
+    /// Tokens of the replies, as the client says.
+    pub output_tokens: u64,
+    /// In the client's own currency.
+    pub cost: f64,
+    /// Unix seconds of the start.
+    pub started_at: f64,
+    /// Unix seconds of the last event.
+    pub updated_at: f64,
+    /// Unix seconds of the end.
+    pub finished_at: Option<f64>,
+}
+
+impl RunRow {
+    /// Whether it is over.
+    pub fn status(&self) -> RunStatus {
+        if self.finished_at.is_some() { RunStatus::Finished } else { RunStatus::Running }
+    }
+}
+
+/// What a ticket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TicketKind {
+    /// A call of a tool.
+    #[default]
+    ToolCall,
+}
+
+impl TicketKind {
+    /// `tool_call`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolCall => "tool_call",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        (name == Self::ToolCall.as_str()).then_some(Self::ToolCall)
+    }
+}
+
+/// A ticket of any run, with its whole result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TicketRow {
+    /// Its run.
+    pub run_id: String,
+    /// Its id in the run.
+    pub ticket: TicketId,
+    /// What it is for.
+    pub kind: TicketKind,
+    /// The tool called.
+    pub tool: String,
+    /// What it is for, in words.
+    pub description: String,
+    /// The arguments of the call as JSON, as the model wrote them; none where the log was compacted before it came
+    /// into this store.
+    pub arguments: Option<String>,
+    /// The turn whose reply opened it.
+    pub turn: u32,
+    /// The model's own name for the call (chatty).
+    pub call_id: Option<String>,
+    /// Unix seconds of opening.
+    pub opened_at: f64,
+    /// Unix seconds of completion.
+    pub completed_at: Option<f64>,
+    /// How it ended: `ok`, `error`, `retry`, `in_doubt` or `cancelled`.
+    pub outcome: Option<String>,
+    /// The JSON of its result or the message of its failure, whole.
+    pub text: Option<String>,
+}
+
+impl TicketRow {
+    /// `IN_PROGRESS` until there is an outcome.
+    pub fn status(&self) -> Status {
+        if self.outcome.is_some() { Status::Completed } else { Status::InProgress }
+    }
+}
+
+/// Which runs are listed: those to which all that is given applies. Newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Those that are in this state.
+    pub status: Option<RunStatus>,
+    /// Those of this agent.
+    pub agent: Option<String>,
+    /// Those started by this run.
+    pub parent: Option<String>,
+    /// Started then or later, in Unix seconds.
+    pub since: Option<f64>,
+    /// Started before, in Unix seconds.
+    pub until: Option<f64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+impl RunFilter {
+    /// Whether all that is given applies to this run. `limit` is not about one run.
+    pub fn admits(&self, row: &RunRow) -> bool {
+        self.status.is_none_or(|status| row.status() == status)
+            && self.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+            && self.parent.as_ref().is_none_or(|id| row.parent.as_ref().is_some_and(|parent| parent.run_id == *id))
+            && self.since.is_none_or(|since| row.started_at >= since)
+            && self.until.is_none_or(|until| row.started_at < until)
+    }
+}
+
+/// Which tickets are listed: those to which all that is given applies. Newest first.
+#[derive(Debug, Clone, Default)]
+pub struct TicketFilter {
+    /// Those of this run.
+    pub run: Option<String>,
+    /// Those that are in this state.
+    pub status: Option<Status>,
+    /// Those of this kind.
+    pub kind: Option<TicketKind>,
+    /// Those of the runs that this run started.
+    pub parent: Option<String>,
+    /// Opened then or later, in Unix seconds.
+    pub since: Option<f64>,
+    /// Opened before, in Unix seconds.
+    pub until: Option<f64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+impl TicketFilter {
+    /// Whether all that is given applies to this ticket of a run with this parent. `limit` is not about one ticket.
+    pub fn admits(&self, row: &TicketRow, parent: Option<&str>) -> bool {
+        self.run.as_ref().is_none_or(|run| row.run_id == *run)
+            && self.status.is_none_or(|status| row.status() == status)
+            && self.kind.is_none_or(|kind| row.kind == kind)
+            && self.parent.as_ref().is_none_or(|id| parent == Some(id))
+            && self.since.is_none_or(|since| row.opened_at >= since)
+            && self.until.is_none_or(|until| row.opened_at < until)
+    }
+}

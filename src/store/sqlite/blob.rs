@@ -1,0 +1,98 @@
+//! Large parts of events, kept apart: an event's JSON holds a null in their place.
+
+use crate::run::{Event, Parent, Setup, Start, state::RunState};
+use crate::ticket::{Outcome, TicketId};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Bytes of a result that stays in its event.
+pub(super) const INLINE: usize = 4 << 10;
+
+/// What is kept apart.
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    /// What a run was set up with, which it shares with many.
+    Setup(&'a Arc<Setup>),
+    /// A large result.
+    Result(&'a str),
+}
+
+/// An event as it is stored.
+pub(super) struct Stored<'a> {
+    /// The event with its kind, as `{"kind":data}`.
+    text: String,
+    /// What is missing in it.
+    pub(super) part: Option<Part<'a>>,
+}
+
+/// The events that have such a part, with null for it: field by field as in `Event`.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Without<'a> {
+    RunStarted(StartWithout<'a>),
+    Compacted { start: StartWithout<'a>, hash: &'a str, state: &'a RunState },
+    TicketCompleted { ticket: TicketId, outcome: OutcomeWithout },
+}
+
+#[derive(Serialize)]
+struct StartWithout<'a> {
+    version: u32,
+    run_id: &'a str,
+    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a Parent>,
+    task: &'a str,
+    setup: (),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeWithout {
+    Ok(()),
+}
+
+impl<'a> From<&'a Start> for StartWithout<'a> {
+    fn from(start: &'a Start) -> Self {
+        Self {
+            version: start.version,
+            run_id: &start.run_id,
+            agent: &start.agent,
+            parent: start.parent.as_ref(),
+            task: &start.task,
+            setup: (),
+        }
+    }
+}
+
+/// Takes an event apart.
+pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
+    let (without, part) = match event {
+        Event::RunStarted(start) => (Without::RunStarted(start.into()), Part::Setup(&start.setup)),
+        Event::Compacted { start, hash, state } => {
+            (Without::Compacted { start: start.into(), hash, state }, Part::Setup(&start.setup))
+        }
+        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json) } if json.get().len() > INLINE => {
+            let outcome = OutcomeWithout::Ok(());
+            (Without::TicketCompleted { ticket: *ticket, outcome }, Part::Result(json.get()))
+        }
+        _ => return Ok(Stored { text: serde_json::to_string(event)?, part: None }),
+    };
+    Ok(Stored { text: serde_json::to_string(&without)?, part: Some(part) })
+}
+
+impl Stored<'_> {
+    /// The kind, and the JSON under it.
+    pub(super) fn parts(&self) -> Option<(&str, &str)> {
+        self.text.strip_prefix("{\"")?.strip_suffix('}')?.split_once("\":")
+    }
+}
+
+/// The event's JSON again, with its kind.
+pub(super) fn join(kind: &str, data: &str, part: Option<&str>) -> Option<String> {
+    let Some(part) = part else { return Some(format!("{{\"{kind}\":{data}}}")) };
+    // Quotes in strings are escaped, so this can only be the key itself.
+    let key = if kind == "ticket_completed" { "\"ok\":null" } else { "\"setup\":null" };
+    let (before, after) = data.split_once(key)?;
+    let key = key.strip_suffix("null")?;
+    Some(format!("{{\"{kind}\":{before}{key}{part}{after}}}"))
+}

@@ -1,0 +1,291 @@
+//! The logs of runs in one SQLite file.
+
+mod blob;
+mod lock;
+mod open;
+mod place;
+mod query;
+mod read;
+mod retention;
+mod schema;
+mod shared;
+mod writer;
+
+pub use query::{SqlValue, Table};
+
+use super::claim::{Claim, Claims};
+use super::memory::conflict;
+use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
+use super::{Position, Store, StoreError, Wake, fence};
+use crate::run::Record;
+use lock::Lock;
+use read::ReadError;
+use rusqlite::Connection;
+use shared::Shared;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use writer::Work;
+
+/// What is promised of an append that is said to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// It survives a loss of power: each commit is synced.
+    #[default]
+    Full,
+    /// It survives the death of the process; a loss of power may take the last commits, never the file.
+    Normal,
+    /// Nothing is waited for: the end of the process may take what was not written yet.
+    Memory,
+}
+
+impl Durability {
+    /// `full`, `normal` or `memory`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// Runs whose next positions are kept at hand.
+const SEEN: usize = 10_000;
+
+/// The logs of runs in one SQLite file, which this process owns.
+pub struct SqliteStore {
+    durability: Durability,
+    /// The process that opened it.
+    pid: u32,
+    claims: Arc<Claims>,
+    shared: Arc<Shared>,
+    /// What is next in each run. Its lock is also the order of the queue.
+    next: Mutex<Next>,
+    reader: Mutex<Option<Connection>>,
+    owned: Mutex<Option<Owned>>,
+}
+
+/// What ends with the store.
+struct Owned {
+    writer: JoinHandle<Connection>,
+    lock: Lock,
+}
+
+struct Next {
+    seen: HashMap<String, Seen>,
+    /// Reads what is not seen yet, without waiting for long reads of others.
+    connection: Option<Connection>,
+}
+
+/// A run's log from its first position to the one before `next`; that is in the queue up to `position`.
+#[derive(Clone, Copy)]
+struct Seen {
+    first: u64,
+    next: u64,
+    position: u64,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("SqliteStore");
+        shown.field("path", &self.shared.path).field("durability", &self.durability).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SqliteStore {
+    /// Transactions that were committed since it was opened.
+    pub fn commits(&self) -> u64 {
+        self.shared.commits()
+    }
+
+    /// What was promised when it was opened.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// The file.
+    pub fn path(&self) -> &std::path::Path {
+        &self.shared.path
+    }
+
+    /// A child that was forked off has none of the threads and none of the locks.
+    fn check_process(&self) -> Result<(), StoreError> {
+        if self.pid == std::process::id() {
+            return Ok(());
+        }
+        Err(StoreError::Forked { path: self.shared.path.clone(), owner: self.pid })
+    }
+
+    /// Waits until the file has everything that was handed in.
+    fn settle(&self) -> Result<(), StoreError> {
+        self.check_process()?;
+        let queue = &self.shared.queue;
+        Ok(queue.wait(queue.pushed())?)
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, ReadError>) -> Result<T, StoreError> {
+        self.settle()?;
+        let reader = lock(&self.reader);
+        read(reader.as_ref().ok_or(StoreError::Closed)?).map_err(|error| error.of(&self.shared.path))
+    }
+
+    fn next(&self) -> Result<MutexGuard<'_, Next>, StoreError> {
+        self.check_process()?;
+        let next = lock(&self.next);
+        next.connection()?;
+        Ok(next)
+    }
+
+    /// Removes whole trees of runs. The lock on what is next keeps appends out meanwhile.
+    fn remove(&self, next: &mut Next, run_ids: Vec<String>) -> Result<usize, StoreError> {
+        let removed = run_ids.len();
+        if removed > 0 {
+            for run_id in &run_ids {
+                next.seen.remove(run_id);
+            }
+            let position = self.shared.queue.push(Work::Delete { run_ids }, removed)?;
+            self.shared.queue.wait(position)?;
+        }
+        Ok(removed)
+    }
+}
+
+impl Next {
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.connection.as_ref().ok_or(StoreError::Closed)
+    }
+
+    fn seen(&mut self, shared: &Shared, run_id: &str) -> Result<Option<Seen>, StoreError> {
+        if let Some(seen) = self.seen.get(run_id) {
+            return Ok(Some(*seen));
+        }
+        let bounds =
+            read::bounds(self.connection()?, run_id).map_err(|error| ReadError::from(error).of(&shared.path))?;
+        Ok(bounds.map(|(first, next)| Seen { first, next, position: 0 }))
+    }
+
+    fn see(&mut self, shared: &Shared, run_id: &str, seen: Seen) {
+        if let Some(known) = self.seen.get_mut(run_id) {
+            *known = seen;
+            return;
+        }
+        if self.seen.len() >= SEEN {
+            // What is in the file can be read from it again.
+            let done = shared.queue.acknowledged().unwrap_or_default();
+            self.seen.retain(|_, seen| seen.position > done);
+        }
+        self.seen.insert(run_id.to_owned(), seen);
+    }
+}
+
+impl Store for SqliteStore {
+    fn claim(&self, run_id: &str) -> Result<Claim, StoreError> {
+        self.check_process()?;
+        self.claims.claim(run_id)
+    }
+
+    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
+        let mut next = self.next()?;
+        if records.is_empty() {
+            return Ok(Position(self.shared.queue.pushed()));
+        }
+        let seen = next.seen(&self.shared, run_id)?;
+        let begin = seen.map_or_else(|| fence::begin(&records), |seen| seen.next);
+        let end = fence::check(begin, &records).map_err(|error| conflict(run_id, error))?;
+        let weight = records.len();
+        let position = self.shared.queue.push(Work::Append { run_id: run_id.into(), records }, weight)?;
+        let first = seen.map_or(begin, |seen| seen.first);
+        next.see(&self.shared, run_id, Seen { first, next: end, position });
+        Ok(Position(position))
+    }
+
+    fn wait(&self, position: Position, timeout: Duration) -> Result<bool, StoreError> {
+        self.check_process()?;
+        if self.durability == Durability::Memory {
+            return self.durable().map(|durable| position <= durable);
+        }
+        Ok(self.shared.queue.wait_at_most(position.0, timeout)?)
+    }
+
+    fn durable(&self) -> Result<Position, StoreError> {
+        self.check_process()?;
+        let queue = &self.shared.queue;
+        let acknowledged = queue.acknowledged().map_err(|reason| StoreError::Failed(reason.to_string()))?;
+        Ok(Position(if self.durability == Durability::Memory { queue.pushed() } else { acknowledged }))
+    }
+
+    fn subscribe(&self, wake: Weak<dyn Wake>) {
+        self.shared.subscribe(wake);
+    }
+
+    fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
+        let records = self.read(|connection| read::load(connection, run_id))?;
+        if records.is_empty() { Err(StoreError::NoSuchRun { run_id: run_id.to_owned() }) } else { Ok(records) }
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+        self.read(|connection| read::runs(connection, filter))
+    }
+
+    fn tickets(&self, filter: &TicketFilter) -> Result<Vec<TicketRow>, StoreError> {
+        self.read(|connection| read::tickets(connection, filter))
+    }
+
+    fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError> {
+        let mut next = self.next()?;
+        self.settle()?;
+        let doomed = retention::trees(next.connection()?, run_ids);
+        let doomed = doomed.map_err(|error| ReadError::from(error).of(&self.shared.path))?;
+        let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
+        self.remove(&mut next, doomed)
+    }
+
+    fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError> {
+        let mut next = self.next()?;
+        if older_than.is_none() && keep.is_none() {
+            return Ok(0);
+        }
+        self.settle()?;
+        let read_error = |error: rusqlite::Error| ReadError::from(error).of(&self.shared.path);
+        let roots = retention::roots_to_prune(next.connection()?, older_than, keep.unwrap_or(0)).map_err(read_error)?;
+        let (mut doomed, mut claims) = (Vec::new(), Vec::new());
+        for root in roots {
+            let tree = retention::trees(next.connection()?, &[root]).map_err(read_error)?;
+            if let Ok(claimed) = self.claims.claim_all(tree.iter().map(String::as_str)) {
+                claims.push(claimed);
+                doomed.extend(tree);
+            }
+        }
+        self.remove(&mut next, doomed)
+    }
+
+    fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
+        let mut next = self.next()?;
+        let seen = next.seen(&self.shared, run_id)?;
+        let seen = seen.ok_or_else(|| StoreError::NoSuchRun { run_id: run_id.to_owned() })?;
+        fence::check_snapshot(seen.first, seen.next, snapshot.seq).map_err(|error| conflict(run_id, error))?;
+        let first = snapshot.seq;
+        let work = Work::Compact { run_id: run_id.to_owned(), snapshot: Box::new(snapshot) };
+        let position = self.shared.queue.push(work, 1)?;
+        next.see(&self.shared, run_id, Seen { first, position, ..seen });
+        drop(next);
+        Ok(self.shared.queue.wait(position)?)
+    }
+
+    fn failed(&self) -> Option<String> {
+        self.shared.queue.failure().map(|reason| reason.to_string())
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.check_process()?;
+        self.shut();
+        self.failed().map_or(Ok(()), |reason| Err(StoreError::Failed(reason)))
+    }
+}

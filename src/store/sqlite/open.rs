@@ -1,0 +1,186 @@
+//! Opening and closing: one store a file in a process, and one process a file.
+
+use super::lock::Lock;
+use super::place::{self, Seen};
+use super::shared::Shared;
+use super::writer::Writer;
+use super::{Durability, Next, Owned, SqliteStore, lock, schema};
+use crate::store::{Claims, Store, StoreError};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// The files that this process has open. A file leaves when nothing of its store is left.
+static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// A file has left.
+static LEFT: Condvar = Condvar::new();
+
+/// How long a commit waits for another program's transaction on the file.
+const BUSY: Duration = Duration::from_secs(10);
+/// Statements kept prepared.
+const STATEMENTS: usize = 64;
+
+struct Entry {
+    path: PathBuf,
+    file_id: Option<(u64, u64)>,
+    pid: u32,
+    durability: Durability,
+    store: Weak<SqliteStore>,
+}
+
+/// A connection that can only read.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn told(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let (path, cause) = (path.to_owned(), error.to_string());
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            StoreError::ReadOnly { path, cause: format!(" ({cause})") }
+        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::NoDatabase { path, cause },
+        _ => StoreError::Open { path, cause },
+    }
+}
+
+/// The connection that writes, to a file that is ours and of the present version.
+fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    let told = |error: rusqlite::Error| told(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
+    connection.busy_timeout(BUSY).map_err(told)?;
+    Seen::of(&connection).map_err(told)?.check(path)?;
+    // The tables come first, so that the file itself says what it is before there is a log beside it.
+    schema::migrate(&mut connection).map_err(told)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(told)?;
+    if mode != "wal" {
+        let cause = "its file system can't share memory between processes: put the store on a local disk".to_owned();
+        return Err(StoreError::Open { path: path.to_owned(), cause });
+    }
+    let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
+    let pragmas =
+        format!("PRAGMA synchronous = {synchronous}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY");
+    connection.execute_batch(&pragmas).map_err(told)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+impl SqliteStore {
+    /// Opens the store of this file, which is created if it is not there. A file that this process has open already
+    /// gives the same store.
+    ///
+    /// # Errors
+    /// Each way in which the file can't be the store of this process alone has its own.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>, StoreError> {
+        let path = place::resolve(path.as_ref())?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let file_id = place::file_id(&path);
+            let same = |entry: &&Entry| entry.path == path || (file_id.is_some() && entry.file_id == file_id);
+            let Some(entry) = open.iter().find(same) else { break };
+            if entry.pid != std::process::id() {
+                return Err(StoreError::Forked { path, owner: entry.pid });
+            }
+            let (present, store) = (entry.durability, entry.store.upgrade());
+            match store {
+                Some(store) if !store.is_over() => {
+                    if present == durability {
+                        return Ok(store);
+                    }
+                    drop(open);
+                    let (open, asked) = (present.as_str(), durability.as_str());
+                    return Err(StoreError::OtherDurability { path, open, asked });
+                }
+                // It is closed, or failed and nobody closed it: a new one takes its place once nothing of it is left.
+                Some(store) => {
+                    drop(open);
+                    store.shut();
+                    drop(store);
+                    open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+                }
+                None => open = LEFT.wait(open).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        place::inspect(&path)?;
+        let store = Arc::new(Self::begin(&path, durability)?);
+        let (file_id, pid) = (place::file_id(&path), store.pid);
+        open.push(Entry { path, file_id, pid, durability, store: Arc::downgrade(&store) });
+        Ok(store)
+    }
+
+    fn begin(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let lock = Lock::take(path)?;
+        let told = |error: rusqlite::Error| told(path, &error);
+        let connection = writer(path, durability)?;
+        let readers = (reader(path).map_err(told)?, reader(path).map_err(told)?);
+        let shared = Arc::new(Shared::new(path.to_owned()));
+        let writer = {
+            let shared = Arc::clone(&shared);
+            let run = move || Writer::new(connection).run(&shared);
+            let thread = thread::Builder::new().name("callslip-store".to_owned()).spawn(run);
+            thread.map_err(|error| place::io_error(path, &error))?
+        };
+        Ok(Self {
+            durability,
+            pid: std::process::id(),
+            claims: Arc::new(Claims::default()),
+            shared,
+            next: Mutex::new(Next { seen: HashMap::new(), connection: Some(readers.0) }),
+            reader: Mutex::new(Some(readers.1)),
+            owned: Mutex::new(Some(Owned { writer, lock })),
+        })
+    }
+
+    /// Whether it was closed or has failed.
+    fn is_over(&self) -> bool {
+        self.is_shut() || self.failed().is_some()
+    }
+
+    pub(super) fn is_shut(&self) -> bool {
+        self.shared.queue.is_closed()
+    }
+
+    /// Ends the writer after what waits, lets go of the file and then of its lock. Whoever comes second waits.
+    pub(super) fn shut(&self) {
+        self.shared.queue.close();
+        let mut owned = lock(&self.owned);
+        let Some(Owned { writer, lock: file_lock }) = owned.take() else { return };
+        let connection = writer.join();
+        lock(&self.next).connection = None;
+        *lock(&self.reader) = None;
+        // The last to go, so that SQLite puts its log into the file and removes it.
+        drop(connection);
+        drop(file_lock);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|entry| !(entry.pid == self.pid && entry.path == self.shared.path));
+        drop(open);
+        LEFT.notify_all();
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.shut();
+            return;
+        }
+        // In a forked child there is no writer to wait for, and to close what the parent uses would disturb it.
+        if let Ok(reader) = self.reader.get_mut() {
+            std::mem::forget(reader.take());
+        }
+        if let Ok(next) = self.next.get_mut() {
+            std::mem::forget(next.connection.take());
+        }
+        if let Ok(owned) = self.owned.get_mut() {
+            std::mem::forget(owned.take());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The file: where it is, what it is, who else has it open. Nothing here changes it.
+
+use super::lock::Lock;
+use super::schema;
+use crate::store::StoreError;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// What identifies a file under all its names: device and inode.
+#[cfg(unix)]
+pub(super) fn file_id(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn file_id(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly { path: path.to_owned(), cause: format!(" ({error})") }
+        }
+        _ => StoreError::Open { path: path.to_owned(), cause: error.to_string() },
+    }
+}
+
+/// The one name of the file, whether it is there yet or not.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
+    if path.is_dir() {
+        return Err(StoreError::Folder { path: path.to_owned() });
+    }
+    if let Ok(whole) = path.canonicalize() {
+        return Ok(whole);
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(StoreError::NoFolder { folder: folder.to_owned() });
+    }
+    let name = path.file_name().ok_or_else(|| StoreError::Folder { path: path.to_owned() })?;
+    Ok(folder.canonicalize().map_err(|error| io_error(folder, &error))?.join(name))
+}
+
+/// Refuses what can't be a store of ours. Only what is marked read-only is seen here: what else keeps us from
+/// writing, SQLite says.
+pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
+    let read_only = |path: &Path| StoreError::ReadOnly { path: path.to_owned(), cause: String::new() };
+    if let Some(folder) = path.parent()
+        && fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().readonly())
+    {
+        return Err(read_only(folder));
+    }
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    if metadata.permissions().readonly() {
+        return Err(read_only(path));
+    }
+    if !metadata.is_file() {
+        return Err(StoreError::Open { path: path.to_owned(), cause: "it is not a file".to_owned() });
+    }
+    held_open(path)?;
+    if metadata.len() == 0 {
+        return Ok(());
+    }
+    let mut header = Vec::with_capacity(MAGIC.len());
+    let file = File::open(path).map_err(|error| io_error(path, &error))?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut header).map_err(|error| io_error(path, &error))?;
+    if header != MAGIC {
+        let cause = "its first bytes are others".to_owned();
+        return Err(StoreError::NoDatabase { path: path.to_owned(), cause });
+    }
+    if beside(path, "-journal").is_some() {
+        // Another program died while it wrote: SQLite has to roll that back before anything can be read.
+        return Ok(());
+    }
+    let seen = look(path).map_err(|error| StoreError::NoDatabase { path: path.to_owned(), cause: error.to_string() });
+    // What is being created just now can look damaged.
+    seen.and_then(|seen| seen.check(path)).map_err(|error| Lock::owner(path).unwrap_or(error))
+}
+
+/// The length of the file that SQLite keeps beside it under this name, if there is anything in it.
+fn beside(path: &Path, suffix: &str) -> Option<u64> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    fs::metadata(name).ok().map(|metadata| metadata.len()).filter(|length| *length > 0)
+}
+
+/// What a database says it is.
+pub(super) struct Seen {
+    application_id: i32,
+    version: i32,
+    tables: i64,
+}
+
+fn look(path: &Path) -> rusqlite::Result<Seen> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    // Without a log there is nothing beside the file that has to be read with it, so nothing has to be created.
+    let immutable = if beside(path, "-wal").is_some() { "" } else { "&immutable=1" };
+    let name: String = path.to_string_lossy().chars().map(escape).collect();
+    Seen::of(&Connection::open_with_flags(format!("file:{name}?mode=ro{immutable}"), flags)?)
+}
+
+/// One character of a path in a URI.
+fn escape(character: char) -> String {
+    match character {
+        '%' | '?' | '#' => format!("%{:02x}", u32::from(character)),
+        _ => character.to_string(),
+    }
+}
+
+impl Seen {
+    pub(super) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            application_id: connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            version: connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            tables: connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?,
+        })
+    }
+
+    /// Whether it is ours, or nobody's yet.
+    pub(super) fn check(&self, path: &Path) -> Result<(), StoreError> {
+        let path = path.to_owned();
+        if self.application_id != schema::APPLICATION_ID {
+            let nobodys = self.application_id == 0 && self.tables == 0;
+            let application_id = self.application_id;
+            return if nobodys { Ok(()) } else { Err(StoreError::Foreign { path, application_id }) };
+        }
+        if self.version > schema::version() {
+            return Err(StoreError::Newer { path, found: self.version, known: schema::version() });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a file that something in this process has open: its close would drop the locks that SQLite holds, and so
+/// would ours drop its own.
+#[cfg(target_os = "linux")]
+fn held_open(path: &Path) -> Result<(), StoreError> {
+    let id = file_id(path);
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    if id.is_some() && open.into_iter().any(|entry| file_id(&entry.path()) == id) {
+        return Err(StoreError::HeldOpen { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn held_open(_: &Path) -> Result<(), StoreError> {
+    Ok(())
+}

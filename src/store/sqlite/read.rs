@@ -1,0 +1,255 @@
+//! From rows back to records and to what is listed.
+
+use super::blob;
+use crate::run::{Event, Parent, Record, StopReason};
+use crate::store::StoreError;
+use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketKind, TicketRow};
+use crate::ticket::{Outcome, Status, TicketId};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::path::Path;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why something was not read.
+#[derive(Debug, Error)]
+pub(super) enum ReadError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("event {seq} of run {run_id} can't be read: {cause}")]
+    Record { run_id: String, seq: u64, cause: String },
+}
+
+impl ReadError {
+    pub(super) fn of(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sqlite(error) => StoreError::Read { path: path.to_owned(), cause: error.to_string() },
+            Self::Record { run_id, seq, cause } => StoreError::Unreadable { run_id, seq, cause },
+        }
+    }
+}
+
+/// The positions of a run's first record and of its next one.
+pub(super) fn bounds(connection: &Connection, run_id: &str) -> rusqlite::Result<Option<(u64, u64)>> {
+    let select = "SELECT min(seq), max(seq) FROM event WHERE run = (SELECT key FROM run WHERE id = ?1)";
+    let bounds: (Option<i64>, Option<i64>) =
+        connection.prepare_cached(select)?.query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(bounds.0.zip(bounds.1).map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned() + 1)))
+}
+
+/// A run's log; empty where there is none.
+pub(super) fn load(connection: &Connection, run_id: &str) -> Result<Vec<Arc<Record>>, ReadError> {
+    let select = "SELECT seq, at, kind, event.data, blob.data FROM event \
+         LEFT JOIN blob ON blob.key = event.blob WHERE run = (SELECT key FROM run WHERE id = ?1) ORDER BY seq";
+    let mut select = connection.prepare_cached(select)?;
+    let mut rows = select.query([run_id])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)?.cast_unsigned();
+        let unreadable = |cause: String| ReadError::Record { run_id: run_id.to_owned(), seq, cause };
+        let part = row.get_ref(4)?.as_str_or_null().map_err(rusqlite::Error::from)?;
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let json = blob::join(text(2)?, text(3)?, part);
+        let json = json.ok_or_else(|| unreadable("what was kept apart has no place in it".to_owned()))?;
+        let event: Event = serde_json::from_str(&json).map_err(|error| unreadable(error.to_string()))?;
+        records.push(Arc::new(Record { seq, at: row.get(1)?, event }));
+    }
+    Ok(records)
+}
+
+const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
+     output_tokens, cost, started_at, updated_at, finished_at";
+
+/// The name under which the reason of a run's end is stored.
+pub(super) fn stop_reason_name(row: &RunRow) -> Option<String> {
+    let name = serde_json::to_value(row.stop_reason?).ok()?;
+    name.as_str().map(str::to_owned)
+}
+
+/// A run without its task.
+fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let parent: Option<String> = row.get("parent")?;
+    let ticket: Option<u32> = row.get("parent_ticket")?;
+    let stop_reason: Option<String> = row.get("stop_reason")?;
+    let stop_reason = stop_reason.and_then(|name| serde_json::from_value::<StopReason>(name.into()).ok());
+    Ok(RunRow {
+        run_id: row.get("id")?,
+        agent: row.get("agent")?,
+        protocol: row.get("protocol")?,
+        task: String::new(),
+        parent: parent.zip(ticket).map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) }),
+        stop_reason,
+        error: row.get("error")?,
+        turns: row.get("turns")?,
+        violations: row.get("violations")?,
+        input_tokens: row.get::<_, i64>("input_tokens")?.cast_unsigned(),
+        output_tokens: row.get::<_, i64>("output_tokens")?.cast_unsigned(),
+        cost: row.get("cost")?,
+        started_at: row.get("started_at")?,
+        updated_at: row.get("updated_at")?,
+        finished_at: row.get("finished_at")?,
+    })
+}
+
+/// A run's key and row, without its task.
+pub(super) fn run_by_id(connection: &Connection, run_id: &str) -> rusqlite::Result<Option<(i64, RunRow)>> {
+    let select = format!("SELECT key, {RUN} FROM run WHERE id = ?1");
+    connection.prepare_cached(&select)?.query_row([run_id], |row| Ok((row.get("key")?, run(row)?))).optional()
+}
+
+/// The conditions of a filter, with their values.
+#[derive(Default)]
+struct Where {
+    conditions: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Where {
+    fn add(&mut self, condition: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.conditions.push(condition.to_owned());
+            self.values.push(value.into());
+        }
+    }
+
+    fn is(&mut self, condition: &str) {
+        self.conditions.push(condition.to_owned());
+    }
+
+    fn sql(&self) -> String {
+        if self.conditions.is_empty() { String::new() } else { format!("WHERE {}", self.conditions.join(" AND ")) }
+    }
+}
+
+fn limit(limit: Option<usize>) -> i64 {
+    limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// Runs, newest first.
+pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, ReadError> {
+    let mut admitted = Where::default();
+    match filter.status {
+        None => {}
+        Some(RunStatus::Running) => admitted.is("finished_at IS NULL"),
+        Some(RunStatus::Finished) => admitted.is("finished_at IS NOT NULL"),
+    }
+    admitted.add("agent = ?", filter.agent.clone());
+    admitted.add("parent = ?", filter.parent.clone());
+    admitted.add("started_at >= ?", filter.since);
+    admitted.add("started_at < ?", filter.until);
+    let select = format!(
+        "SELECT {RUN}, (SELECT coalesce(event.data ->> '$.task', event.data ->> '$.start.task') FROM event \
+         WHERE event.run = run.key ORDER BY event.seq LIMIT 1) AS task \
+         FROM run {} ORDER BY started_at DESC, key DESC LIMIT {}",
+        admitted.sql(),
+        limit(filter.limit)
+    );
+    let mut select = connection.prepare(&select)?;
+    let rows = select.query_map(params_from_iter(&admitted.values), |row| {
+        let task: Option<String> = row.get("task")?;
+        Ok(RunRow { task: task.unwrap_or_default(), ..run(row)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, opened_at, \
+     completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
+     completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data \
+     FROM ticket JOIN run ON run.key = ticket.run \
+     LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
+     LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
+     LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
+
+#[derive(Deserialize)]
+struct Opened<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Completed {
+    outcome: Outcome,
+}
+
+/// A ticket with what its events say, and the position of its completion.
+fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
+    let run_id: String = row.get("run_id")?;
+    let unreadable = |seq: Option<i64>, error: &serde_json::Error| ReadError::Record {
+        run_id: run_id.clone(),
+        seq: seq.unwrap_or_default().cast_unsigned(),
+        cause: error.to_string(),
+    };
+    let mut arguments: Option<String> = row.get("arguments")?;
+    let opened: Option<String> = row.get("opened_data")?;
+    if let Some(data) = opened {
+        let opened = serde_json::from_str::<Opened<'_>>(&data);
+        let seq = row.get("opened_seq")?;
+        arguments = Some(opened.map_err(|error| unreadable(seq, &error))?.arguments.get().to_owned());
+    }
+    let completed_seq: Option<i64> = row.get("completed_seq")?;
+    let completed: Option<String> = row.get("completed_data")?;
+    let mut text: Option<String> =
+        row.get::<_, Option<String>>("blob_data")?.map_or_else(|| row.get("text"), |data| Ok(Some(data)))?;
+    if let Some(data) = completed.filter(|_| text.is_none()) {
+        let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
+        text = Some(completed.outcome.text().to_owned());
+    }
+    let kind: String = row.get("kind")?;
+    let ticket = TicketRow {
+        ticket: TicketId(row.get("id")?),
+        kind: TicketKind::from_name(&kind).unwrap_or_default(),
+        tool: row.get("tool")?,
+        description: row.get("description")?,
+        arguments,
+        turn: row.get("turn")?,
+        call_id: row.get("call_id")?,
+        opened_at: row.get("opened_at")?,
+        completed_at: row.get("completed_at")?,
+        outcome: row.get("outcome")?,
+        text,
+        run_id,
+    };
+    Ok((ticket, completed_seq.map(i64::cast_unsigned)))
+}
+
+/// Tickets, newest first.
+pub(super) fn tickets(connection: &Connection, filter: &TicketFilter) -> Result<Vec<TicketRow>, ReadError> {
+    let mut admitted = Where::default();
+    match filter.status {
+        None => {}
+        Some(Status::InProgress) => admitted.is("outcome IS NULL"),
+        Some(Status::Completed) => admitted.is("outcome IS NOT NULL"),
+    }
+    admitted.add("run.id = ?", filter.run.clone());
+    admitted.add("ticket.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()));
+    admitted.add("run.parent = ?", filter.parent.clone());
+    admitted.add("opened_at >= ?", filter.since);
+    admitted.add("opened_at < ?", filter.until);
+    let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC LIMIT";
+    let select = format!("{TICKET} {} {order} {}", admitted.sql(), limit(filter.limit));
+    let mut select = connection.prepare(&select)?;
+    let mut rows = select.query(params_from_iter(&admitted.values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(ticket(row)?.0);
+    }
+    Ok(found)
+}
+
+/// The tickets of a run with something in its events up to this position, as those say it.
+pub(super) fn tickets_up_to(connection: &Connection, run: i64, seq: u64) -> Result<Vec<TicketRow>, ReadError> {
+    let select = format!("{TICKET} WHERE ticket.run = ?1 AND (ticket.opened_seq <= ?2 OR ticket.completed_seq <= ?2)");
+    let mut select = connection.prepare_cached(&select)?;
+    let mut rows = select.query(params![run, seq.cast_signed()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (mut ticket, completed_seq) = ticket(row)?;
+        if completed_seq.is_some_and(|completed| completed > seq) {
+            ticket.text = None;
+        }
+        found.push(ticket);
+    }
+    Ok(found)
+}

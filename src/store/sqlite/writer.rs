@@ -1,0 +1,342 @@
+//! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
+
+use super::blob::{INLINE, Part, split};
+use super::read::{self, ReadError};
+use super::retention;
+use super::shared::Shared;
+use crate::run::{Record, Setup};
+use crate::store::projection::{self, TicketChange, outcome_name};
+use crate::store::row::{RunRow, TicketRow};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use thiserror::Error;
+
+/// Records in one transaction.
+const BATCH: usize = 256;
+/// Runs whose rows are kept at hand.
+const LIVE: usize = 10_000;
+/// Setups whose blobs are known.
+const SETUPS: usize = 16;
+
+/// What is handed to the writer.
+#[derive(Debug)]
+pub(super) enum Work {
+    Append { run_id: Arc<str>, records: Vec<Arc<Record>> },
+    Delete { run_ids: Vec<String> },
+    Compact { run_id: String, snapshot: Box<Record> },
+}
+
+/// Why a batch was not committed.
+#[derive(Debug, Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("a record has no JSON form: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("an event's JSON has no kind")]
+    NoKind,
+}
+
+impl WriteError {
+    /// What happened, to which file, and what to do.
+    fn told(&self, path: &Path) -> String {
+        let code = match self {
+            Self::Sqlite(error) | Self::Read(ReadError::Sqlite(error)) => error.sqlite_error_code(),
+            _ => None,
+        };
+        let advice = match code {
+            Some(ErrorCode::DiskFull) => "the disk is full: free space",
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "another program keeps it locked: end that program's transaction"
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => "it has become read-only: make it writable",
+            Some(ErrorCode::SystemIoFailure) => "the disk may be full or failing: free space or check it",
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "it is damaged: restore a backup",
+            _ => "see to the cause",
+        };
+        let path = path.display();
+        format!(
+            "writing to {path} failed ({self}), and nothing more is written: {advice}, then open the store again and \
+             resume its runs. What was durable before is there"
+        )
+    }
+}
+
+/// A run as the writer knows it.
+struct Live {
+    key: i64,
+    row: RunRow,
+    changed: bool,
+}
+
+/// The writer's own state.
+pub(super) struct Writer {
+    connection: Connection,
+    live: HashMap<Arc<str>, Live>,
+    /// Those whose rows are to be written.
+    changed: Vec<Arc<str>>,
+    /// The blobs of the setups last seen. A setup that is held, if only weakly, keeps its address.
+    setups: Vec<(Weak<Setup>, i64)>,
+}
+
+/// Ends the store if the thread ends in a way that nobody foresaw: nobody is left waiting.
+struct Watch<'a>(&'a Shared);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the store's writer ended unexpectedly: this is a bug in callslip, please report it");
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, live: HashMap::new(), changed: Vec::new(), setups: Vec::new() }
+    }
+
+    /// Writes until the queue ends, and gives the connection back.
+    pub(super) fn run(mut self, shared: &Shared) -> Connection {
+        let watch = Watch(shared);
+        while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
+            match self.commit(batch) {
+                Ok(()) => shared.committed(position),
+                // After a failed write or sync nobody knows what is on the disk but the log itself: the file has to
+                // be opened anew, and what was not acknowledged may be there or not.
+                Err(error) => {
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                    shared.fail(&error.told(&shared.path));
+                }
+            }
+        }
+        drop(watch);
+        self.connection
+    }
+
+    fn commit(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        for work in batch {
+            match work {
+                Work::Append { run_id, records } => self.append(run_id, &records)?,
+                Work::Delete { run_ids } => {
+                    for run_id in &run_ids {
+                        self.live.remove(&**run_id);
+                    }
+                    self.setups.clear();
+                    retention::delete(&self.connection, &run_ids)?;
+                }
+                Work::Compact { run_id, snapshot } => self.compact(&run_id, &snapshot)?,
+            }
+        }
+        for run_id in std::mem::take(&mut self.changed) {
+            let Some(live) = self.live.get_mut(&run_id) else { continue };
+            live.changed = false;
+            update_run(&self.connection, live)?;
+            if live.row.finished_at.is_some() {
+                self.live.remove(&run_id);
+            }
+        }
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        if self.live.len() > LIVE {
+            self.live.clear();
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, run_id: Arc<str>, records: &[Arc<Record>]) -> Result<(), WriteError> {
+        let Some(first) = records.first() else { return Ok(()) };
+        let mut begins = false;
+        if !self.live.contains_key(&run_id) {
+            let live = if let Some((key, row)) = read::run_by_id(&self.connection, &run_id)? {
+                Live { key, row, changed: false }
+            } else {
+                begins = true;
+                let mut row = RunRow::new(&run_id, first.at);
+                row.add(first, true);
+                // It stands in the first event.
+                row.task = String::new();
+                Live { key: insert_run(&self.connection, &row)?, row, changed: false }
+            };
+            self.live.insert(Arc::clone(&run_id), live);
+        }
+        let Some(live) = self.live.get_mut(&run_id) else { return Ok(()) };
+        let key = live.key;
+        for record in records.iter().skip(usize::from(begins)) {
+            live.row.add(record, false);
+        }
+        if !live.changed {
+            live.changed = true;
+            self.changed.push(Arc::clone(&run_id));
+        }
+        for record in records {
+            self.insert_event(key, record)?;
+            self.change_tickets(key, &run_id, record, begins)?;
+            begins = false;
+        }
+        Ok(())
+    }
+
+    fn insert_event(&mut self, run: i64, record: &Record) -> Result<(), WriteError> {
+        let stored = split(&record.event)?;
+        let blob = match stored.part {
+            None => None,
+            Some(Part::Setup(setup)) => Some(self.setup_blob(setup)?),
+            Some(Part::Result(json)) => Some(put_blob(&self.connection, json)?),
+        };
+        let (kind, data) = stored.parts().ok_or(WriteError::NoKind)?;
+        self.connection
+            .prepare_cached("INSERT INTO event (run, seq, at, kind, data, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![run, record.seq.cast_signed(), record.at, kind, data, blob])?;
+        Ok(())
+    }
+
+    fn setup_blob(&mut self, setup: &Arc<Setup>) -> Result<i64, WriteError> {
+        let known = self.setups.iter().find(|(known, _)| std::ptr::eq(known.as_ptr(), Arc::as_ptr(setup)));
+        if let Some((_, key)) = known {
+            return Ok(*key);
+        }
+        let key = put_blob(&self.connection, &serde_json::to_string(setup)?)?;
+        if self.setups.len() >= SETUPS {
+            self.setups.remove(0);
+        }
+        self.setups.push((Arc::downgrade(setup), key));
+        Ok(key)
+    }
+
+    fn change_tickets(&self, run: i64, run_id: &str, record: &Record, begins: bool) -> Result<(), WriteError> {
+        match projection::tickets(run_id, record, begins) {
+            TicketChange::None => Ok(()),
+            TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
+            TicketChange::Completed { ticket, outcome } => {
+                let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5 \
+                     WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
+                self.connection.prepare_cached(update)?.execute(params![
+                    run,
+                    ticket.0,
+                    record.at,
+                    record.seq.cast_signed(),
+                    outcome_name(outcome)
+                ])?;
+                Ok(())
+            }
+            TicketChange::All(rows) => {
+                for row in rows {
+                    insert_ticket(&self.connection, run, &row, None)?;
+                    keep_texts(&self.connection, run, &row)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the snapshot's events said of tickets goes into the tickets' rows, then the events go.
+    fn compact(&mut self, run_id: &str, snapshot: &Record) -> Result<(), WriteError> {
+        let Some((run, _)) = read::run_by_id(&self.connection, run_id)? else { return Ok(()) };
+        for row in read::tickets_up_to(&self.connection, run, snapshot.seq)? {
+            keep_texts(&self.connection, run, &row)?;
+        }
+        self.setups.clear();
+        retention::forget_events(&self.connection, run, snapshot.seq)?;
+        self.insert_event(run, snapshot)?;
+        retention::sweep(&self.connection)?;
+        Ok(())
+    }
+}
+
+fn insert_run(connection: &Connection, row: &RunRow) -> Result<i64, WriteError> {
+    let insert = "INSERT INTO run (id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, \
+         input_tokens, output_tokens, cost, started_at, updated_at, finished_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    connection.prepare_cached(insert)?.execute(params![
+        row.run_id,
+        row.agent,
+        row.protocol,
+        row.parent.as_ref().map(|parent| &parent.run_id),
+        row.parent.as_ref().map(|parent| parent.ticket.0),
+        read::stop_reason_name(row),
+        row.error,
+        row.turns,
+        row.violations,
+        row.input_tokens.cast_signed(),
+        row.output_tokens.cast_signed(),
+        row.cost,
+        row.started_at,
+        row.updated_at,
+        row.finished_at,
+    ])?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
+    let row = &live.row;
+    let update = "UPDATE run SET stop_reason = ?2, error = ?3, turns = ?4, violations = ?5, input_tokens = ?6, \
+         output_tokens = ?7, cost = ?8, updated_at = ?9, finished_at = ?10 WHERE key = ?1";
+    connection.prepare_cached(update)?.execute(params![
+        live.key,
+        read::stop_reason_name(row),
+        row.error,
+        row.turns,
+        row.violations,
+        row.input_tokens.cast_signed(),
+        row.output_tokens.cast_signed(),
+        row.cost,
+        row.updated_at,
+        row.finished_at,
+    ])?;
+    Ok(())
+}
+
+fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
+    let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
+         completed_at, outcome) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING";
+    connection.prepare_cached(insert)?.execute(params![
+        run,
+        row.ticket.0,
+        row.kind.as_str(),
+        row.tool,
+        row.description,
+        row.turn,
+        row.call_id,
+        row.opened_at,
+        seq.map(u64::cast_signed),
+        row.completed_at,
+        row.outcome,
+    ])?;
+    Ok(())
+}
+
+/// Puts arguments and result, which stood in events, into the ticket itself.
+fn keep_texts(connection: &Connection, run: i64, row: &TicketRow) -> Result<(), WriteError> {
+    let large = row.text.as_deref().filter(|text| text.len() > INLINE && row.outcome.as_deref() == Some("ok"));
+    let blob = large.map(|text| put_blob(connection, text)).transpose()?;
+    let text = row.text.as_ref().filter(|_| blob.is_none());
+    let update = "UPDATE ticket SET arguments = ?3, text = ?4, blob = ?5, opened_seq = NULL, \
+         completed_seq = CASE WHEN ?6 THEN NULL ELSE completed_seq END WHERE run = ?1 AND id = ?2";
+    connection.prepare_cached(update)?.execute(params![
+        run,
+        row.ticket.0,
+        row.arguments,
+        text,
+        blob,
+        row.text.is_some()
+    ])?;
+    Ok(())
+}
+
+fn put_blob(connection: &Connection, data: &str) -> Result<i64, WriteError> {
+    let hash = Sha256::digest(data);
+    let find = "SELECT key FROM blob WHERE hash = ?1";
+    let known = connection.prepare_cached(find)?.query_row([hash.as_slice()], |row| row.get(0)).optional()?;
+    if let Some(key) = known {
+        return Ok(key);
+    }
+    connection
+        .prepare_cached("INSERT INTO blob (hash, data) VALUES (?1, ?2)")?
+        .execute(params![hash.as_slice(), data])?;
+    Ok(connection.last_insert_rowid())
+}

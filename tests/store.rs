@@ -1,0 +1,13 @@
+//! The stores: what goes in comes out again, from memory as from the file.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+
+#[path = "store/commit.rs"]
+mod commit;
+#[path = "store/content.rs"]
+mod content;
+#[path = "store/kit.rs"]
+mod kit;
+#[path = "store/model.rs"]
+mod model;
+#[path = "store/open.rs"]
+mod open;
