@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
+from weakref import WeakSet
 
 from callslip import _core
 from callslip._commits import Commits
+from callslip.errors import StoreError
 from callslip.runs import Run, StopReason, Ticket, TicketStatus, Usage
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
@@ -58,6 +62,17 @@ class StoredRun:
     finished_at: float | None
 
 
+_open: WeakSet[_core.Store] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Write what is still to be written when the program ends."""
+    for store in _open:
+        with suppress(StoreError):
+            store.close()
+
+
 class TicketStore:
     """Runs and their tickets, in an SQLite file or in memory.
 
@@ -91,13 +106,15 @@ class TicketStore:
             self._core = _core.Store.memory()
         else:
             self._core = _core.Store.sqlite(self.path, self.durability)
+            _open.add(self._core)
         self.commits = Commits(self._core)
 
     @property
     def native(self) -> _core.Store:
         """The core's store. One that has failed is opened anew, to go on with what is there."""
         if self._core.failed is not None and self.path is not None:
-            self._core.close()
+            with suppress(StoreError):
+                self._core.close()
             self._open()
         return self._core
 
@@ -240,7 +257,13 @@ class TicketStore:
         self.native.compact(run_id)
 
     def close(self) -> None:
-        """Write what is still to be written, and give the file up to others."""
+        """Write what is still to be written, and give the file up to others.
+
+        Where the path was opened more than once in this process, the last one to close gives it up.
+
+        Raises:
+            StoreError: It can't be written.
+        """
         self._core.close()
 
     def __enter__(self) -> Self:

@@ -105,7 +105,8 @@ impl PyRun {
         store: Option<&PyStore>,
     ) -> PyResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
-        let kept = store.map(|store| Kept::new(&store.store, &run_id)).transpose();
+        let store = store.map(PyStore::open).transpose()?;
+        let kept = store.map(|store| Kept::new(store, &run_id)).transpose();
         let kept = kept.map_err(|cause| error::store(&cause))?;
         let machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
         Ok(Self { inner: Mutex::new(Inner { machine, log: Log::default(), kept }) })
@@ -115,7 +116,8 @@ impl PyRun {
     /// tools.
     #[staticmethod]
     fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup) -> PyResult<Self> {
-        let claimed = py.detach(|| Ok((Kept::new(&store.store, run_id)?, store.store.load(run_id)?)));
+        let store = store.open()?;
+        let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
         let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
         let mut inner = load(run_id, records)?;
         let differences = differences(inner.machine.setup(), &setup.setup);
@@ -132,7 +134,8 @@ impl PyRun {
     /// A run of a store, to be looked at.
     #[staticmethod]
     fn load(py: Python<'_>, store: &PyStore, run_id: &str) -> PyResult<Self> {
-        let records = py.detach(|| store.store.load(run_id)).map_err(|cause| error::store(&cause))?;
+        let store = store.open()?;
+        let records = py.detach(|| store.load(run_id)).map_err(|cause| error::store(&cause))?;
         Ok(Self { inner: Mutex::new(load(run_id, records)?) })
     }
 

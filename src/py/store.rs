@@ -13,18 +13,61 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long Ctrl-C may have to wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Where runs are kept.
-#[pyclass(name = "Store", module = "callslip._core", frozen)]
+#[pyclass(name = "Store", module = "callslip._core", frozen, weakref)]
 pub(super) struct PyStore {
-    pub(super) store: Arc<dyn Store>,
-    /// The same, where it is a file.
-    file: Option<Arc<SqliteStore>>,
+    store: Arc<dyn Store>,
+    /// The same, where it is a file and until it is closed.
+    file: Mutex<Option<Arc<File>>>,
+    closed: AtomicBool,
+}
+
+/// A file that is open, for all that opened it in this process.
+struct File {
+    store: Arc<SqliteStore>,
+}
+
+static FILES: Mutex<Vec<Weak<File>>> = Mutex::new(Vec::new());
+
+impl File {
+    fn of(store: &Arc<SqliteStore>) -> Arc<Self> {
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|file| file.strong_count() > 0);
+        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| Arc::ptr_eq(&file.store, store)) {
+            return file;
+        }
+        let file = Arc::new(Self { store: Arc::clone(store) });
+        files.push(Arc::downgrade(&file));
+        file
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Whoever wanted to know whether it can be written has closed it.
+        let _ = self.store.close();
+    }
+}
+
+impl PyStore {
+    /// The store, while this handle is open: others may have the same file open.
+    pub(super) fn open(&self) -> PyResult<&Arc<dyn Store>> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(error::store(&StoreError::Closed));
+        }
+        Ok(&self.store)
+    }
+
+    fn file(&self) -> MutexGuard<'_, Option<Arc<File>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Run, id, description, status, tool, call id, outcome, opened, completed: the rows that the stub describes.
@@ -69,7 +112,7 @@ impl PyStore {
     /// In memory.
     #[staticmethod]
     fn memory() -> Self {
-        Self { store: Arc::new(MemoryStore::default()), file: None }
+        Self { store: Arc::new(MemoryStore::default()), file: Mutex::default(), closed: AtomicBool::default() }
     }
 
     /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
@@ -81,19 +124,21 @@ impl PyStore {
             "memory" => Durability::Memory,
             other => return Err(error::value(format!("expected 'full', 'normal' or 'memory': got '{other}'"))),
         };
-        let file = py.detach(|| SqliteStore::open(&path, durability)).map_err(|cause| error::store(&cause))?;
-        Ok(Self { store: file.clone(), file: Some(file) })
+        let store = py.detach(|| SqliteStore::open(&path, durability)).map_err(|cause| error::store(&cause))?;
+        let file = Mutex::new(Some(File::of(&store)));
+        Ok(Self { store, file, closed: AtomicBool::default() })
     }
 
     /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
     fn durable(&self) -> PyResult<u64> {
-        self.store.durable().map(Position::get).map_err(|cause| error::store(&cause))
+        self.open()?.durable().map(Position::get).map_err(|cause| error::store(&cause))
     }
 
     /// Waits until everything up to a position is durable. Ctrl-C is answered.
     fn wait(&self, py: Python<'_>, position: u64) -> PyResult<()> {
+        let store = self.open()?;
         while !py
-            .detach(|| self.store.wait(Position::from(position), PATIENCE))
+            .detach(|| store.wait(Position::from(position), PATIENCE))
             .map_err(|cause| error::store(&cause))?
         {
             py.check_signals()?;
@@ -108,13 +153,13 @@ impl PyStore {
         reading.set_nonblocking(true)?;
         let signal = Arc::new(Signal { writing });
         let weak: Weak<Signal> = Arc::downgrade(&signal);
-        self.store.subscribe(weak);
+        self.open()?.subscribe(weak);
         Ok(PyWaker { reading, _signal: signal })
     }
 
     /// Whether a run is being worked on in this process.
-    fn is_claimed(&self, run_id: &str) -> bool {
-        matches!(self.store.claim(run_id), Err(StoreError::UnderWay { .. }))
+    fn is_claimed(&self, run_id: &str) -> PyResult<bool> {
+        Ok(matches!(self.open()?.claim(run_id), Err(StoreError::UnderWay { .. })))
     }
 
     /// Runs, the latest first, as the rows that the stub describes.
@@ -131,7 +176,8 @@ impl PyStore {
     ) -> PyResult<Bound<'py, PyList>> {
         let status = status.map(|word| if word == "running" { RunStatus::Running } else { RunStatus::Finished });
         let filter = RunFilter { status, agent, parent, since, until, limit };
-        let rows = py.detach(|| self.store.runs(&filter)).map_err(|cause| error::store(&cause))?;
+        let store = self.open()?;
+        let rows = py.detach(|| store.runs(&filter)).map_err(|cause| error::store(&cause))?;
         let list = PyList::empty(py);
         for row in rows {
             let status = row.status().as_str();
@@ -168,7 +214,8 @@ impl PyStore {
         };
         let kind = kind.map(known).transpose()?;
         let filter = TicketFilter { run, status, kind, parent, since, until, limit };
-        let rows = py.detach(|| self.store.tickets(&filter)).map_err(|cause| error::store(&cause))?;
+        let store = self.open()?;
+        let rows = py.detach(|| store.tickets(&filter)).map_err(|cause| error::store(&cause))?;
         Ok(rows.into_iter().map(ticket_row).collect())
     }
 
@@ -179,11 +226,12 @@ impl PyStore {
         sql: &str,
         parameters: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<(Vec<String>, Bound<'py, PyList>)> {
-        let Some(file) = &self.file else {
+        self.open()?;
+        let Some(file) = self.file().clone() else {
             return Err(error::store_says("this store is in memory: only one in a file can be queried"));
         };
         let parameters: Vec<SqlValue> = parameters.iter().map(column).collect::<PyResult<_>>()?;
-        let table = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
+        let table = py.detach(|| file.store.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
         let list = PyList::empty(py);
         for row in table.rows {
             let row: Vec<Bound<'py, PyAny>> = row.into_iter().map(|column| to_python(py, column)).collect();
@@ -198,14 +246,15 @@ impl PyStore {
         let records = read_log(&lines)?;
         Machine::load(&records).map_err(|cause| error::replay(cause.to_string()))?;
         let run_id = resume::start(&records).map_err(|cause| error::replay(cause.to_string()))?.run_id.clone();
+        let store = self.open()?;
         let append = || {
-            let _claim = self.store.claim(&run_id).map_err(|cause| error::store(&cause))?;
-            if self.store.load(&run_id).is_ok() {
+            let _claim = store.claim(&run_id).map_err(|cause| error::store(&cause))?;
+            if store.load(&run_id).is_ok() {
                 return Err(error::store_says(format!(
                     "run {run_id} is in this store already: delete it first to take it in anew"
                 )));
             }
-            self.store.append(&run_id, records).map_err(|cause| error::store(&cause))
+            store.append(&run_id, records).map_err(|cause| error::store(&cause))
         };
         let position = py.detach(append)?;
         self.wait(py, position.get())?;
@@ -215,23 +264,26 @@ impl PyStore {
     /// Deletes runs with all that were started in their calls. Returns how many.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn delete(&self, py: Python<'_>, run_ids: Vec<String>) -> PyResult<usize> {
-        py.detach(|| self.store.delete(&run_ids)).map_err(|cause| error::store(&cause))
+        let store = self.open()?;
+        py.detach(|| store.delete(&run_ids)).map_err(|cause| error::store(&cause))
     }
 
     /// Deletes runs that ended before a Unix time, all but the latest of them. Returns how many.
     #[pyo3(signature = (before, keep))]
     fn prune(&self, py: Python<'_>, before: Option<f64>, keep: Option<usize>) -> PyResult<usize> {
-        py.detach(|| self.store.prune(before, keep)).map_err(|cause| error::store(&cause))
+        let store = self.open()?;
+        py.detach(|| store.prune(before, keep)).map_err(|cause| error::store(&cause))
     }
 
     /// Folds the events of a run into one.
     fn compact(&self, py: Python<'_>, run_id: &str) -> PyResult<()> {
+        let store = self.open()?;
         let fold = || {
-            let claimed = self.store.claim(run_id).and_then(|claim| Ok((claim, self.store.load(run_id)?)));
+            let claimed = store.claim(run_id).and_then(|claim| Ok((claim, store.load(run_id)?)));
             let (_claim, records) = claimed.map_err(|cause| error::store(&cause))?;
             let snapshot = compact(&records)
                 .map_err(|cause| error::store_says(format!("run {run_id} can't be folded: {cause}")))?;
-            self.store.compact(run_id, snapshot).map_err(|cause| error::store(&cause))
+            store.compact(run_id, snapshot).map_err(|cause| error::store(&cause))
         };
         py.detach(fold)
     }
@@ -242,9 +294,11 @@ impl PyStore {
         self.store.failed()
     }
 
-    /// Writes what is pending and gives the file up.
+    /// Writes what is pending; the last handle of a file gives it up.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.store.close()).map_err(|cause| error::store(&cause))
+        self.closed.store(true, Ordering::Relaxed);
+        let last = self.file().take().and_then(Arc::into_inner);
+        py.detach(|| last.map_or(Ok(()), |file| file.store.close())).map_err(|cause| error::store(&cause))
     }
 }
 
