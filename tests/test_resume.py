@@ -458,5 +458,3 @@ def test_a_stream_of_a_kept_run_tells_everything(tmp_path: Path):
     events, result = asyncio.run(main())
     assert events == result.run.log
     assert result.value == "done"
-
-

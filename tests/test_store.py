@@ -237,14 +237,19 @@ def test_tables_can_be_queried_here_and_by_others(path):
         assert rows[1]["error"] == "Error calling tool 'fail': ValueError: no."
         kinds = store.query("select kind from events where run_id = ? order by seq", [run.id])
         assert [row["kind"] for row in kinds] == [event.kind for event in run.log]
-        row = store.query("select ? as a, ? as b, ? as c, ? as d, ? as e", [None, 2, 0.5, "x", b"y"])
+        row = store.query(
+            "select ? as a, ? as b, ? as c, ? as d, ? as e", [None, 2, 0.5, "x", b"y"]
+        )
         assert row == [{"a": None, "b": 2, "c": 0.5, "d": "x", "e": b"y"}]
         with pytest.raises(StoreError, match="query"):
             store.query("delete from run")
         with pytest.raises(StoreError, match="no such table"):
             store.query("select * from absent")
         # Another process may read with any client, while this one holds the file.
-        script = f"import sqlite3; print(*sqlite3.connect({str(path)!r}).execute('select task from runs'))"
+        script = (
+            f"import sqlite3; connection = sqlite3.connect({str(path)!r});"
+            "print(*connection.execute('select task from runs'))"
+        )
         other = subprocess.run(
             [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
         )

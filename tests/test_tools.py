@@ -86,6 +86,7 @@ def test_a_simple_function() -> None:
         "parameters": search.parameters,
         "effect": "once",
         "readonly": False,
+        "reconciles": False,
         "repeatable": False,
     }
 

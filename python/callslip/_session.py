@@ -14,7 +14,6 @@ from callslip.events import Event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
     from types import TracebackType
 
     from callslip._commits import Commits

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._session import Session
-    from callslip.runs import Run, RunResult
     from callslip.events import Delta, Event
+    from callslip.runs import Run, RunResult
 
 __all__ = ["RunStream"]
 

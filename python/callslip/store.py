@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 from weakref import WeakSet
@@ -224,9 +225,7 @@ class TicketStore:
         """
         return self.native.delete(list(run_ids))
 
-    def prune(
-        self, *, older_than: float | timedelta | None = None, keep: int | None = None
-    ) -> int:
+    def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete runs that are over, with those that were started in their calls.
 
         Args:
@@ -301,9 +300,8 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
     """
     if isinstance(log, Run):
         log = log.export()
-    elif isinstance(log, os.PathLike) or (isinstance(log, str) and not log.lstrip().startswith("{")):
-        with open(log, encoding="utf-8") as file:
-            log = file.read()
+    elif isinstance(log, os.PathLike) or (isinstance(log, str) and log.lstrip()[:1] != "{"):
+        log = Path(log).read_text("utf-8")
     core = _core.Run.replay(_lines(log))
     return Run(core, core.run_id, core.task)
 

@@ -37,7 +37,19 @@ if TYPE_CHECKING:
     from callslip._signature import Signature
     from callslip.openapi import OpenAPI
 
-__all__ = ["Context", "Effect", "Fail", "NotDone", "Outcome", "Reconciling", "Retry", "Tool", "ToolLike", "Toolbox", "tool"]
+__all__ = [
+    "Context",
+    "Effect",
+    "Fail",
+    "NotDone",
+    "Outcome",
+    "Reconciling",
+    "Retry",
+    "Tool",
+    "ToolLike",
+    "Toolbox",
+    "tool",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
