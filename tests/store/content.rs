@@ -145,7 +145,7 @@ fn tickets_are_listed_with_whole_results() {
         assert_eq!(rows[6].text, Some(large("a")));
         assert_eq!(rows[5].text.as_deref(), Some("{\"spaced\" : [1, 2] , \"twice\": 1, \"twice\": 1.00}"));
         assert_eq!(rows[4].text.as_deref(), Some("no \"such\" city"));
-        assert_eq!(rows[4].arguments.as_deref(), Some(r#"{"a":1.0,"b":"x\u0001y","c":[1e+300]}"#));
+        assert_eq!(rows[4].arguments.as_deref(), Some(r#"{"a":1.0,"b":"x\u0001y","c":[1e300]}"#));
         assert_eq!(rows[4].call_id.as_deref(), Some("call 4"));
     });
 }
