@@ -124,9 +124,15 @@ fn runs_and_tickets_are_listed_newest_first() {
             store.tickets(&filter).unwrap().into_iter().map(|row| (row.run_id, row.ticket)).collect()
         };
         let (a, b) = (("a".to_owned(), TicketId(1)), ("b".to_owned(), TicketId(1)));
-        assert_eq!(tickets(TicketFilter::default()), [b.clone(), a.clone()]);
-        assert_eq!(tickets(TicketFilter { run: Some("a".into()), ..TicketFilter::default() }), [a.clone()]);
-        assert_eq!(tickets(TicketFilter { parent: Some("a".into()), ..TicketFilter::default() }), [b.clone()]);
+        assert_eq!(tickets(TicketFilter::default()), [&b, &a].map(Clone::clone));
+        assert_eq!(
+            tickets(TicketFilter { run: Some("a".into()), ..TicketFilter::default() }),
+            std::slice::from_ref(&a)
+        );
+        assert_eq!(
+            tickets(TicketFilter { parent: Some("a".into()), ..TicketFilter::default() }),
+            std::slice::from_ref(&b)
+        );
         assert_eq!(tickets(TicketFilter { status: Some(Status::Completed), ..TicketFilter::default() }), [a]);
         assert_eq!(tickets(TicketFilter { status: Some(Status::InProgress), ..TicketFilter::default() }), [b]);
         assert_eq!(tickets(TicketFilter { kind: Some(TicketKind::ToolCall), ..TicketFilter::default() }).len(), 2);

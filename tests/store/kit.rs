@@ -103,7 +103,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
         ticket: TicketId(ticket),
         turn: 1,
         call: 0,
-        call_id: (ticket % 2 == 0).then(|| format!("call {ticket}")),
+        call_id: ticket.is_multiple_of(2).then(|| format!("call {ticket}")),
         description: format!("add({ticket})"),
         tool: "add".into(),
         arguments: Arc::new(serde_json::from_str(r#"{"a": 1.0, "b": "x\u0001y", "c": [1e300]}"#).unwrap()),
