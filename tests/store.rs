@@ -1,5 +1,11 @@
 //! The stores: what goes in comes out again, from memory as from the file.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "the functions that tests share may do what tests do"
+)]
 
 #[path = "store/commit.rs"]
 mod commit;

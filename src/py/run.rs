@@ -87,8 +87,8 @@ impl Inner {
 
 /// The fold of a log, which nobody works on.
 fn load(run_id: &str, records: Vec<Arc<Record>>) -> PyResult<Inner> {
-    let machine = Machine::load(&records)
-        .map_err(|cause| error::store_says(format!("run {run_id} can't be read: {cause}")))?;
+    let machine =
+        Machine::load(&records).map_err(|cause| error::store_says(format!("run {run_id} can't be read: {cause}")))?;
     Ok(Inner { machine, log: Log::new(records), kept: None })
 }
 

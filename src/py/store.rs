@@ -137,10 +137,7 @@ impl PyStore {
     /// Waits until everything up to a position is durable. Ctrl-C is answered.
     fn wait(&self, py: Python<'_>, position: u64) -> PyResult<()> {
         let store = self.open()?;
-        while !py
-            .detach(|| store.wait(Position::from(position), PATIENCE))
-            .map_err(|cause| error::store(&cause))?
-        {
+        while !py.detach(|| store.wait(Position::from(position), PATIENCE)).map_err(|cause| error::store(&cause))? {
             py.check_signals()?;
         }
         Ok(())
@@ -209,8 +206,7 @@ impl PyStore {
     ) -> PyResult<Vec<PyTicketRow>> {
         let status = status.map(|word| if word == "COMPLETED" { Status::Completed } else { Status::InProgress });
         let known = |name| {
-            TicketKind::from_name(name)
-                .ok_or_else(|| error::value(format!("expected kind='tool_call': got '{name}'")))
+            TicketKind::from_name(name).ok_or_else(|| error::value(format!("expected kind='tool_call': got '{name}'")))
         };
         let kind = kind.map(known).transpose()?;
         let filter = TicketFilter { run, status, kind, parent, since, until, limit };

@@ -124,7 +124,7 @@ pub enum StoreError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system or SQLite says.
+        /// What the system or `SQLite` says.
         cause: String,
     },
     /// The file can't be read.
@@ -132,7 +132,7 @@ pub enum StoreError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system or SQLite says.
+        /// What the system or `SQLite` says.
         cause: String,
     },
     /// A record is not what was written.

@@ -1,4 +1,4 @@
-//! All runs of a process, in memory: the default, and the model that the SQLite store is tested against.
+//! All runs of a process, in memory: the default, and the model that the `SQLite` store is tested against.
 
 use super::claim::{Claim, Claims};
 use super::projection::{self, TicketChange};

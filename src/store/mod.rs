@@ -1,4 +1,4 @@
-//! The logs of runs, kept: in memory or in one SQLite file. What happened is in the store before anything is done
+//! The logs of runs, kept: in memory or in one `SQLite` file. What happened is in the store before anything is done
 //! about it.
 
 mod claim;

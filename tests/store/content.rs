@@ -124,9 +124,15 @@ fn runs_and_tickets_are_listed_newest_first() {
             store.tickets(&filter).unwrap().into_iter().map(|row| (row.run_id, row.ticket)).collect()
         };
         let (a, b) = (("a".to_owned(), TicketId(1)), ("b".to_owned(), TicketId(1)));
-        assert_eq!(tickets(TicketFilter::default()), [b.clone(), a.clone()]);
-        assert_eq!(tickets(TicketFilter { run: Some("a".into()), ..TicketFilter::default() }), [a.clone()]);
-        assert_eq!(tickets(TicketFilter { parent: Some("a".into()), ..TicketFilter::default() }), [b.clone()]);
+        assert_eq!(tickets(TicketFilter::default()), [&b, &a].map(Clone::clone));
+        assert_eq!(
+            tickets(TicketFilter { run: Some("a".into()), ..TicketFilter::default() }),
+            std::slice::from_ref(&a)
+        );
+        assert_eq!(
+            tickets(TicketFilter { parent: Some("a".into()), ..TicketFilter::default() }),
+            std::slice::from_ref(&b)
+        );
         assert_eq!(tickets(TicketFilter { status: Some(Status::Completed), ..TicketFilter::default() }), [a]);
         assert_eq!(tickets(TicketFilter { status: Some(Status::InProgress), ..TicketFilter::default() }), [b]);
         assert_eq!(tickets(TicketFilter { kind: Some(TicketKind::ToolCall), ..TicketFilter::default() }).len(), 2);
@@ -145,7 +151,7 @@ fn tickets_are_listed_with_whole_results() {
         assert_eq!(rows[6].text, Some(large("a")));
         assert_eq!(rows[5].text.as_deref(), Some("{\"spaced\" : [1, 2] , \"twice\": 1, \"twice\": 1.00}"));
         assert_eq!(rows[4].text.as_deref(), Some("no \"such\" city"));
-        assert_eq!(rows[4].arguments.as_deref(), Some(r#"{"a":1.0,"b":"x\u0001y","c":[1e+300]}"#));
+        assert_eq!(rows[4].arguments.as_deref(), Some(r#"{"a":1.0,"b":"x\u0001y","c":[1e300]}"#));
         assert_eq!(rows[4].call_id.as_deref(), Some("call 4"));
     });
 }

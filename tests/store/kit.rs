@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A folder of its own, gone when it drops.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("callslip-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
@@ -26,11 +26,11 @@ impl Folder {
         Self(folder)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.0.join("runs.sqlite")
     }
 }
@@ -41,18 +41,18 @@ impl Drop for Folder {
     }
 }
 
-pub fn sqlite(folder: &Folder) -> Arc<SqliteStore> {
+pub(crate) fn sqlite(folder: &Folder) -> Arc<SqliteStore> {
     SqliteStore::open(folder.file(), Durability::Normal).unwrap()
 }
 
 /// Does the same with a store of each kind.
-pub fn with_each(test: impl Fn(&dyn Store)) {
+pub(crate) fn with_each(test: impl Fn(&dyn Store)) {
     test(&MemoryStore::default());
     let folder = Folder::new();
     test(&*sqlite(&folder));
 }
 
-pub fn setup(prompt: &str) -> Arc<Setup> {
+pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
     Arc::new(Setup {
         protocol: Arc::new(React::default()),
         prompt: prompt.into(),
@@ -66,9 +66,9 @@ pub fn setup(prompt: &str) -> Arc<Setup> {
     })
 }
 
-pub static SETUP: LazyLock<Arc<Setup>> = LazyLock::new(|| setup("You are \"an agent\".\n\"setup\":null"));
+pub(crate) static SETUP: LazyLock<Arc<Setup>> = LazyLock::new(|| setup("You are \"an agent\".\n\"setup\":null"));
 
-pub fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
+pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
     Start {
         version: event::VERSION,
         run_id: run_id.to_owned(),
@@ -79,31 +79,31 @@ pub fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
     }
 }
 
-pub fn started(run_id: &str) -> Event {
+pub(crate) fn started(run_id: &str) -> Event {
     Event::RunStarted(start(run_id, "agent", None))
 }
 
-pub fn started_in(run_id: &str, parent: &str) -> Event {
+pub(crate) fn started_in(run_id: &str, parent: &str) -> Event {
     Event::RunStarted(start(run_id, "child", Some(parent)))
 }
 
-pub fn asked(turn: u32) -> Event {
+pub(crate) fn asked(turn: u32) -> Event {
     Event::ModelAsked { turn }
 }
 
-pub fn replied(turn: u32) -> Event {
+pub(crate) fn replied(turn: u32) -> Event {
     let usage = Usage { input_tokens: 100, output_tokens: 10, cached_tokens: 1, cost: 0.25 };
     let text = "{\"a\": \"b\"}".into();
     let finish_reason = FinishReason::Stop;
     Event::ModelReplied { turn, text, streamed: false, finish_reason, usage: Some(usage), repairs: Vec::new() }
 }
 
-pub fn opened(ticket: u32) -> Event {
+pub(crate) fn opened(ticket: u32) -> Event {
     Event::TicketOpened {
         ticket: TicketId(ticket),
         turn: 1,
         call: 0,
-        call_id: (ticket % 2 == 0).then(|| format!("call {ticket}")),
+        call_id: ticket.is_multiple_of(2).then(|| format!("call {ticket}")),
         description: format!("add({ticket})"),
         tool: "add".into(),
         arguments: Arc::new(serde_json::from_str(r#"{"a": 1.0, "b": "x\u0001y", "c": [1e300]}"#).unwrap()),
@@ -111,41 +111,41 @@ pub fn opened(ticket: u32) -> Event {
     }
 }
 
-pub fn completed(ticket: u32, outcome: Outcome) -> Event {
+pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
     Event::TicketCompleted { ticket: TicketId(ticket), outcome }
 }
 
-pub fn ok(json: &str) -> Outcome {
+pub(crate) fn ok(json: &str) -> Outcome {
     Outcome::Ok(RawValue::from_string(json.to_owned()).unwrap().into())
 }
 
 /// A result that is kept apart.
-pub fn large(what: &str) -> String {
+pub(crate) fn large(what: &str) -> String {
     format!("{{\"ok\": null, \"what\": \"{what}{}\"}}", "x".repeat(5000))
 }
 
-pub fn finished() -> Event {
+pub(crate) fn finished() -> Event {
     let value = Arc::new(serde_json::from_str("{\"n\": 1.5}").unwrap());
     Event::RunFinished { reason: StopReason::Finished, value, success: Some(true), error: None, limit: None }
 }
 
-pub fn resumed() -> Event {
+pub(crate) fn resumed() -> Event {
     Event::Noted { note: Note::Resumed }
 }
 
 /// Records from this position on, each a second after the one before.
-pub fn records(from: u64, events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
+pub(crate) fn records(from: u64, events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
     let numbered = (from..).zip(events);
     #[expect(clippy::cast_precision_loss, reason = "positions are small")]
     numbered.map(|(seq, event)| Arc::new(Record { seq, at: 1000.0 + seq as f64 + 0.1, event })).collect()
 }
 
-pub fn texts(records: &[Arc<Record>]) -> Vec<String> {
+pub(crate) fn texts(records: &[Arc<Record>]) -> Vec<String> {
     records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
 }
 
 /// A whole run of one call.
-pub fn whole(run_id: &str, result: &str) -> Vec<Arc<Record>> {
+pub(crate) fn whole(run_id: &str, result: &str) -> Vec<Arc<Record>> {
     let events = [started(run_id), asked(1), replied(1), opened(1), completed(1, ok(result)), asked(2), replied(2)];
     records(0, events.into_iter().chain([finished()]))
 }

@@ -1,4 +1,4 @@
-//! The logs of runs in one SQLite file.
+//! The logs of runs in one `SQLite` file.
 
 mod blob;
 mod lock;
@@ -55,7 +55,7 @@ impl Durability {
 /// Runs whose next positions are kept at hand.
 const SEEN: usize = 10_000;
 
-/// The logs of runs in one SQLite file, which this process owns.
+/// The logs of runs in one `SQLite` file, which this process owns.
 pub struct SqliteStore {
     durability: Durability,
     /// The process that opened it.

@@ -51,7 +51,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 /// Refuses what can't be a store of ours. Only what is marked read-only is seen here: what else keeps us from
-/// writing, SQLite says.
+/// writing, `SQLite` says.
 pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     let read_only = |path: &Path| StoreError::ReadOnly { path: path.to_owned(), cause: String::new() };
     if let Some(folder) = path.parent()
@@ -86,7 +86,7 @@ pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     seen.and_then(|seen| seen.check(path)).map_err(|error| Lock::owner(path).unwrap_or(error))
 }
 
-/// The length of the file that SQLite keeps beside it under this name, if there is anything in it.
+/// The length of the file that `SQLite` keeps beside it under this name, if there is anything in it.
 fn beside(path: &Path, suffix: &str) -> Option<u64> {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -140,7 +140,7 @@ impl Seen {
     }
 }
 
-/// Refuses a file that something in this process has open: its close would drop the locks that SQLite holds, and so
+/// Refuses a file that something in this process has open: its close would drop the locks that `SQLite` holds, and so
 /// would ours drop its own.
 #[cfg(target_os = "linux")]
 fn held_open(path: &Path) -> Result<(), StoreError> {

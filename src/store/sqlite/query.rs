@@ -33,7 +33,7 @@ impl SqliteStore {
         if !statement.readonly() {
             return Err(StoreError::Query("it would write, and a store is written to by its runs only".to_owned()));
         }
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let width = columns.len();
         let mut found = statement.query(params_from_iter(params)).map_err(told)?;
         let mut rows = Vec::new();

@@ -122,7 +122,7 @@ impl Writer {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for work in batch {
             match work {
-                Work::Append { run_id, records } => self.append(run_id, &records)?,
+                Work::Append { run_id, records } => self.append(&run_id, &records)?,
                 Work::Delete { run_ids } => {
                     for run_id in &run_ids {
                         self.live.remove(&**run_id);
@@ -148,34 +148,34 @@ impl Writer {
         Ok(())
     }
 
-    fn append(&mut self, run_id: Arc<str>, records: &[Arc<Record>]) -> Result<(), WriteError> {
+    fn append(&mut self, run_id: &Arc<str>, records: &[Arc<Record>]) -> Result<(), WriteError> {
         let Some(first) = records.first() else { return Ok(()) };
         let mut begins = false;
-        if !self.live.contains_key(&run_id) {
-            let live = if let Some((key, row)) = read::run_by_id(&self.connection, &run_id)? {
+        if !self.live.contains_key(run_id) {
+            let live = if let Some((key, row)) = read::run_by_id(&self.connection, run_id)? {
                 Live { key, row, changed: false }
             } else {
                 begins = true;
-                let mut row = RunRow::new(&run_id, first.at);
+                let mut row = RunRow::new(run_id, first.at);
                 row.add(first, true);
                 // It stands in the first event.
                 row.task = String::new();
                 Live { key: insert_run(&self.connection, &row)?, row, changed: false }
             };
-            self.live.insert(Arc::clone(&run_id), live);
+            self.live.insert(Arc::clone(run_id), live);
         }
-        let Some(live) = self.live.get_mut(&run_id) else { return Ok(()) };
+        let Some(live) = self.live.get_mut(run_id) else { return Ok(()) };
         let key = live.key;
         for record in records.iter().skip(usize::from(begins)) {
             live.row.add(record, false);
         }
         if !live.changed {
             live.changed = true;
-            self.changed.push(Arc::clone(&run_id));
+            self.changed.push(Arc::clone(run_id));
         }
         for record in records {
             self.insert_event(key, record)?;
-            self.change_tickets(key, &run_id, record, begins)?;
+            self.change_tickets(key, run_id, record, begins)?;
             begins = false;
         }
         Ok(())
