@@ -130,7 +130,18 @@ _HOMES = {
     "callslip.tools": "Context Fail NotDone Retry Tool tool",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = set(["agent", "errors", "events", "limits", "models", "openapi", "protocols", "runs", "store", "tools"])
+_MODULES = {
+    "agent",
+    "errors",
+    "events",
+    "limits",
+    "models",
+    "openapi",
+    "protocols",
+    "runs",
+    "store",
+    "tools",
+}
 
 
 def __getattr__(name: str) -> Any:

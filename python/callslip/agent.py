@@ -81,8 +81,8 @@ class Agent:
             for tool_name in self._toolbox.tool_set.names():
                 if tool_name.upper() == "FINISH":
                     raise ToolError(
-                        f"a tool of the react protocol can't be named '{tool_name}', the word that ends "
-                        "a run: use tool(name=…)"
+                        f"a tool of the react protocol can't be named '{tool_name}', the word that "
+                        "ends a run: use tool(name=…)"
                     )
         self.limits = limits or Limits()
         self.on_limit = on_limit
@@ -219,7 +219,8 @@ class Agent:
     def _kept(self) -> TicketStore:
         if self.store is None:
             raise UsageError(
-                "this agent keeps no runs: make it with Agent(…, store='runs.sqlite') to resume them"
+                "this agent keeps no runs: make it with Agent(…, store='runs.sqlite') and they can "
+                "be resumed"
             )
         return self.store
 

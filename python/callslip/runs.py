@@ -1,4 +1,4 @@
-"""Runs and their tickets: what an agent's work is looked at with, while it goes on and afterwards."""
+"""Runs and their tickets: an agent's work, to be looked at while it goes on and afterwards."""
 
 from __future__ import annotations
 
