@@ -236,3 +236,27 @@ fn logs_that_are_none_are_refused() {
     let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":1"#, r#""version":99"#);
     assert!(refused(&[Arc::new(serde_json::from_str(&newer).unwrap())]).contains("version 99"));
 }
+
+fn kept_log(name: &str) -> Vec<String> {
+    let path = format!("{}/tests/data/logs/version_1/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn logs_of_every_version_are_read_and_written_as_they_stand() {
+    for (name, tickets, messages) in
+        [("react", 5, 15), ("chatty", 3, 5), ("ticket", 1, 11), ("failed", 0, 2), ("compacted", 5, 15)]
+    {
+        let lines = kept_log(name);
+        let records: Vec<Arc<Record>> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for (line, record) in lines.iter().zip(&records) {
+            assert_eq!(&serde_json::to_string(record).unwrap(), line, "{name}");
+        }
+        let machine = Machine::load(&records).unwrap();
+        assert_eq!(machine.state().tickets.len(), tickets, "{name}");
+        assert_eq!(machine.state().messages.len(), messages, "{name}");
+        assert!(machine.state().ending.is_some(), "{name}");
+    }
+    let react: Vec<Arc<Record>> = kept_log("react").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(serde_json::to_string(&compact(&react).unwrap()).unwrap(), kept_log("compacted")[0]);
+}
