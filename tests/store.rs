@@ -11,6 +11,8 @@
 mod commit;
 #[path = "store/content.rs"]
 mod content;
+#[path = "store/cost.rs"]
+mod cost;
 #[path = "store/kit.rs"]
 mod kit;
 #[path = "store/model.rs"]

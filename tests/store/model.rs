@@ -23,7 +23,7 @@ enum Op {
         older_than: Option<u8>,
         keep: Option<usize>,
     },
-    /// With the snapshot of so many of its records, put so far from where it belongs.
+    /// With the snapshot of so many of its records, or one put so far behind its end.
     Compact {
         run: u8,
         records: usize,
@@ -152,7 +152,9 @@ impl Pair {
                 let run = format!("r{run}");
                 let log = self.log(&run);
                 let Ok(mut snapshot) = compact(log.get(..*records).unwrap_or(&log)) else { return };
-                snapshot.seq += off;
+                if *off > 0 {
+                    snapshot.seq = log.last().map_or(0, |last| last.seq) + off;
+                }
                 self.both(|store| store.compact(&run, snapshot.clone()));
             }
             Op::Claim { run } => {

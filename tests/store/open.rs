@@ -146,6 +146,20 @@ fn one_file_is_one_store_in_a_process() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_file_that_was_deleted_under_its_store_is_told() {
+    let folder = Folder::new();
+    let store = sqlite(&folder);
+    fs::remove_file(folder.file()).unwrap();
+    let error = SqliteStore::open(folder.file(), Durability::Normal).unwrap_err();
+    assert!(error.to_string().contains("close that store first"), "{error}");
+    File::create(folder.file()).unwrap();
+    assert_eq!(SqliteStore::open(folder.file(), Durability::Normal).unwrap_err(), error);
+    store.close().unwrap();
+    sqlite(&folder);
+}
+
+#[test]
 fn a_store_that_drops_lets_go_of_its_file() {
     let folder = Folder::new();
     for turn in 0..20 {

@@ -65,9 +65,13 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
         let cause = "its file system can't share memory between processes: put the store on a local disk".to_owned();
         return Err(StoreError::Open { path: path.to_owned(), cause });
     }
-    let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
-    let pragmas =
-        format!("PRAGMA synchronous = {synchronous}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY");
+    let full = durability == Durability::Full;
+    let synchronous = if full { "FULL" } else { "NORMAL" };
+    // macOS keeps what is only fsynced in the drive's own memory.
+    let pragmas = format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA fullfsync = {full}; PRAGMA checkpoint_fullfsync = {full}; \
+         PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY"
+    );
     connection.execute_batch(&pragmas).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
@@ -89,13 +93,18 @@ impl SqliteStore {
             if entry.pid != std::process::id() {
                 return Err(StoreError::Forked { path, owner: entry.pid });
             }
-            let (present, store) = (entry.durability, entry.store.upgrade());
+            let (present, here) = (entry.durability, entry.file_id == file_id);
+            let store = entry.store.upgrade();
             match store {
                 Some(store) if !store.is_over() => {
-                    if present == durability {
+                    if present == durability && here {
                         return Ok(store);
                     }
                     drop(open);
+                    if !here {
+                        let cause = "it was deleted or replaced while this process has it open: close that store first";
+                        return Err(StoreError::Open { path, cause: cause.to_owned() });
+                    }
                     let (open, asked) = (present.as_str(), durability.as_str());
                     return Err(StoreError::OtherDurability { path, open, asked });
                 }
