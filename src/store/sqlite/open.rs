@@ -51,6 +51,15 @@ fn told(path: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
+/// The mode that the file is in afterwards.
+fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query([])?;
+    // The first row already says `wal`; the work is done, and may fail, on the way to the end.
+    while rows.next()?.is_some() {}
+    connection.pragma_query_value(None, "journal_mode", |row| row.get(0))
+}
+
 /// The connection that writes, to a file that is ours and of the present version.
 fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let told = |error: rusqlite::Error| told(path, &error);
@@ -60,8 +69,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
     Seen::of(&connection).map_err(told)?.check(path)?;
     // The tables come first, so that the file itself says what it is before there is a log beside it.
     schema::migrate(&mut connection).map_err(told)?;
-    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(told)?;
-    if mode != "wal" {
+    if switch_to_wal(&connection).map_err(told)? != "wal" {
         let cause = "its file system can't share memory between processes: put the store on a local disk".to_owned();
         return Err(StoreError::Open { path: path.to_owned(), cause });
     }

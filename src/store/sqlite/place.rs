@@ -70,16 +70,17 @@ pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     if metadata.len() == 0 {
         return Ok(());
     }
+    if beside(path, "-journal").is_some() {
+        // Something ended while it wrote, perhaps while the file was made: SQLite has to roll that back before
+        // anything in it can be looked at.
+        return Ok(());
+    }
     let mut header = Vec::with_capacity(MAGIC.len());
     let file = File::open(path).map_err(|error| io_error(path, &error))?;
     file.take(MAGIC.len() as u64).read_to_end(&mut header).map_err(|error| io_error(path, &error))?;
     if header != MAGIC {
         let cause = "its first bytes are others".to_owned();
         return Err(StoreError::NoDatabase { path: path.to_owned(), cause });
-    }
-    if beside(path, "-journal").is_some() {
-        // Another program died while it wrote: SQLite has to roll that back before anything can be read.
-        return Ok(());
     }
     let seen = look(path).map_err(|error| StoreError::NoDatabase { path: path.to_owned(), cause: error.to_string() });
     // What is being created just now can look damaged.
