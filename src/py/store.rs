@@ -184,7 +184,7 @@ impl PyStore {
             // A tuple of more than twelve has no conversion of its own.
             let names = (row.run_id, row.agent, row.protocol, row.task, parent_run, parent_ticket);
             let state = (status, reason, row.error, row.turns, row.violations);
-            let usage = (row.input_tokens, row.output_tokens, 0_u64, row.cost);
+            let usage = (row.input_tokens, row.output_tokens, row.cached_tokens, row.cost);
             let times = (row.started_at, row.updated_at, row.finished_at);
             list.append((names, state, usage, times))?;
         }

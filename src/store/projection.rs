@@ -64,23 +64,12 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
     row
 }
 
-/// The name under which an outcome is stored.
-pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok(_) => "ok",
-        Outcome::Error { .. } => "error",
-        Outcome::Retry { .. } => "retry",
-        Outcome::InDoubt { .. } => "in_doubt",
-        Outcome::Cancelled => "cancelled",
-    }
-}
-
 impl TicketRow {
     /// Takes the outcome, if there is none yet.
     pub(super) fn complete(&mut self, outcome: &Outcome, at: f64) {
         if self.outcome.is_none() {
             self.completed_at = Some(at);
-            self.outcome = Some(outcome_name(outcome).to_owned());
+            self.outcome = Some(outcome.word().to_owned());
             self.text = Some(outcome.text().to_owned());
         }
     }
@@ -103,6 +92,7 @@ impl RunRow {
                 self.violations = state.violations_total;
                 self.input_tokens = state.usage.input_tokens;
                 self.output_tokens = state.usage.output_tokens;
+                self.cached_tokens = state.usage.cached_tokens;
                 self.cost = state.usage.cost;
                 self.started_at = state.started_at;
                 if let Some(ending) = &state.ending {
@@ -115,6 +105,7 @@ impl RunRow {
             Event::ModelReplied { usage: Some(usage), .. } => {
                 self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
                 self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+                self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
                 self.cost += usage.cost;
             }
             Event::Violated { .. } => self.violations = self.violations.saturating_add(1),

@@ -47,6 +47,8 @@ pub struct RunRow {
     pub input_tokens: u64,
     /// Tokens of the replies, as the client says.
     pub output_tokens: u64,
+    /// Tokens of the messages that came from the client's cache.
+    pub cached_tokens: u64,
     /// In the client's own currency.
     pub cost: f64,
     /// Unix seconds of the start.

@@ -117,6 +117,7 @@ fn runs_and_tickets_are_listed_newest_first() {
         assert_eq!((&*row.agent, &*row.protocol, row.parent), ("agent", "react", None));
         assert_eq!(row.task, "Say \"setup\":null and \u{1F600}");
         assert_eq!((row.turns, row.input_tokens, row.output_tokens, row.cost), (2, 200, 20, 0.5));
+        assert_eq!(row.cached_tokens, 2);
         assert_eq!((row.stop_reason, row.error), (Some(StopReason::Finished), None));
         assert_eq!((row.started_at, row.updated_at, row.finished_at), (1000.1, 1007.1, Some(1007.1)));
 

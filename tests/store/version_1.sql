@@ -39,12 +39,13 @@ CREATE TABLE run (
     violations INTEGER NOT NULL DEFAULT 0,
     input_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
+    cached_tokens INTEGER NOT NULL DEFAULT 0,
     cost REAL NOT NULL DEFAULT 0,
     started_at REAL NOT NULL,
     updated_at REAL NOT NULL,
     finished_at REAL
 ) STRICT;
-INSERT INTO "run" VALUES(1,'r','agent','react',NULL,NULL,'finished',NULL,2,0,200,20,0.5,1000.1,1007.1,1007.1);
+INSERT INTO "run" VALUES(1,'r','agent','react',NULL,NULL,'finished',NULL,2,0,200,20,2,0.5,1000.1,1007.1,1007.1);
 CREATE TABLE ticket (
     run INTEGER NOT NULL,
     id INTEGER NOT NULL,
@@ -85,6 +86,7 @@ SELECT
     violations,
     input_tokens,
     output_tokens,
+    cached_tokens,
     cost,
     started_at,
     updated_at,

@@ -60,13 +60,7 @@ pub(super) fn load(connection: &Connection, run_id: &str) -> Result<Vec<Arc<Reco
 }
 
 const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
-     output_tokens, cost, started_at, updated_at, finished_at";
-
-/// The name under which the reason of a run's end is stored.
-pub(super) fn stop_reason_name(row: &RunRow) -> Option<String> {
-    let name = serde_json::to_value(row.stop_reason?).ok()?;
-    name.as_str().map(str::to_owned)
-}
+     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at";
 
 /// A run without its task.
 fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -86,6 +80,7 @@ fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         violations: row.get("violations")?,
         input_tokens: row.get::<_, i64>("input_tokens")?.cast_unsigned(),
         output_tokens: row.get::<_, i64>("output_tokens")?.cast_unsigned(),
+        cached_tokens: row.get::<_, i64>("cached_tokens")?.cast_unsigned(),
         cost: row.get("cost")?,
         started_at: row.get("started_at")?,
         updated_at: row.get("updated_at")?,

@@ -4,8 +4,8 @@ use super::blob::{INLINE, Part, split};
 use super::read::{self, ReadError};
 use super::retention;
 use super::shared::Shared;
-use crate::run::{Record, Setup};
-use crate::store::projection::{self, TicketChange, outcome_name};
+use crate::run::{Record, Setup, StopReason};
+use crate::store::projection::{self, TicketChange};
 use crate::store::row::{RunRow, TicketRow};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -220,7 +220,7 @@ impl Writer {
                     ticket.0,
                     record.at,
                     record.seq.cast_signed(),
-                    outcome_name(outcome)
+                    outcome.word()
                 ])?;
                 Ok(())
             }
@@ -250,20 +250,21 @@ impl Writer {
 
 fn insert_run(connection: &Connection, row: &RunRow) -> Result<i64, WriteError> {
     let insert = "INSERT INTO run (id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, \
-         input_tokens, output_tokens, cost, started_at, updated_at, finished_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+         input_tokens, output_tokens, cached_tokens, cost, started_at, updated_at, finished_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     connection.prepare_cached(insert)?.execute(params![
         row.run_id,
         row.agent,
         row.protocol,
         row.parent.as_ref().map(|parent| &parent.run_id),
         row.parent.as_ref().map(|parent| parent.ticket.0),
-        read::stop_reason_name(row),
+        row.stop_reason.map(StopReason::name),
         row.error,
         row.turns,
         row.violations,
         row.input_tokens.cast_signed(),
         row.output_tokens.cast_signed(),
+        row.cached_tokens.cast_signed(),
         row.cost,
         row.started_at,
         row.updated_at,
@@ -275,15 +276,16 @@ fn insert_run(connection: &Connection, row: &RunRow) -> Result<i64, WriteError> 
 fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
     let row = &live.row;
     let update = "UPDATE run SET stop_reason = ?2, error = ?3, turns = ?4, violations = ?5, input_tokens = ?6, \
-         output_tokens = ?7, cost = ?8, updated_at = ?9, finished_at = ?10 WHERE key = ?1";
+         output_tokens = ?7, cached_tokens = ?8, cost = ?9, updated_at = ?10, finished_at = ?11 WHERE key = ?1";
     connection.prepare_cached(update)?.execute(params![
         live.key,
-        read::stop_reason_name(row),
+        row.stop_reason.map(StopReason::name),
         row.error,
         row.turns,
         row.violations,
         row.input_tokens.cast_signed(),
         row.output_tokens.cast_signed(),
+        row.cached_tokens.cast_signed(),
         row.cost,
         row.updated_at,
         row.finished_at,
