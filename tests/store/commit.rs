@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct Bell(AtomicU32);
@@ -95,7 +95,12 @@ fn a_failure_reaches_all_and_the_store_opens_anew() {
     }
     let reason = store.failed().unwrap();
     assert!(reason.contains("runs.sqlite") && reason.contains("open the store again"), "{reason}");
-    assert!(bell.0.load(Ordering::SeqCst) >= 2);
+    // The bell rings after those who wait in threads are told.
+    let rings = Instant::now();
+    while bell.0.load(Ordering::SeqCst) < 2 {
+        assert!(rings.elapsed() < LONG);
+        thread::yield_now();
+    }
     let failed = StoreError::Failed(reason);
     assert!(store.wait(position, LONG).unwrap());
     assert_eq!(store.durable().unwrap_err(), failed);
