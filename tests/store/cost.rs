@@ -2,7 +2,7 @@
 
 use crate::kit::*;
 use callslip::run::{Event, Record};
-use callslip::store::{Durability, SqliteStore, Store};
+use callslip::store::{Durability, RunFilter, SqliteStore, Store, TicketFilter};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -43,6 +43,7 @@ fn measure(runs: u32, turns: u32, durability: Durability) {
             });
         }
     });
+    store.close().unwrap();
     let (seconds, cpu) = (begin.elapsed().as_secs_f64(), processor() - cpu);
     let (turns, commits) = (f64::from(runs * turns), store.commits());
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
@@ -65,4 +66,38 @@ fn cost() {
         measure(1000, 50, durability);
     }
     measure(100, 300, Durability::Memory);
+}
+
+#[test]
+#[ignore = "it measures"]
+fn cost_with_many_runs() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file(), Durability::Memory).unwrap();
+    for part in 0..5 {
+        let (begin, cpu) = (Instant::now(), processor());
+        for run in 0..20_000 {
+            let run = format!("r{part}-{run}");
+            store.append(&run, whole(&run, "1")).unwrap();
+        }
+        store.load("r0-0").unwrap();
+        let (seconds, cpu) = (begin.elapsed().as_secs_f64(), processor() - cpu);
+        let listing = Instant::now();
+        let filter = RunFilter { limit: Some(50), ..RunFilter::default() };
+        assert_eq!(store.runs(&filter).unwrap().len(), 50);
+        let runs = listing.elapsed();
+        let filter = TicketFilter { limit: Some(50), ..TicketFilter::default() };
+        assert_eq!(store.tickets(&filter).unwrap().len(), 50);
+        println!(
+            "{:6} runs in the file: {:6.0} a second, {:5.1} us of processor a record; 50 runs listed in {runs:?}, 50 \
+             tickets in {:?}; {} bytes a run",
+            (part + 1) * 20_000,
+            20_000.0 / seconds,
+            cpu * 1e6 / 160_000.0,
+            listing.elapsed() - runs,
+            std::fs::metadata(folder.file()).unwrap().len() / ((part + 1) * 20_000),
+        );
+    }
+    let deleting = Instant::now();
+    let deleted = store.prune(None, Some(1000)).unwrap();
+    println!("{deleted} runs pruned in {:?}", deleting.elapsed());
 }

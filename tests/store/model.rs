@@ -190,8 +190,13 @@ impl Pair {
     }
 }
 
+/// An unoptimised `SQLite` takes its time.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_file_behaves_as_memory_does(ops in prop::collection::vec(op(), 1..30)) {
