@@ -426,3 +426,52 @@ def test_a_large_result_is_kept_once(path):
         assert [len(ticket.result) for ticket in store.tickets()] == [size] * 4
         assert store.run(result.run.id).export() == result.run.export()
     assert Path(path).stat().st_size < 1.5 * size
+
+
+def _elsewhere(path, sql):
+    """Change the file in another process, as nobody should."""
+    script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute({sql!r}).connection.commit()"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_run_that_could_not_be_written_goes_on_with_the_same_agent(path, wait):
+    worker = agent(path)
+    broken = "create trigger broken before insert on event when new.seq > 6 begin {} end"
+    _elsewhere(path, broken.format("select raise(abort, 'no luck');"))
+
+    def run():
+        return asyncio.run(worker.run("go")) if wait else worker.run_sync("go")
+
+    with pytest.raises(StoreError, match="no luck") as caught:
+        run()
+    failed = caught.value.run
+    assert [event.kind for event in failed.log][6:8] == ["model_asked", "model_replied"]
+    _elsewhere(path, "drop trigger broken")
+    assert len(worker.store.run(failed.id).log) == 7
+    assert [run.status for run in worker.store.runs()] == ["running"]
+    result = worker.resume_sync(failed.id)
+    assert result.value == "done"
+    assert [ticket.outcome for ticket in result.tickets] == ["ok", "error"]
+    assert run().value == "done"
+    worker.store.close()
+
+
+def test_a_failure_reaches_all_that_run_side_by_side(path):
+    worker = agent(path)
+    broken = "create trigger broken before insert on event when new.seq > 6 begin {} end"
+    _elsewhere(path, broken.format("select raise(abort, 'no luck');"))
+
+    async def many():
+        runs = (worker.run(f"task {n}") for n in range(20))
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    errors = asyncio.run(many())
+    assert {type(error) for error in errors} == {StoreError}
+    assert len({error.run.id for error in errors}) == 20
+    _elsewhere(path, "drop trigger broken")
+    kept = worker.store.runs()
+    results = asyncio.run(worker.resume_all())
+    assert set(results) == {run.run_id for run in kept}
+    assert all(result.value == "done" for result in results.values())
+    worker.store.close()
