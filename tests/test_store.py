@@ -469,6 +469,8 @@ def test_a_failure_reaches_all_that_run_side_by_side(path):
     errors = asyncio.run(many())
     assert {type(error) for error in errors} == {StoreError}
     assert len({error.run.id for error in errors}) == 20
+    # None of them is told of the other runs, or of what came of going on regardless.
+    assert {"no luck" in str(error) for error in errors} == {True}
     _elsewhere(path, "drop trigger broken")
     kept = worker.store.runs()
     results = asyncio.run(worker.resume_all())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from callslip import _threads
 from callslip._core import Command
 from callslip._session import Receipt, Session
+from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ async def drive(session: Session) -> None:
             await _Driver(session, group).follow(session.start())
     except BaseExceptionGroup as errors:
         session.cancelled()
-        if len(errors.exceptions) == 1:
-            raise errors.exceptions[0] from None
+        # A store that fails tells every call that waits for it.
+        first = errors.exceptions[0]
+        if len(errors.exceptions) == 1 or errors.split(StoreError)[1] is None:
+            raise first from None
         raise
     except BaseException as error:
         session.cancelled()

@@ -128,7 +128,13 @@ class Session:
         return commands if self.listener is None else self.told(commands)
 
     def failed(self, error: Exception) -> list[Command]:
-        """Give a failure of the model client in."""
+        """Give a failure of the model client in.
+
+        Raises:
+            StoreError: It is not the client that failed, but the store.
+        """
+        if self.core.unwritten:
+            raise error
         self.error = error
         text = str(error)
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -35,13 +35,15 @@ struct Kept {
     store: Arc<dyn Store>,
     /// Of the last unit that was handed in.
     position: Position,
+    /// Why a unit was not taken. From then on the machine is ahead of what is written, and nothing more is.
+    failure: Option<StoreError>,
     _claim: Claim,
 }
 
 impl Kept {
     fn new(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
         let claim = store.claim(run_id)?;
-        Ok(Self { store: Arc::clone(store), position: Position::default(), _claim: claim })
+        Ok(Self { store: Arc::clone(store), position: Position::default(), failure: None, _claim: claim })
     }
 }
 
@@ -79,9 +81,16 @@ impl Inner {
             return Ok(commands);
         };
         self.log.append(records.clone()).map_err(|cause| error::value(cause.to_string()))?;
-        let handed_in = kept.store.append(self.machine.run_id(), records);
-        kept.position = handed_in.map_err(|cause| error::store(&cause))?;
-        Ok(commands)
+        if kept.failure.is_none() {
+            match kept.store.append(self.machine.run_id(), records) {
+                Ok(position) => kept.position = position,
+                Err(failure) => kept.failure = Some(failure),
+            }
+        }
+        match &kept.failure {
+            Some(failure) => Err(error::store(failure)),
+            None => Ok(commands),
+        }
     }
 }
 
@@ -157,6 +166,12 @@ impl PyRun {
     #[getter]
     fn position(&self) -> PyResult<u64> {
         Ok(self.lock()?.kept.as_ref().map_or(0, |kept| kept.position.get()))
+    }
+
+    /// Whether its store has refused something of it. What is told of the run after that is not written down.
+    #[getter]
+    fn unwritten(&self) -> PyResult<bool> {
+        Ok(self.lock()?.kept.as_ref().is_some_and(|kept| kept.failure.is_some()))
     }
 
     /// Leaves the run to whoever resumes it.
