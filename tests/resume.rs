@@ -1,6 +1,7 @@
 //! A run is its log: folding, cutting, resuming and replaying logs of runs that were driven at random.
 #![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
+#[expect(clippy::indexing_slicing, reason = "tests may panic")]
 mod random_run;
 
 use callslip::run::{Event, Machine, Note, Record, RunState, StopReason, compact, replay};

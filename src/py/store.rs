@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -117,7 +118,8 @@ impl PyStore {
 
     /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
     #[staticmethod]
-    fn sqlite(py: Python<'_>, path: std::path::PathBuf, durability: &str) -> PyResult<Self> {
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn sqlite(py: Python<'_>, path: PathBuf, durability: &str) -> PyResult<Self> {
         let durability = match durability {
             "full" => Durability::Full,
             "normal" => Durability::Normal,
@@ -161,6 +163,7 @@ impl PyStore {
 
     /// Runs, the latest first, as the rows that the stub describes.
     #[pyo3(signature = (*, status, agent, parent, since, until, limit))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn runs<'py>(
         &self,
         py: Python<'py>,
@@ -193,6 +196,7 @@ impl PyStore {
 
     /// Tickets, the latest first, with their whole results.
     #[pyo3(signature = (*, status, kind, run, parent, since, until, limit))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn tickets(
         &self,
         py: Python<'_>,
@@ -216,6 +220,7 @@ impl PyStore {
     }
 
     /// Names and rows of a query.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn query<'py>(
         &self,
         py: Python<'py>,

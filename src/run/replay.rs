@@ -120,12 +120,11 @@ fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
         Some(Event::RunFinished { reason: StopReason::ModelError, error, .. }) => {
             Cause::Failed(error.as_deref().unwrap_or_default())
         }
-        Some(Event::RunFinished { reason: StopReason::Cancelled, .. }) => Cause::Cancelled,
         Some(Event::RunFinished { limit: Some(Limit::Seconds), .. }) => Cause::TimedOut,
         // The end of the grace leaves open calls open, a deadline does not.
         Some(Event::Noted { note: Note::LastTurn(Limit::Seconds) }) if cancelled > 0 || !settling => Cause::TimedOut,
-        // The log ends here.
-        None => Cause::Cancelled,
+        // Or the log ends here.
+        None | Some(Event::RunFinished { reason: StopReason::Cancelled, .. }) => Cause::Cancelled,
         _ if settling => Cause::Settled,
         _ => Cause::TimedOut,
     }

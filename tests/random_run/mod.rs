@@ -230,9 +230,9 @@ impl RandomRun {
         let tickets = u32::try_from(self.machine.state().tickets.len()).unwrap();
         let text = reply(protocol, more, 1 + u32::from(choice) % (tickets + 1).max(1));
         let usage = (choice > 128).then_some(Usage { input_tokens: 3, output_tokens: 1, ..Usage::default() });
-        let reason = if choice % 7 == 0 { FinishReason::Length } else { FinishReason::Stop };
+        let reason = if choice.is_multiple_of(7) { FinishReason::Length } else { FinishReason::Stop };
         self.asking = false;
-        if choice % 3 == 0 {
+        if choice.is_multiple_of(3) {
             self.machine.reply(&text, reason, usage, self.now);
             return;
         }
@@ -243,13 +243,13 @@ impl RandomRun {
             if pushed.stop {
                 break;
             }
-            if position % 3 == 2 && !self.calls.is_empty() && choice % 5 == 0 {
+            if position % 3 == 2 && !self.calls.is_empty() && choice.is_multiple_of(5) {
                 // A call that was started early ends while its reply is still arriving.
                 let ticket = self.calls.remove(0);
                 self.machine.completed(ticket, outcome(more), self.now);
                 self.take();
             }
-            if position == 5 && choice % 11 == 0 && self.machine.state().phase == Phase::Asking {
+            if position == 5 && choice.is_multiple_of(11) && self.machine.state().phase == Phase::Asking {
                 // The process ends in mid-reply.
                 let log = std::mem::take(&mut self.log);
                 *self = Self::resume(log, self.now + 5.0);
