@@ -3,11 +3,11 @@
 use crate::kit::*;
 use callslip::run::{Event, Record, StopReason, compact};
 use callslip::store::sqlite::SqlValue;
-use callslip::store::{RunFilter, RunStatus, Store, StoreError, TicketFilter, TicketKind};
+use callslip::store::{Durability, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind};
 use callslip::ticket::{Outcome, Status, TicketId};
 use std::sync::Arc;
 
-fn count(store: &callslip::store::SqliteStore, table: &str) -> i64 {
+fn count(store: &SqliteStore, table: &str) -> i64 {
     match store.query(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().rows[0][0] {
         SqlValue::Integer(count) => count,
         _ => panic!("no number"),
@@ -81,6 +81,36 @@ fn a_record_that_is_not_the_next_one_is_refused_with_all_that_came_with_it() {
         assert_eq!(store.load("r").unwrap().len(), 2);
         store.append("r", Vec::new()).unwrap();
     });
+}
+
+#[test]
+fn the_place_of_a_run_is_known_however_many_came_after_it() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file(), Durability::Memory).unwrap();
+    for run in 0..10_050 {
+        let run = format!("r{run}");
+        store.append(&run, records(0, [started(&run)])).unwrap();
+    }
+    store.append("r0", records(1, [asked(1)])).unwrap();
+    let conflict = StoreError::Conflict { run_id: "r1".into(), expected: 1, got: 0 };
+    assert_eq!(store.append("r1", records(0, [started("r1")])).unwrap_err(), conflict);
+    assert_eq!(store.load("r0").unwrap().len(), 2);
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_named() {
+    let folder = Folder::new();
+    let store = sqlite(&folder);
+    store.append("r", whole("r", "1")).unwrap();
+    store.append("s", whole("s", "1")).unwrap();
+    store.load("r").unwrap();
+    let tamper = rusqlite::Connection::open(folder.file()).unwrap();
+    for change in ["data = '{}'", "kind = 'danced'", "data = data || '}'"] {
+        tamper.execute(&format!("UPDATE event SET {change} WHERE run = 1 AND seq = 2"), []).unwrap();
+        let error = store.load("r").unwrap_err();
+        assert!(matches!(&error, StoreError::Unreadable { run_id, seq: 2, .. } if run_id == "r"), "{error}");
+    }
+    assert_eq!(store.load("s").unwrap().len(), 8);
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Durability {
     }
 }
 
-/// Runs whose next positions are kept at hand.
+/// Runs whose next positions are kept at hand, and more only while they wait to be written.
 const SEEN: usize = 10_000;
 
 /// The logs of runs in one `SQLite` file, which this process owns.
@@ -76,6 +76,8 @@ struct Owned {
 
 struct Next {
     seen: HashMap<String, Seen>,
+    /// How many there may be before what is in the file is forgotten.
+    most: usize,
     /// Reads what is not seen yet, without waiting for long reads of others.
     connection: Option<Connection>,
 }
@@ -158,6 +160,10 @@ impl SqliteStore {
 }
 
 impl Next {
+    fn new(connection: Connection) -> Self {
+        Self { seen: HashMap::new(), most: SEEN, connection: Some(connection) }
+    }
+
     fn connection(&self) -> Result<&Connection, StoreError> {
         self.connection.as_ref().ok_or(StoreError::Closed)
     }
@@ -176,10 +182,11 @@ impl Next {
             *known = seen;
             return;
         }
-        if self.seen.len() >= SEEN {
+        if self.seen.len() >= self.most {
             // What is in the file can be read from it again.
             let done = shared.queue.acknowledged().unwrap_or_default();
             self.seen.retain(|_, seen| seen.position > done);
+            self.most = SEEN.max(self.seen.len() * 2);
         }
         self.seen.insert(run_id.to_owned(), seen);
     }

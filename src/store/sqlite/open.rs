@@ -7,7 +7,6 @@ use super::writer::Writer;
 use super::{Durability, Next, Owned, SqliteStore, lock, schema};
 use crate::store::{Claims, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
@@ -150,7 +149,7 @@ impl SqliteStore {
             pid: std::process::id(),
             claims: Arc::new(Claims::default()),
             shared,
-            next: Mutex::new(Next { seen: HashMap::new(), connection: Some(readers.0) }),
+            next: Mutex::new(Next::new(readers.0)),
             reader: Mutex::new(Some(readers.1)),
             owned: Mutex::new(Some(Owned { writer, lock })),
         })
