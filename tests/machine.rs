@@ -49,13 +49,13 @@ fn ok(json: &str) -> Outcome {
 }
 
 /// Folds records, written and read again, into a new state and compares it with the machine's.
-fn assert_is_fold(machine: &Machine, protocol: Arc<dyn Protocol>, records: &[Arc<Record>]) {
+fn assert_is_fold(machine: &Machine, protocol: &dyn Protocol, records: &[Arc<Record>]) {
     let mut state = RunState::default();
     for record in records {
         let text = serde_json::to_string(record).unwrap();
         let record: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&record).unwrap(), text);
-        state.apply(&record.event, record.at, &*protocol);
+        state.apply(&record.event, record.at, protocol);
     }
     let mine = machine.state();
     assert_eq!(state.messages, mine.messages);
@@ -76,13 +76,13 @@ fn a_run_is_the_fold_of_its_events() {
     let commands = machine.commands(2.0);
     assert!(matches!(&commands[..], [Command::CallTool { ticket: TicketId(1), tool, .. }] if &**tool == "add"));
     records.extend(machine.take_records());
-    assert_is_fold(&machine, Arc::new(React::default()), &records);
+    assert_is_fold(&machine, &React::default(), &records);
     machine.completed(TicketId(1), ok("3"), 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
     machine.reply(FINISH, FinishReason::Stop, None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::Finish]);
     records.extend(machine.take_records());
-    assert_is_fold(&machine, Arc::new(React::default()), &records);
+    assert_is_fold(&machine, &React::default(), &records);
     assert!(records.iter().enumerate().all(|(position, record)| record.seq == position as u64));
     let ending = machine.state().ending.as_ref().unwrap();
     assert_eq!((ending.reason, ending.success), (StopReason::Finished, Some(true)));
@@ -188,7 +188,7 @@ fn a_background_call_lets_the_model_go_on() {
     machine.reply(wait, FinishReason::Stop, None, 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 3 }]);
     let records = machine.take_records();
-    assert_is_fold(&machine, protocol, &records);
+    assert_is_fold(&machine, &*protocol, &records);
 }
 
 #[test]
