@@ -213,8 +213,10 @@ class Agent:
 
     def _unfinished(self) -> list[str]:
         store = self._kept()
-        runs = store.runs(status="running", agent=self.name)
-        return [run.run_id for run in reversed(runs) if not store.native.is_claimed(run.run_id)]
+        runs = reversed(store.runs(status="running", agent=self.name))
+        # What was started in the call of another run is that run's to go on with.
+        roots = (run.run_id for run in runs if run.parent_run is None)
+        return [run_id for run_id in roots if not store.native.is_claimed(run_id)]
 
     def _kept(self) -> TicketStore:
         if self.store is None:
