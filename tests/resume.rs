@@ -234,6 +234,15 @@ fn logs_that_are_none_are_refused() {
     assert!(refused(&[]).contains("empty"));
     assert!(refused(&run.log[1..]).contains("first events are missing"));
     assert!(refused(&[run.log[0].clone(), run.log[0].clone()]).contains("event 0 where event 1 belongs"));
+    let mut called = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false });
+    called.happen(21, 0);
+    let log: Vec<Arc<Record>> = called
+        .log
+        .iter()
+        .map(|record| serde_json::to_string(&**record).unwrap().replace(r#""ticket":1"#, r#""ticket":3"#))
+        .map(|line| Arc::new(serde_json::from_str(&line).unwrap()))
+        .collect();
+    assert_eq!(refused(&log), "event 4 opens ticket T3 where T1 is the next: the log was changed");
     let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":1"#, r#""version":99"#);
     assert!(refused(&[Arc::new(serde_json::from_str(&newer).unwrap())]).contains("version 99"));
 }

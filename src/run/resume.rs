@@ -29,6 +29,16 @@ pub enum LoadError {
         /// The position that stands there.
         got: u64,
     },
+    /// A ticket has another number than the next one.
+    #[error("event {seq} opens ticket {found} where {expected} is the next: the log was changed")]
+    Ticket {
+        /// The position of the event.
+        seq: u64,
+        /// The number that belongs there.
+        expected: TicketId,
+        /// The number that stands there.
+        found: TicketId,
+    },
     /// It was written by a later version.
     #[error("the log has version {found}, this callslip reads up to {VERSION}: use a newer callslip")]
     Newer {
@@ -104,6 +114,12 @@ impl Machine {
         for record in records {
             if record.seq != machine.seq {
                 return Err(LoadError::Gap { expected: machine.seq, got: record.seq });
+            }
+            let next = machine.state.tickets.next_id();
+            if let Event::TicketOpened { ticket, .. } = record.event
+                && ticket != next
+            {
+                return Err(LoadError::Ticket { seq: record.seq, expected: next, found: ticket });
             }
             machine.state.apply(&record.event, record.at, &*machine.setup.protocol);
             machine.seq += 1;

@@ -37,7 +37,8 @@ pub enum Durability {
     Full,
     /// It survives the death of the process; a loss of power may take the last commits, never the file.
     Normal,
-    /// Nothing is waited for: the end of the process may take what was not written yet.
+    /// Nothing is waited for, unless the writer falls far behind: the end of the process may take what was not
+    /// written yet.
     Memory,
 }
 
@@ -52,6 +53,8 @@ impl Durability {
     }
 }
 
+/// How far the writer may be behind what is called durable in memory: units of commit.
+const BEHIND: u64 = 8_192;
 /// Runs whose next positions are kept at hand, and more only while they wait to be written.
 const SEEN: usize = 10_000;
 
@@ -115,6 +118,10 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &std::path::Path {
         &self.shared.path
+    }
+
+    fn behind(&self) -> u64 {
+        if self.durability == Durability::Memory { BEHIND } else { 0 }
     }
 
     /// A child that was forked off has none of the threads and none of the locks.
@@ -215,17 +222,14 @@ impl Store for SqliteStore {
 
     fn wait(&self, position: Position, timeout: Duration) -> Result<bool, StoreError> {
         self.check_process()?;
-        if self.durability == Durability::Memory {
-            return self.durable().map(|durable| position <= durable);
-        }
-        Ok(self.shared.queue.wait_at_most(position.0, timeout)?)
+        Ok(self.shared.queue.wait_at_most(position.0.saturating_sub(self.behind()), timeout)?)
     }
 
     fn durable(&self) -> Result<Position, StoreError> {
         self.check_process()?;
-        let queue = &self.shared.queue;
-        let acknowledged = queue.acknowledged().map_err(|reason| StoreError::Failed(reason.to_string()))?;
-        Ok(Position(if self.durability == Durability::Memory { queue.pushed() } else { acknowledged }))
+        let acknowledged = self.shared.queue.acknowledged();
+        let acknowledged = acknowledged.map_err(|reason| StoreError::Failed(reason.to_string()))?;
+        Ok(Position(acknowledged + self.behind()))
     }
 
     fn subscribe(&self, wake: Weak<dyn Wake>) {
