@@ -40,6 +40,8 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
     let Some(first) = records.first().filter(|first| matches!(first.event, Event::RunStarted(_))) else {
         return Err(ReplayError::Compacted);
     };
+    // A log with gaps is no log, rather than one that differs.
+    Machine::fold(records)?;
     let mut machine = Machine::new(start.run_id, start.agent, start.parent, start.setup);
     machine.start(&start.task, first.at);
     let mut done = compare(&mut machine, first.at, records)?;

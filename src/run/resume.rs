@@ -107,7 +107,8 @@ impl Machine {
         Ok(machine)
     }
 
-    fn fold(records: &[Arc<Record>]) -> Result<Self, LoadError> {
+    /// The fold of these records, and nothing else.
+    pub(super) fn fold(records: &[Arc<Record>]) -> Result<Self, LoadError> {
         let Start { run_id, agent, parent, setup, .. } = start(records)?.clone();
         let mut machine = Self::new(run_id, agent, parent, setup);
         machine.seq = records.first().map_or(0, |first| first.seq);
