@@ -477,3 +477,73 @@ def test_a_failure_reaches_all_that_run_side_by_side(path):
     assert set(results) == {run.run_id for run in kept}
     assert all(result.value == "done" for result in results.values())
     worker.store.close()
+
+
+def test_awkward_results_are_kept_exported_and_listed(store):
+    awkward = ["a\u2028b\u2029c\x85d\x1ce\r\nf", "\ud800", 10**5000, float("nan"), "\0", 2.50, -0.0]
+
+    @tool(repeatable=True)
+    def give(n: int) -> object:
+        """Give."""
+        return awkward[n]
+
+    replies = [call("give", n=n) for n in range(len(awkward))] + [
+        FINISH.replace("done", "d\u2028e")
+    ]
+    worker = Agent(
+        lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+        tools=[give],
+        store=store,
+    )
+    run = worker.run_sync("go\u2028on").run
+    assert run.export() == store.run(run.id).export()
+    assert replay(run.export()).messages == run.messages
+    listed = store.tickets()[::-1]
+    assert listed == run.tickets
+    assert listed[0].result == awkward[0]
+    assert listed[2].result == "1" + "0" * 5000
+    assert [event.kind for event in run.log][-1] == "run_finished"
+    store.delete(run.id)
+    store.import_run(run.export())
+    assert store.run(run.id).task == "go\u2028on"
+
+
+def test_wrong_bounds_are_refused(store, tmp_path):
+    run = agent(store).run_sync("go").run
+    for wrong in (float("nan"), -1, timedelta(seconds=-1)):
+        with pytest.raises(ValueError, match="expected older_than to be 0 seconds or more"):
+            store.prune(older_than=wrong)
+    with pytest.raises(ValueError, match="expected keep to be 0 or more: got -1"):
+        store.prune(keep=-1)
+    with pytest.raises(ValueError, match="expected limit to be 0 or more: got -1"):
+        store.runs(limit=-1)
+    assert store.tickets(limit=0) == []
+    with pytest.raises(ValueError, match=r"TicketStore\(\)"):
+        TicketStore(":memory:")
+    for empty in ("", "\n", []):
+        with pytest.raises(ReplayError, match="the log is empty"):
+            replay(empty)
+    file = tmp_path / "run.jsonl"
+    file.write_text(run.export())
+    store.delete(run.id)
+    assert store.import_run(file) == run.id
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('"ticket":1,', '"ticket":0,'), "opens ticket T0 where T1 is the next"),
+        (('"ticket":1,', '"ticket":7,'), "opens ticket T7 where T1 is the next"),
+        (('"seq":4', '"seq":5'), "event 5 where event 4 belongs"),
+        (('"version":1', '"version":2'), "version 2"),
+        (('"react"', '"other"'), "line 1 is no event of a run"),
+        (('"turn":1', '"turn":-1'), "is no event of a run"),
+    ],
+)
+def test_changed_logs_are_refused_and_say_why(store, change, words):
+    text = agent(None).run_sync("go").run.export()
+    assert change[0] in text
+    for take in (store.import_run, replay):
+        with pytest.raises(ReplayError, match=words):
+            take(text.replace(*change))
+    assert store.runs() == []

@@ -1,4 +1,4 @@
-"""Results of tools as JSON text, without pydantic where the values are plain."""
+"""Results of tools as JSON text, without pydantic where the values are plain; and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["to_json"]
+__all__ = ["from_json", "to_json"]
 
 
 def to_json(value: object) -> str:
@@ -15,12 +15,11 @@ def to_json(value: object) -> str:
 
     Strings, numbers, lists and dicts are written as they are. Pydantic models, dataclasses, enums,
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
-    have equal text; bytes as text where they are UTF-8, else in base64; NaN and infinities as
-    strings, because JSON has no such numbers; anything else as `str(value)`.
+    have equal text; bytes as text where they are UTF-8, else in base64; NaN, infinities and
+    integers of more than 4,300 digits as strings, because few can read such numbers; anything else as `str(value)`.
     """
-    if type(value) is int:
-        # Beyond 4,300 digits Python refuses to write an integer.
-        return str(value) if -(10**18) < value < 10**18 else _dumps(value)
+    if type(value) is int and -(10**18) < value < 10**18:
+        return str(value)
     try:
         text = _dumps(value)
     except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
@@ -36,6 +35,27 @@ def to_json(value: object) -> str:
         # Half a surrogate pair has no place in UTF-8, and so none in a log.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+_LARGE = 10**4300
+"""Integers that Python doesn't write in digits."""
+
+
+def from_json(text: str) -> Any:
+    """Read JSON text; an integer of more digits than Python reads becomes a `Decimal`."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> Any:
+    try:
+        return int(digits)
+    except ValueError:
+        from decimal import Decimal
+
+        return Decimal(digits)
 
 
 def _dumps(value: object) -> str:
@@ -89,6 +109,10 @@ def _plain(value: Any, depth: int) -> Any:
         return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, int) and abs(value) >= _LARGE:
+        from decimal import Decimal
+
+        return str(Decimal(int(value)))
     if value is None or isinstance(value, (str, int, float)):
         return value
     return _plain(_known(value), depth + 1)

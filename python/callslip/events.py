@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from callslip._core import Delta
+from callslip._json import from_json
 
 __all__ = ["Delta", "Event", "EventKind"]
 
@@ -42,8 +43,6 @@ class Event:
     @classmethod
     def from_json(cls, text: str) -> Event:
         """Read one line of a log."""
-        import json
-
-        record = json.loads(text)
+        record = from_json(text)
         ((kind, data),) = record["event"].items()
         return cls(record["seq"], record["at"], kind, data)

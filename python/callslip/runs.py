@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from callslip._json import from_json
 from callslip._messages import Messages, Transcript
 from callslip.errors import (
     LimitExceeded,
@@ -83,9 +84,7 @@ class Ticket:
         word, text = (None, None) if outcome is None else outcome
         result = None
         if word == "ok" and text is not None:
-            import json
-
-            result = json.loads(text)
+            result = from_json(text)
         return cls(
             id=ticket_id,
             run_id=run_id,

@@ -98,6 +98,8 @@ class TicketStore:
             raise ValueError(
                 f"expected durability='full', 'normal' or 'memory': got {durability!r}"
             )
+        if path == ":memory:":
+            raise ValueError("a store in memory has no path: TicketStore()")
         self.path = None if path is None else os.fspath(path)
         self.durability = durability
         self._open()
@@ -140,6 +142,7 @@ class TicketStore:
             limit: At most so many.
         """
         _one_of("status", status, ("running", "finished"))
+        _count("limit", limit)
         rows = self.native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
         )
@@ -168,6 +171,7 @@ class TicketStore:
             limit: At most so many.
         """
         _one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
+        _count("limit", limit)
         rows = self.native.tickets(
             status=status,
             kind=kind,
@@ -199,11 +203,12 @@ class TicketStore:
         names, rows = self.native.query(sql, list(parameters))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def import_run(self, log: str | Iterable[str]) -> str:
+    def import_run(self, log: str | os.PathLike[str] | Iterable[str]) -> str:
         """Take in a run that was exported, under its own id.
 
         Args:
-            log: JSON lines, as `Run.export` gives them.
+            log: JSON lines, as `Run.export` gives them: as text or line by line; or the path of a
+                file of them.
 
         Returns:
             The run's id.
@@ -239,6 +244,9 @@ class TicketStore:
             raise ValueError("say which: prune(older_than=…), prune(keep=…) or both")
         if isinstance(older_than, timedelta):
             older_than = older_than.total_seconds()
+        _count("keep", keep)
+        if older_than is not None and not older_than >= 0:
+            raise ValueError(f"expected older_than to be 0 seconds or more: got {older_than}")
         import time
 
         before = None if older_than is None else time.time() - older_than
@@ -298,22 +306,26 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
         ReplayError: It is not the log of a run, it was compacted, or an event differs: the message
             has both.
     """
-    if isinstance(log, Run):
-        log = log.export()
-    elif isinstance(log, os.PathLike) or (isinstance(log, str) and log.lstrip()[:1] != "{"):
-        log = Path(log).read_text("utf-8")
-    core = _core.Run.replay(_lines(log))
+    core = _core.Run.replay(_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
 
 
-def _lines(log: str | Iterable[str]) -> list[str]:
-    lines = log.splitlines() if isinstance(log, str) else log
+def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
+    if isinstance(log, os.PathLike) or (isinstance(log, str) and log.strip()[:1] not in {"", "{"}):
+        log = Path(log).read_text("utf-8")
+    # Not `splitlines`: strings of JSON may hold what it takes for the end of a line.
+    lines = log.split("\n") if isinstance(log, str) else log
     return [line for line in lines if line.strip()]
 
 
 def _stored_run(row: _core.RunRow) -> StoredRun:
     names, state, usage, times = row
     return StoredRun(*names, *state, Usage(*usage), *times)
+
+
+def _count(name: str, value: int | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError(f"expected {name} to be 0 or more: got {value}")
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -28,6 +28,9 @@ impl SqliteStore {
         }
         let told = |error: rusqlite::Error| StoreError::Query(error.to_string());
         // One of its own: a long query keeps nobody waiting, and leaves nothing behind.
+        if sql.trim().is_empty() {
+            return Err(StoreError::Query("it is empty".to_owned()));
+        }
         let connection = open::reader(&self.shared.path).map_err(told)?;
         let mut statement = connection.prepare(sql).map_err(told)?;
         if !statement.readonly() {
