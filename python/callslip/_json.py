@@ -16,7 +16,8 @@ def to_json(value: object) -> str:
     Strings, numbers, lists and dicts are written as they are. Pydantic models, dataclasses, enums,
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
     have equal text; bytes as text where they are UTF-8, else in base64; NaN, infinities and
-    integers of more than 4,300 digits as strings, because few can read such numbers; anything else as `str(value)`.
+    integers of more than 4,300 digits as strings, because few can read such numbers; anything else
+    as `str(value)`.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
