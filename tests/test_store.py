@@ -19,6 +19,7 @@ from callslip import (
     ReplayError,
     StoreError,
     TicketStore,
+    UsageError,
     replay,
     tool,
 )
@@ -447,6 +448,7 @@ def test_a_run_that_could_not_be_written_goes_on_with_the_same_agent(path, wait)
         run()
     failed = caught.value.run
     assert [event.kind for event in failed.log][6:8] == ["model_asked", "model_replied"]
+    assert (failed.finished, failed.stop_reason) == (False, None)
     _elsewhere(path, "drop trigger broken")
     assert len(worker.store.run(failed.id).log) == 7
     assert [run.status for run in worker.store.runs()] == ["running"]
@@ -547,3 +549,32 @@ def test_changed_logs_are_refused_and_say_why(store, change, words):
         with pytest.raises(ReplayError, match=words):
             take(text.replace(*change))
     assert store.runs() == []
+
+
+def test_a_file_that_is_deleted_or_replaced_stops_its_store(path, tmp_path):
+    for change in (path.unlink, lambda: path.rename(tmp_path / "moved")):
+        worker = agent(path)
+        worker.run_sync("one")
+        change()
+        with pytest.raises(StoreError, match="deleted or replaced while it was open"):
+            worker.run_sync("two")
+        with pytest.raises(StoreError, match="deleted or replaced"):
+            worker.store.close()
+        for left in tmp_path.glob("runs.sqlite*"):
+            left.unlink()
+
+
+def test_a_task_that_is_no_text_is_refused(path):
+    with TicketStore(path) as store:
+        with pytest.raises(UsageError, match="half of a surrogate pair at 1"):
+            agent(store).run_sync("x\ud800")
+        assert store.runs() == []
+
+
+def test_numbers_of_any_length_come_back():
+    text = "9" * 5000
+    reply = f'<thoughts>x</thoughts><output>{{"type": "RETURN", "value": {text}}}</output>'
+    worker = Agent(lambda messages: reply, protocol="ticket", limits=Limits(json_digits=6000))
+    result = worker.run_sync("go")
+    assert str(result.value) == text
+    assert result.run.log[-1].data["value"] == result.value

@@ -169,9 +169,10 @@ class Session:
 
     def cancelled(self) -> None:
         """Say that the run is to end now."""
-        # Where this can't be written down, the error that led here says so already.
-        with contextlib.suppress(StoreError):
-            self.told(self.core.cancel(self.now()))
+        # A run that could not be written down is not over: it can be resumed from what was.
+        if not self.core.unwritten:
+            with contextlib.suppress(StoreError):
+                self.told(self.core.cancel(self.now()))
 
     def __enter__(self) -> Self:
         return self

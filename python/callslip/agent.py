@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
 from callslip._session import Session, calling
-from callslip.errors import CallslipError, ToolError, UsageError
+from callslip.errors import ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import (
@@ -107,6 +107,7 @@ class Agent:
             early_stop=self.protocol.early_stop,
             early_start=isinstance(self.protocol, ChattyProtocol) and self.protocol.early_start,
         )
+        _check_text("name", name)
         self.name = name
         self.store = _store(store)
 
@@ -155,7 +156,7 @@ class Agent:
         _not_in_a_tool("resume_sync", "resume")
         return _drive_sync(self._resumed(run_id))
 
-    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult | CallslipError]:
+    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult | Exception]:
         """Go on with all runs of this agent's name that are not over and not being worked on.
 
         Args:
@@ -168,23 +169,24 @@ class Agent:
 
         gate = asyncio.Semaphore(at_once)
 
-        async def one(run_id: str) -> RunResult | CallslipError:
+        async def one(run_id: str) -> RunResult | Exception:
             async with gate:
                 try:
                     return await self.resume(run_id)
-                except CallslipError as error:
+                except Exception as error:  # noqa: BLE001  # it is told with the others
                     return error
 
-        run_ids = self._unfinished()
-        return dict(zip(run_ids, await asyncio.gather(*map(one, run_ids)), strict=True))
+        async with asyncio.TaskGroup() as group:
+            tasks = {run_id: group.create_task(one(run_id)) for run_id in self._unfinished()}
+        return {run_id: task.result() for run_id, task in tasks.items()}
 
-    def resume_all_sync(self) -> dict[str, RunResult | CallslipError]:
+    def resume_all_sync(self) -> dict[str, RunResult | Exception]:
         """Go on with all of them in this thread, one after the other. As `resume_all`."""
-        results: dict[str, RunResult | CallslipError] = {}
+        results: dict[str, RunResult | Exception] = {}
         for run_id in self._unfinished():
             try:
                 results[run_id] = self.resume_sync(run_id)
-            except CallslipError as error:
+            except Exception as error:  # noqa: BLE001  # it is told with the others
                 results[run_id] = error
         return results
 
@@ -202,6 +204,7 @@ class Agent:
     def _started(self, task: str) -> Session:
         if not isinstance(task, str):
             raise UsageError(f"expected the task as a string: got {type(task).__name__}")
+        _check_text("the task", task)
         run_id = os.urandom(8).hex()
         native = None if self.store is None else self.store.native
         core = _core.Run(self._setup, run_id=run_id, agent=self.name, store=native)
@@ -270,6 +273,16 @@ def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | 
     from callslip.store import TicketStore
 
     return store if isinstance(store, TicketStore) else TicketStore(store)
+
+
+def _check_text(what: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{what} holds half of a surrogate pair at {error.start}, which is no character: "
+            "decode it anew"
+        ) from None
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -132,7 +132,7 @@ impl PyProtocol {
         thoughts: u32,
     ) -> PyGrammar {
         let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed, thoughts };
-        PyGrammar::from(self.protocol.grammar(&scope))
+        PyGrammar { grammar: Arc::new(self.protocol.grammar(&scope)) }
     }
 }
 
@@ -149,21 +149,34 @@ impl PyProtocol {
 }
 
 /// One language in the forms that inference engines take.
-#[pyclass(name = "Grammar", module = "callslip._core", frozen, get_all)]
+#[pyclass(name = "Grammar", module = "callslip._core", frozen)]
 pub(super) struct PyGrammar {
-    /// llama.cpp's form.
-    gbnf: String,
-    /// llguidance's form.
-    lark: String,
-    /// JSON Schema as JSON text, where the reply is one JSON value (react).
-    json_schema: Option<String>,
-    /// Tokens that the longest reply of the language may take, at most.
-    max_tokens: u32,
+    pub(super) grammar: Arc<Grammar>,
 }
 
-impl From<Grammar> for PyGrammar {
-    fn from(grammar: Grammar) -> Self {
-        let Grammar { gbnf, lark, json_schema, max_tokens } = grammar;
-        Self { gbnf, lark, json_schema, max_tokens }
+#[pymethods]
+impl PyGrammar {
+    /// llama.cpp's form.
+    #[getter]
+    fn gbnf(&self) -> &str {
+        &self.grammar.gbnf
+    }
+
+    /// llguidance's form.
+    #[getter]
+    fn lark(&self) -> &str {
+        &self.grammar.lark
+    }
+
+    /// JSON Schema as JSON text, where the reply is one JSON value (react).
+    #[getter]
+    fn json_schema(&self) -> Option<&str> {
+        self.grammar.json_schema.as_deref()
+    }
+
+    /// Tokens that the longest reply of the language may take, at most.
+    #[getter]
+    fn max_tokens(&self) -> u32 {
+        self.grammar.max_tokens
     }
 }

@@ -5,7 +5,7 @@ use super::command::{PyCommand, PyDelta};
 use super::error;
 use super::protocol::{DETACH_BYTES, PyGrammar, finish_reason};
 use super::reader::Chunk;
-use super::setup::PySetup;
+use super::setup::{Grammars, PySetup};
 use super::store::{PyStore, PyTicketRow, read_log, status_word};
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
@@ -26,6 +26,7 @@ pub(super) struct PyRun {
 
 struct Inner {
     machine: Machine,
+    grammars: Grammars,
     log: Log,
     kept: Option<Kept>,
 }
@@ -98,7 +99,7 @@ impl Inner {
 fn load(run_id: &str, records: Vec<Arc<Record>>) -> PyResult<Inner> {
     let machine =
         Machine::load(&records).map_err(|cause| error::store_says(format!("run {run_id} can't be read: {cause}")))?;
-    Ok(Inner { machine, log: Log::new(records), kept: None })
+    Ok(Inner { machine, grammars: Grammars::default(), log: Log::new(records), kept: None })
 }
 
 #[pymethods]
@@ -118,7 +119,7 @@ impl PyRun {
         let kept = store.map(|store| Kept::new(store, &run_id)).transpose();
         let kept = kept.map_err(|cause| error::store(&cause))?;
         let machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
-        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::default(), kept }) })
+        Ok(Self { inner: Mutex::new(Inner { machine, grammars: setup.grammars.clone(), log: Log::default(), kept }) })
     }
 
     /// A run of a store, to be gone on with. Raises `UsageError` where it was set up with another protocol or other
@@ -137,6 +138,7 @@ impl PyRun {
             )));
         }
         inner.kept = Some(kept);
+        inner.grammars = setup.grammars.clone();
         Ok(Self { inner: Mutex::new(inner) })
     }
 
@@ -154,7 +156,8 @@ impl PyRun {
     fn replay(py: Python<'_>, lines: Vec<String>) -> PyResult<Self> {
         let records = read_log(&lines)?;
         let machine = py.detach(|| replay(&records)).map_err(|cause| error::replay(cause.to_string()))?;
-        Ok(Self { inner: Mutex::new(Inner { machine, log: Log::new(records), kept: None }) })
+        let inner = Inner { machine, grammars: Grammars::default(), log: Log::new(records), kept: None };
+        Ok(Self { inner: Mutex::new(inner) })
     }
 
     /// Goes on with a run that was loaded.
@@ -168,10 +171,11 @@ impl PyRun {
         Ok(self.lock()?.kept.as_ref().map_or(0, |kept| kept.position.get()))
     }
 
-    /// Whether its store has refused something of it. What is told of the run after that is not written down.
+    /// Whether its store has failed it. What is told of the run after that is not written down.
     #[getter]
     fn unwritten(&self) -> PyResult<bool> {
-        Ok(self.lock()?.kept.as_ref().is_some_and(|kept| kept.failure.is_some()))
+        let failed = |kept: &Kept| kept.failure.is_some() || kept.store.failed().is_some();
+        Ok(self.lock()?.kept.as_ref().is_some_and(failed))
     }
 
     /// Leaves the run to whoever resumes it.
@@ -383,23 +387,26 @@ impl PyRun {
     fn grammar(&self, thoughts: u32) -> PyResult<PyGrammar> {
         let inner = self.lock()?;
         let (state, setup) = (inner.machine.state(), inner.machine.setup());
+        let calls = state.last_turn.is_none();
+        let finish = !setup.call_first || state.called || !calls;
         let ids = |status: Status| {
-            state
-                .tickets
-                .iter()
-                .filter(move |ticket| ticket.status() == status)
-                .map(|ticket| ticket.id.to_string())
-                .collect()
+            // Other protocols have no moves that name a ticket.
+            let named = calls && setup.protocol.background();
+            let tickets = state.tickets.iter().filter(move |ticket| named && ticket.status() == status);
+            tickets.map(|ticket| ticket.id.to_string()).collect()
         };
-        let scope = Scope {
-            tools: &setup.tools,
-            calls: state.last_turn.is_none(),
-            finish: !setup.call_first || state.called || state.last_turn.is_some(),
-            in_progress: if state.last_turn.is_none() { ids(Status::InProgress) } else { Vec::new() },
-            completed: if state.last_turn.is_none() { ids(Status::Completed) } else { Vec::new() },
-            thoughts,
-        };
-        Ok(PyGrammar::from(setup.protocol.grammar(&scope)))
+        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), thoughts);
+        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, thoughts)| {
+            setup.protocol.grammar(&Scope {
+                tools: &setup.tools,
+                calls: *calls,
+                finish: *finish,
+                in_progress: in_progress.clone(),
+                completed: completed.clone(),
+                thoughts: *thoughts,
+            })
+        });
+        Ok(PyGrammar { grammar })
     }
 
     /// Whether the run is over.

@@ -3,15 +3,46 @@
 use super::error;
 use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
+use crate::protocol::grammar::Grammar;
 use crate::run::command::{OnLimit, OnOpenTickets};
 use crate::run::{Limits, Setup};
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What runs are set up with: made once for an agent, kept in the log of each of its runs.
 #[pyclass(name = "Setup", module = "callslip._core", frozen)]
 pub(super) struct PySetup {
     pub(super) setup: Arc<Setup>,
+    pub(super) grammars: Grammars,
+}
+
+/// What decides, beside the setup, on the grammar of the coming reply: whether calls may be made, whether the run may
+/// be finished, the tickets in progress and completed, and the length of thoughts.
+pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, u32);
+
+type Known = (Situation, Arc<Grammar>);
+
+/// The grammars that the runs of an agent asked for last: with many tools, one takes long to make.
+#[derive(Clone, Default)]
+pub(super) struct Grammars {
+    latest: Arc<Mutex<Vec<Known>>>,
+}
+
+impl Grammars {
+    const KEPT: usize = 8;
+
+    pub(super) fn get(&self, situation: Situation, make: impl FnOnce(&Situation) -> Grammar) -> Arc<Grammar> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, grammar)) = latest.iter().find(|(known, _)| *known == situation) {
+            return Arc::clone(grammar);
+        }
+        let grammar = Arc::new(make(&situation));
+        if latest.len() >= Self::KEPT {
+            latest.remove(0);
+        }
+        latest.push((situation, Arc::clone(&grammar)));
+        grammar
+    }
 }
 
 #[pymethods]
@@ -48,6 +79,6 @@ impl PySetup {
             early_stop,
             early_start,
         });
-        Ok(Self { setup })
+        Ok(Self { setup, grammars: Grammars::default() })
     }
 }

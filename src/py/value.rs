@@ -103,6 +103,9 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
     }
     match text.parse::<i64>() {
         Ok(small) => Ok(small.into_pyobject(py)?.into_any()),
-        Err(_) => py.get_type::<PyInt>().call1((text,)),
+        // Python reads no integer of more than 4,300 digits unless it is told to.
+        Err(_) => {
+            py.get_type::<PyInt>().call1((text,)).or_else(|_| py.import("decimal")?.getattr("Decimal")?.call1((text,)))
+        }
     }
 }

@@ -128,11 +128,19 @@ pub enum StoreError {
         cause: String,
     },
     /// The file can't be read.
-    #[error("{path} can't be read: {cause}. Check the disk; the file opens again once it is readable", path = .path.display())]
+    #[error("{path} can't be read: {cause}. Check the disk, and that nothing else has changed the file", path = .path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system or `SQLite` says.
+        cause: String,
+    },
+    /// The file is damaged.
+    #[error("{path} is damaged: {cause}. Restore a backup; `sqlite3 {path} .recover` saves what can be read", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What `SQLite` says.
         cause: String,
     },
     /// A record is not what was written.

@@ -67,9 +67,11 @@ CREATE TABLE ticket (
 INSERT INTO "ticket" VALUES(1,1,'tool_call','add','add(1)',1,NULL,1003.1,3,1004.1,4,'ok',NULL,NULL,NULL);
 CREATE INDEX run_started ON run (started_at);
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+CREATE INDEX run_unfinished ON run (started_at) WHERE finished_at IS NULL;
 CREATE INDEX event_blob ON event (blob) WHERE blob IS NOT NULL;
 CREATE INDEX ticket_opened ON ticket (opened_at);
 CREATE INDEX ticket_blob ON ticket (blob) WHERE blob IS NOT NULL;
+CREATE INDEX ticket_open ON ticket (opened_at) WHERE outcome IS NULL;
 CREATE VIEW runs AS
 SELECT
     id AS run_id,

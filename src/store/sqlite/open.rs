@@ -140,7 +140,7 @@ impl SqliteStore {
         let shared = Arc::new(Shared::new(path.to_owned()));
         let writer = {
             let shared = Arc::clone(&shared);
-            let run = move || Writer::new(connection).run(&shared);
+            let run = move || Writer::new(connection, &shared.path).run(&shared);
             let thread = thread::Builder::new().name("callslip-store".to_owned()).spawn(run);
             thread.map_err(|error| place::io_error(path, &error))?
         };

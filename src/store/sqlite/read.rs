@@ -6,7 +6,7 @@ use crate::store::StoreError;
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketKind, TicketRow};
 use crate::ticket::{Outcome, Status, TicketId};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::path::Path;
@@ -25,7 +25,13 @@ pub(super) enum ReadError {
 impl ReadError {
     pub(super) fn of(self, path: &Path) -> StoreError {
         match self {
-            Self::Sqlite(error) => StoreError::Read { path: path.to_owned(), cause: error.to_string() },
+            Self::Sqlite(error) => {
+                let (path, cause) = (path.to_owned(), error.to_string());
+                match error.sqlite_error_code() {
+                    Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, cause },
+                    _ => StoreError::Read { path, cause },
+                }
+            }
             Self::Record { run_id, seq, cause } => StoreError::Unreadable { run_id, seq, cause },
         }
     }

@@ -22,6 +22,7 @@ CREATE TABLE run (
 ) STRICT;
 CREATE INDEX run_started ON run (started_at);
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+CREATE INDEX run_unfinished ON run (started_at) WHERE finished_at IS NULL;
 
 -- Large JSON that events refer to, kept once by its SHA-256.
 CREATE TABLE blob (
@@ -63,6 +64,7 @@ CREATE TABLE ticket (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ticket_opened ON ticket (opened_at);
 CREATE INDEX ticket_blob ON ticket (blob) WHERE blob IS NOT NULL;
+CREATE INDEX ticket_open ON ticket (opened_at) WHERE outcome IS NULL;
 
 CREATE VIEW runs AS
 SELECT

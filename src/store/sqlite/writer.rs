@@ -1,6 +1,7 @@
 //! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
 
 use super::blob::{INLINE, Part, split};
+use super::place;
 use super::read::{self, ReadError};
 use super::retention;
 use super::shared::Shared;
@@ -40,6 +41,8 @@ pub(super) enum WriteError {
     Read(#[from] ReadError),
     #[error("an event's JSON has no kind")]
     NoKind,
+    #[error("the file was deleted or replaced while it was open")]
+    Gone,
 }
 
 impl WriteError {
@@ -50,6 +53,7 @@ impl WriteError {
             _ => None,
         };
         let advice = match code {
+            _ if matches!(self, Self::Gone) => "what was in it is gone unless it was moved: put it back",
             Some(ErrorCode::DiskFull) => "the disk is full: free space",
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program keeps it locked: end that program's transaction"
@@ -76,6 +80,8 @@ struct Live {
 
 /// The writer's own state.
 pub(super) struct Writer {
+    /// Which file the path named when it was opened.
+    file_id: Option<(u64, u64)>,
     connection: Connection,
     live: HashMap<Arc<str>, Live>,
     /// Those whose rows are to be written.
@@ -96,15 +102,21 @@ impl Drop for Watch<'_> {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, live: HashMap::new(), changed: Vec::new(), setups: Vec::new() }
+    pub(super) fn new(connection: Connection, path: &Path) -> Self {
+        Self {
+            file_id: place::file_id(path),
+            connection,
+            live: HashMap::new(),
+            changed: Vec::new(),
+            setups: Vec::new(),
+        }
     }
 
     /// Writes until the queue ends, and gives the connection back.
     pub(super) fn run(mut self, shared: &Shared) -> Connection {
         let watch = Watch(shared);
         while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
-            match self.commit(batch) {
+            match self.still_there(&shared.path).and_then(|()| self.commit(batch)) {
                 Ok(()) => shared.committed(position),
                 // After a failed write or sync nobody knows what is on the disk but the log itself: the file has to
                 // be opened anew, and what was not acknowledged may be there or not.
@@ -116,6 +128,11 @@ impl Writer {
         }
         drop(watch);
         self.connection
+    }
+
+    /// What is written to a file without a name is lost.
+    fn still_there(&self, path: &Path) -> Result<(), WriteError> {
+        if place::file_id(path) == self.file_id { Ok(()) } else { Err(WriteError::Gone) }
     }
 
     fn commit(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
