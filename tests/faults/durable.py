@@ -1,0 +1,107 @@
+"""Runs on a store with a fault below it, and what each word that they say promises.
+
+Before a model or tool is called, all that led to the call is committed. So a call is an
+acknowledgement: when turn 3 is asked for, the reply and the outcome of turn 2 are kept. The tool is
+pure: a run that goes on repeats it, and ends with the same value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from callslip import Agent, Limits, TicketStore, tool
+
+SHIM = ctypes.CDLL(None)
+TASK = "count to {}, {}"
+Say = Callable[[Any], None]
+
+
+@tool(effect="pure")
+def step(run: str, number: int, text: str) -> int:
+    """Count one on."""
+    return number + 1
+
+
+def react(action: str, **more: Any) -> str:
+    return json.dumps({"thought": "t", "action": action, **more})
+
+
+def reply(messages: Sequence[Any], say: Say, size: int) -> str:
+    """Count on from what was told last; the task says how far."""
+    words = messages[1]["content"].split()
+    last, name = int(words[2].strip(",")), words[3]
+    turn = (len(messages) - 2) // 2
+    say(["model", name, turn])
+    at = int(messages[-1]["content"].splitlines()[0].rpartition(" ")[2]) if turn else 0
+    if at < last:
+        args = {"run": name, "number": at, "text": "x" * size}
+        return react("step", args=json.dumps(args))
+    return react("FINISH", final_answer=str(at), task_successful=True)
+
+
+def agent(store: TicketStore, say: Say = lambda _: None, size: int = 10) -> Agent:
+    """Make an agent; `size` pads what it says, to move the commits among the pages."""
+    limits = Limits(steps=None, tickets=None)
+    return Agent(
+        lambda messages: reply(messages, say, size), tools=[step], limits=limits, store=store
+    )
+
+
+def one_run(path: Path, say: Say, turns: int, durability: str = "full", size: int = 10) -> str:
+    """Run alone, through the sync driver; close the store at the end."""
+    store = TicketStore(path, durability=durability)
+    say(["open"])
+    result = agent(store, say, size).run_sync(TASK.format(turns, "a"))
+    say(["finished", "a", result.value])
+    store.close()
+    return result.value
+
+
+def runs_side_by_side(
+    path: Path, say: Say, turns: int, runs: int, *, durability: str = "full", size: int = 10
+) -> list[str]:
+    """Run several, through the async driver: their commits are made in groups."""
+    store = TicketStore(path, durability=durability)
+    say(["open"])
+    worker = agent(store, say, size)
+
+    async def one(name: str) -> str:
+        result = await worker.run(TASK.format(turns, name))
+        say(["finished", name, result.value])
+        return result.value
+
+    async def main() -> list[str]:
+        return await asyncio.gather(*(one(chr(ord("a") + number)) for number in range(runs)))
+
+    values = asyncio.run(main())
+    store.close()
+    return values
+
+
+def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
+    """Run; whatever comes of it, lose power then: what was said must be there all the same."""
+    try:
+        one_run(path, say, turns)
+    except Exception as error:
+        say(["failed", [kind.__name__ for kind in type(error).__mro__], str(error)])
+    SHIM.faults_cut_power()
+
+
+def again_after_an_error(path: Path, say: Say, turns: int) -> str:
+    """Run; after an error open the file again in this process and go on."""
+    try:
+        return one_run(path, say, turns)
+    except Exception as error:
+        say(["failed", [kind.__name__ for kind in type(error).__mro__], str(error)])
+    store = TicketStore(path)
+    runs = store.runs(status="running")
+    value = "none"
+    for run in runs:
+        value = agent(store, say).resume_sync(run.run_id).value
+    store.close()
+    return value

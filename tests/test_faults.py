@@ -1,0 +1,206 @@
+"""A store on a disk that fails: every call below SQLite fails once, is torn, or is the last.
+
+CALLSLIP_FAULTS_WIDE=1 tries more seeds, more runs side by side and bigger records.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from callslip import TicketStore
+from faults import durable
+from faults.shim import Fault, Nursery
+
+WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
+TURNS = 3
+SEEDS = range(8) if WIDE else (0, 1)
+NONE = Fault()
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    with Nursery(tmp_path_factory.mktemp("shim"), ["callslip", "faults.durable"]) as nursery:
+        yield nursery
+
+
+@pytest.fixture(scope="module")
+def whole(nursery, tmp_path_factory):
+    """A run with no fault: what each other one is a prefix of, and how many calls it makes."""
+    path = tmp_path_factory.mktemp("whole") / "whole.sqlite"
+    ended = nursery.run("faults.durable:one_run", path, turns=TURNS)
+    assert ended.returned == str(TURNS)
+    ended = nursery.run("faults.durable:one_run", path.with_name("counted"), turns=TURNS)
+    return ended.calls, logs(path)["a"]
+
+
+def plain(record):
+    """A record without what differs between two runs of the same: ids and times."""
+    event = record["event"]
+    return event["run_started"]["setup"] if "run_started" in event else event
+
+
+def kinds(log):
+    return [next(iter(record["event"])) for record in log]
+
+
+def logs(path):
+    """Each run's log by the name in its task, read by the product; the file must be sound."""
+    with closing(TicketStore(path)) as store:
+        found = {}
+        for run in store.runs():
+            log = [json.loads(line) for line in store.export(run.run_id).splitlines()]
+            assert [record["seq"] for record in log] == list(range(len(log)))
+            found[run.task.rpartition(" ")[2]] = log
+        return found
+
+
+def sound(path):
+    """Ask SQLite itself, on a copy: what the store mends when it opens must not be mended here."""
+    if not path.exists():
+        return
+    copy = path.with_name(path.name + ".copy")
+    for end in ("", "-wal", "-journal"):
+        if Path(f"{path}{end}").exists():
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    with closing(sqlite3.connect(copy)) as database:
+        assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def holds_what_was_said(path, said, prefix_of, *, loses=False):
+    """What is there is a prefix of the whole; `loses` allows that acknowledged ends are gone."""
+    sound(path)
+    found = logs(path)
+    for name, log in found.items():
+        assert len(log) <= len(prefix_of)
+        assert kinds(log) == kinds(prefix_of)[: len(log)]
+        if name == "a":
+            assert [*map(plain, log)] == [*map(plain, prefix_of[: len(log)])]
+    if loses:
+        return found
+    for word, *more in said:
+        if word == "model":
+            name, turn = more
+            assert kinds(found[name]).count("model_asked") >= turn + 1
+            assert kinds(found[name]).count("model_replied") >= turn
+            assert kinds(found[name]).count("ticket_completed") >= turn
+        if word == "finished":
+            assert kinds(found[more[0]])[-1] == "run_finished"
+    return found
+
+
+def goes_on(path, turns=TURNS):
+    """Every run that is there ends with the right value, and the store is as new."""
+    with closing(TicketStore(path)) as store:
+        agent = durable.agent(store)
+        for run in store.runs():
+            result = agent.resume_sync(run.run_id)
+            assert result.value == str(turns)
+        assert store.runs(status="running") == []
+        assert store.tickets(status="IN_PROGRESS") == []
+        assert agent.run_sync(durable.TASK.format(2, "new")).value == "2"
+
+
+def cases(last, what, call, seeds=(0,)):
+    """Make every fault of a kind; a seed is of use where there is something to draw."""
+    if what not in {"torn", "powerloss"}:
+        seeds = (0,)
+    return [Fault(what, call, k, seed) for k in range(1, last + 1) for seed in seeds]
+
+
+def last(calls, call):
+    return sum(calls[one] for one in calls if one != "read") if call == "any" else calls[call]
+
+
+@pytest.mark.parametrize("what", ["kill", "torn", "powerloss"])
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durability):
+    died = 0
+    call = "write" if what == "torn" else "any"
+    for fault in cases(last(whole[0], call), what, call, (1,) if what == "torn" else SEEDS):
+        path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
+        options = {"turns": TURNS, "durability": durability}
+        ended = nursery.run("faults.durable:one_run", path, fault, **options)
+        died += ended.killed
+        assert ended.killed or ended.returned == str(TURNS), (fault, ended)
+        loses = durability == "normal" and what == "powerloss"
+        holds_what_was_said(path, ended.said, whole[1], loses=loses)
+        goes_on(path)
+    assert died > TURNS
+
+
+@pytest.mark.parametrize(
+    ("what", "call"), [("eio", "read"), ("eio", "write"), ("eio", "sync"), ("enospc", "write")]
+)
+def test_a_call_that_fails_is_a_store_error(nursery, whole, tmp_path, what, call):
+    failed = 0
+    for fault in cases(last(whole[0], call), what, call):
+        path = tmp_path / f"{fault.k}.sqlite"
+        ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
+        assert ended.signal is None, (fault, ended)
+        if ended.error:
+            failed += 1
+            assert "StoreError" in ended.error[0], (fault, ended.error)
+            assert str(path) in ended.error[1], (fault, ended.error)
+        else:
+            assert ended.returned == str(TURNS)
+        holds_what_was_said(path, ended.said, whole[1])
+        goes_on(path)
+    assert failed > 0
+
+
+def test_after_a_failed_sync_no_later_word_is_lost_with_the_power(nursery, whole, tmp_path):
+    failed = 0
+    for fault in cases(whole[0]["sync"], "eio", "sync"):
+        path = tmp_path / f"{fault.k}.sqlite"
+        ended = nursery.run("faults.durable:until_power_is_cut", path, fault, turns=TURNS)
+        assert ended.killed
+        failed += any(word == "failed" for word, *_ in ended.said)
+        holds_what_was_said(path, ended.said, whole[1])
+        goes_on(path)
+    assert failed > 0
+
+
+@pytest.mark.parametrize("call", ["write", "sync", "read"])
+def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call):
+    for fault in cases(whole[0][call], "eio", call):
+        path = tmp_path / f"{fault.k}.sqlite"
+        ended = nursery.run("faults.durable:again_after_an_error", path, fault, turns=TURNS)
+        assert ended.error is None, (fault, ended)
+        assert ended.returned in {str(TURNS), "none"}
+        goes_on(path)
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_half_a_read_or_write_is_no_error(nursery, whole, tmp_path, call):
+    for fault in cases(whole[0][call], "short", call):
+        path = tmp_path / f"{fault.k}.sqlite"
+        ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
+        assert ended.returned == str(TURNS), (fault, ended)
+        assert kinds(logs(path)["a"]) == kinds(whole[1])
+
+
+@pytest.mark.parametrize("what", ["kill", "powerloss", "eio"])
+def test_runs_side_by_side(nursery, whole, tmp_path, what):
+    """Several runs in one commit: each keeps what it was told is kept."""
+    runs, size = (8, 3000) if WIDE else (4, 3000)
+    options = {"turns": TURNS, "runs": runs, "size": size}
+    counted = nursery.run("faults.durable:runs_side_by_side", tmp_path / "all.sqlite", **options)
+    assert counted.returned == [str(TURNS)] * runs
+    path = tmp_path / "log.sqlite"
+    assert nursery.run("faults.durable:one_run", path, turns=TURNS, size=size).error is None
+    (log,) = logs(path).values()
+    call = "sync" if what == "eio" else "any"
+    every = cases(last(counted.calls, call), what, call, seeds=SEEDS)
+    for fault in every if WIDE else every[:: max(1, len(every) // 40)]:
+        path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
+        ended = nursery.run("faults.durable:runs_side_by_side", path, fault, **options)
+        assert ended.killed or ended.error or ended.returned, (fault, ended)
+        if ended.error:
+            assert "StoreError" in ended.error[0], (fault, ended.error)
+        holds_what_was_said(path, ended.said, log)
+        goes_on(path)
