@@ -133,6 +133,53 @@ def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durabil
     assert died > TURNS
 
 
+@pytest.mark.parametrize("what", ["kill", "torn", "powerloss", "eio"])
+def test_a_fault_while_a_run_is_resumed(nursery, whole, tmp_path, what):
+    """A process died in mid-run; the next one meets a fault while it goes on."""
+    dead = tmp_path / "dead.sqlite"
+    fault = Fault("kill", "sync", whole[0]["sync"] // 2 + 1)
+    assert nursery.run("faults.durable:one_run", dead, fault, turns=TURNS).killed
+    counted = nursery.run("faults.durable:unfinished", left_by(dead, tmp_path / "counted"))
+    assert list(counted.returned.values()) == [str(TURNS)]
+    # The log of this run is longer: the note that it was resumed stands in it.
+    again = logs(tmp_path / "counted")["a"]
+    call = {"torn": "write", "eio": "sync"}.get(what, "any")
+    for fault in cases(last(counted.calls, call), what, call, SEEDS):
+        path = left_by(dead, tmp_path / f"{fault.k}-{fault.seed}.sqlite")
+        ended = nursery.run("faults.durable:unfinished", path, fault)
+        assert ended.killed or ended.error or ended.returned == counted.returned, (fault, ended)
+        if ended.error:
+            assert "StoreError" in ended.error[0], (fault, ended.error)
+        holds_what_was_said(path, ended.said, again)
+        goes_on(path)
+
+
+def left_by(dead, path):
+    """Copy what a dead process left."""
+    for end in ("", "-wal"):
+        shutil.copy(f"{dead}{end}", f"{path}{end}")
+    return path
+
+
+@pytest.mark.parametrize("what", ["kill", "powerloss", "eio", "enospc"])
+def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, what):
+    """Records so big that SQLite makes a checkpoint in mid-run: it writes to the file itself."""
+    options = {"turns": TURNS, "size": 900_000}
+    counted = nursery.run("faults.durable:one_run", tmp_path / "whole.sqlite", **options)
+    assert counted.returned == str(TURNS)
+    (log,) = logs(tmp_path / "whole.sqlite").values()
+    call = {"eio": "sync", "enospc": "write"}.get(what, "any")
+    every = cases(last(counted.calls, call), what, call, (1,))
+    for fault in every if WIDE else every[:: len(every) // 15 + 1]:
+        path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
+        ended = nursery.run("faults.durable:one_run", path, fault, **options)
+        assert ended.killed or ended.error or ended.returned == str(TURNS), (fault, ended)
+        if ended.error:
+            assert "StoreError" in ended.error[0], (fault, ended.error)
+        holds_what_was_said(path, ended.said, log)
+        goes_on(path)
+
+
 @pytest.mark.parametrize(
     ("what", "call"), [("eio", "read"), ("eio", "write"), ("eio", "sync"), ("enospc", "write")]
 )

@@ -194,7 +194,7 @@ def live(plan: Path, seconds: float | None) -> Life:
         process = subprocess.Popen(
             [sys.executable, "-m", "crash.child", str(plan)],
             cwd=TESTS,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

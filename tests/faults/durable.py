@@ -83,6 +83,15 @@ def runs_side_by_side(
     return values
 
 
+def unfinished(path: Path, say: Say) -> dict[str, Any]:
+    """Go on with every run that is there."""
+    store = TicketStore(path)
+    results = agent(store, say).resume_all_sync()
+    values = {run: result.value for run, result in results.items()}
+    store.close()
+    return values
+
+
 def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
     """Run; whatever comes of it, lose power then: what was said must be there all the same."""
     try:
