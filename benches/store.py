@@ -17,12 +17,14 @@ import gc
 import itertools
 import json
 import os
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +92,9 @@ def log_of(turns: int) -> list[str]:
 
     with tempfile.TemporaryDirectory() as folder:
         store = TicketStore(Path(folder) / "log.sqlite", durability="memory")
-        result = agent(Script(turns), store).run_sync("count")
-        text = store.export(result.run.id)
+        run = agent(Script(turns), store).run_sync("count").run
         store.close()
-    return str(text).splitlines()
+    return str(run.export()).splitlines()
 
 
 # What a process measures: (work, turns, runs) -> the number of records kept.
@@ -194,8 +195,27 @@ def beside_runs(path: Path, runs: int) -> dict[str, float]:
 
 
 def fill(path: Path, runs: int) -> None:
-    """Put finished runs into a file: one real run, and copies of its rows under other ids."""
-    raise NotImplementedError
+    """Put finished runs into a file: a real one, and copies of its rows under other ids."""
+    from callslip import TicketStore
+
+    store = TicketStore(path)
+    agent(Script(2), store).run_sync("count")
+    store.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("pragma synchronous = off")
+        database.execute("begin")
+        for table, names in {"run": ("key", "id"), "event": ("run",), "ticket": ("run",)}.items():
+            own = {name: f"{name} + number" for name in names} | {"id": "'copy-' || number"}
+            columns = [row[1] for row in database.execute(f"pragma table_info({table})")]
+            values = [own[name] if name in names else name for name in columns]
+            database.execute(
+                "with recursive copy(number) as"
+                " (select 1 union all select number + 1 from copy where number < ?)"
+                f" insert into {table} select {', '.join(values)} from copy, {table}",
+                (runs - 1,),
+            )
+        database.execute("commit")
+        database.execute("pragma wal_checkpoint(truncate)")
 
 
 class Bench:

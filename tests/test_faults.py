@@ -53,7 +53,7 @@ def logs(path):
     with closing(TicketStore(path)) as store:
         found = {}
         for run in store.runs():
-            log = [json.loads(line) for line in store.export(run.run_id).splitlines()]
+            log = [json.loads(line) for line in store.run(run.run_id).export().splitlines()]
             assert [record["seq"] for record in log] == list(range(len(log)))
             found[run.task.rpartition(" ")[2]] = log
         return found

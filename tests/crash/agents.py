@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from callslip import Agent, Context, Limits, NotDone, TicketStore, tool
@@ -92,23 +92,43 @@ class Desk:
 
         return tool(name=name, **options)(work)
 
-    def sync_model(self, messages: Sequence[Any]) -> str:
+    def model(self, *, asynchronous: bool, streams: bool) -> Any:
+        """Return a model of one of the four kinds there are."""
+
+        def sync_stream(messages: Sequence[Any]) -> Iterator[str]:
+            for text, seconds in self.asked(messages):
+                time.sleep(seconds)
+                yield text
+
+        async def async_stream(messages: Sequence[Any]) -> AsyncIterator[str]:
+            for text, seconds in self.asked(messages):
+                await asyncio.sleep(seconds)
+                yield text
+
+        def sync_whole(messages: Sequence[Any]) -> str:
+            return "".join(sync_stream(messages))
+
+        async def async_whole(messages: Sequence[Any]) -> str:
+            return "".join([text async for text in async_stream(messages)])
+
+        if asynchronous:
+            return async_stream if streams else async_whole
+        return sync_stream if streams else sync_whole
+
+    def asked(self, messages: Sequence[Any]) -> Iterator[tuple[str, float]]:
+        """Give the pieces of a reply, each with a pause before it."""
         job, turn, text = jobs.reply(messages)
         self.ledger.write("start", "model", job=job.name, turn=turn)
-        time.sleep(pause())
+        size = len(text) // 3 + 1
+        for at in range(0, len(text), size):
+            yield text[at : at + size], pause() / 3
         self.ledger.write("end", "model", job=job.name, turn=turn)
-        return text
-
-    async def async_model(self, messages: Sequence[Any]) -> str:
-        job, turn, text = jobs.reply(messages)
-        self.ledger.write("start", "model", job=job.name, turn=turn)
-        await asyncio.sleep(pause())
-        self.ledger.write("end", "model", job=job.name, turn=turn)
-        return text
 
 
-def agents(desk: Desk, store: TicketStore, *, asynchronous: bool) -> dict[str, Agent]:
-    model = desk.async_model if asynchronous else desk.sync_model
+def agents(
+    desk: Desk, store: TicketStore, *, asynchronous: bool, streams: bool
+) -> dict[str, Agent]:
+    model = desk.model(asynchronous=asynchronous, streams=streams)
     return {
         protocol: Agent(
             model,
@@ -116,6 +136,7 @@ def agents(desk: Desk, store: TicketStore, *, asynchronous: bool) -> dict[str, A
             tools=desk.tools(asynchronous=asynchronous),
             limits=Limits(steps=None, tickets=None),
             store=store,
+            name=protocol,
         )
         for protocol in PROTOCOLS
     }

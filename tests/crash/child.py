@@ -36,7 +36,7 @@ def begun(store: TicketStore, jobs: list[Job]) -> dict[str, str]:
 
 
 async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketStore) -> None:
-    workers = agents(desk, store, asynchronous=True)
+    workers = agents(desk, store, asynchronous=True, streams=plan["streams"])
     runs = begun(store, jobs)
 
     async def one(job: Job) -> None:
@@ -64,7 +64,7 @@ async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: T
 
 
 def work_sync(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketStore) -> None:
-    workers = agents(desk, store, asynchronous=plan["mixed"])
+    workers = agents(desk, store, asynchronous=plan["mixed"], streams=plan["streams"])
     runs = begun(store, jobs)
 
     def one(job: Job) -> None:

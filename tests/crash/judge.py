@@ -110,7 +110,8 @@ def effects_are_as_declared(lines: list[Line]) -> None:
         keys[line["run"], line["ticket"]].add(line["key"])
         what = (line["run"], line["ticket"], line["tool"], line["job"], line["step"])
         tickets[line["key"]].add((*what, line["attempt"]))
-        if line["at"] == "effect":
+        # `look` may start before its reply is whole, and again for the reply that comes instead.
+        if line["at"] == "effect" and line["tool"] != "look":
             done[line["job"], line["step"]].add(line["key"])
             effects[line["job"], line["step"]] += line["tool"] in {"charge", "ship"}
     for ticket, used in keys.items():

@@ -97,6 +97,7 @@ class CrashTest:
             "durability": batch.durability,
             "jobs": [asdict(job) for job in batch.jobs],
             "driver": self.random.choice(["async", "sync"]),
+            "streams": self.random.random() < 0.4,
             "mixed": self.random.random() < 0.3,
             "all": self.random.random() < 0.5,
         }
@@ -149,7 +150,7 @@ class CrashTest:
                 demand("ok" in str(check), "the file is damaged", check)
                 tasks = {job.task for job in batch.jobs}
                 runs = [run.run_id for run in store.runs() if run.task in tasks]
-                return Logs.of_texts({run: store.export(run) for run in runs})
+                return Logs.of_texts({run: store.run(run).export() for run in runs})
             finally:
                 store.close()
 
@@ -164,7 +165,7 @@ class CrashTest:
             demand(not store.tickets(status="IN_PROGRESS"), "tickets are left in progress")
             demand(not store.runs(status="running"), "runs are left running")
             for run in logs.runs:
-                replay(store.export(run))
+                demand(replay(store.run(run)).stop_reason == "finished", "a replay ended otherwise")
                 self.seen["runs replayed"] += 1
         finally:
             store.close()

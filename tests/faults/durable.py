@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from callslip import Agent, Limits, TicketStore, tool
+from callslip import Agent, Limits, StoreError, TicketStore, tool
 
 SHIM = ctypes.CDLL(None)
 TASK = "count to {}, {}"
@@ -102,15 +102,14 @@ def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
 
 
 def again_after_an_error(path: Path, say: Say, turns: int) -> str:
-    """Run; after an error open the file again in this process and go on."""
-    try:
-        return one_run(path, say, turns)
-    except Exception as error:
-        say(["failed", [kind.__name__ for kind in type(error).__mro__], str(error)])
+    """Run; after an error go on with the same store, which opens its file again."""
     store = TicketStore(path)
-    runs = store.runs(status="running")
-    value = "none"
-    for run in runs:
-        value = agent(store, say).resume_sync(run.run_id).value
+    worker = agent(store, say)
+    try:
+        value = worker.run_sync(TASK.format(turns, "a")).value
+    except StoreError as error:
+        say(["failed", str(error)])
+        results = worker.resume_all_sync()
+        value = next((result.value for result in results.values()), "none")
     store.close()
     return value
