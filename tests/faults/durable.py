@@ -76,7 +76,12 @@ def runs_side_by_side(
         return result.value
 
     async def main() -> list[str]:
-        return await asyncio.gather(*(one(chr(ord("a") + number)) for number in range(runs)))
+        names = [chr(ord("a") + number) for number in range(runs)]
+        ends = await asyncio.gather(*map(one, names), return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        return [str(end) for end in ends]
 
     values = asyncio.run(main())
     store.close()
@@ -87,9 +92,11 @@ def unfinished(path: Path, say: Say) -> dict[str, Any]:
     """Go on with every run that is there."""
     store = TicketStore(path)
     results = agent(store, say).resume_all_sync()
-    values = {run: result.value for run, result in results.items()}
     store.close()
-    return values
+    for result in results.values():
+        if isinstance(result, Exception):
+            raise result
+    return {run: result.value for run, result in results.items()}
 
 
 def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
@@ -103,7 +110,11 @@ def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
 
 def again_after_an_error(path: Path, say: Say, turns: int) -> str:
     """Run; after an error go on with the same store, which opens its file again."""
-    store = TicketStore(path)
+    try:
+        store = TicketStore(path)
+    except StoreError as error:
+        say(["failed", str(error)])
+        store = TicketStore(path)
     worker = agent(store, say)
     try:
         value = worker.run_sync(TASK.format(turns, "a")).value
