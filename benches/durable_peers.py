@@ -1,12 +1,13 @@
 """What `store.py` is measured against: the disk, raw sqlite3 and LangGraph's checkpointers.
 
-Each function does so many turns durably and returns how many records it kept. A turn is one model
-reply, one call and its result.
+Each function does so many turns durably and returns how many commits it asked for. A turn is one
+model reply, one call and its result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import operator
 import os
 import sqlite3
@@ -30,20 +31,23 @@ def syncs(path: Path, count: int, flush: Any) -> None:
         os.close(file)
 
 
-def raw(path: Path, records: Sequence[str], per_commit: int = 1) -> int:
-    """Commit records of these sizes to a table, in groups of so many."""
+def raw(path: Path, records: Sequence[str], groups: Sequence[int] = (1,)) -> int:
+    """Commit records to a table, in groups of these sizes in turn. Returns how many commits."""
+    left, commits = iter(records), 0
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("pragma journal_mode = wal").fetchall()
         database.execute("pragma synchronous = full")
-        database.execute(
-            "create table event (run, seq, body, primary key (run, seq)) without rowid"
-        )
-        for start in range(0, len(records), per_commit):
+        database.execute("create table event (run, seq, body, primary key (run, seq))")
+        for size in itertools.cycle(groups):
+            group = list(itertools.islice(left, size))
+            if not group:
+                return commits
             database.execute("begin immediate")
-            for seq, body in enumerate(records[start : start + per_commit], start):
-                database.execute("insert into event values (?, ?, ?)", ("run", seq, body))
+            for place, body in enumerate(group):
+                database.execute("insert into event values (?, ?, ?)", (commits, place, body))
             database.execute("commit")
-    return len(records)
+            commits += 1
+    raise AssertionError
 
 
 class State(TypedDict):

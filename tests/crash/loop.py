@@ -46,6 +46,7 @@ class Batch:
     durability: str
     logs: Logs = field(default_factory=Logs)
     lines: int = 0
+    kills: int = 0
 
     @property
     def ledger(self) -> Path:
@@ -81,7 +82,7 @@ class CrashTest:
         folder.mkdir()
         count = self.random.randint(1, 6)
         jobs = [
-            Job(f"j{number}.{at}", protocol, self.random.randint(4, 12))
+            Job(f"j{number}.{at}", protocol, self.random.randint(4, 20))
             for at, protocol in enumerate(self.random.choices(list(MODELS), k=count))
         ]
         self.seen["runs"] += count
@@ -103,7 +104,7 @@ class CrashTest:
         }
         path = batch.folder / "plan.json"
         path.write_text(json.dumps(plan))
-        longest = self.random.choice([0.05, 0.3, 0.8])
+        longest = self.random.choice([0.05, 0.2, 0.6])
         life = live(path, self.random.uniform(0, longest) if may_kill else None)
         self.look(batch, life, plan)
         return life.done
@@ -117,6 +118,9 @@ class CrashTest:
         over = set(logs.runs) - set(logs.unfinished())
         if life.killed and not life.done and len(over) < len(batch.jobs):
             self.seen["kills"] += 1
+            batch.kills += 1
+            most = max(self.seen["kills of the same runs, at most"], batch.kills)
+            self.seen["kills of the same runs, at most"] = most
             self.seen[f"kills of {plan['driver']} drivers"] += 1
             self.seen["kills before anything was done"] += len(lines) == batch.lines
             self.flight(lines[batch.lines :])

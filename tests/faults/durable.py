@@ -11,10 +11,11 @@ import asyncio
 import ctypes
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from callslip import Agent, Limits, StoreError, TicketStore, tool
+from callslip import Agent, Limits, RunResult, StoreError, TicketStore, tool
 
 SHIM = ctypes.CDLL(None)
 TASK = "count to {}, {}"
@@ -63,29 +64,40 @@ def one_run(path: Path, say: Say, turns: int, durability: str = "full", size: in
 
 
 def runs_side_by_side(
-    path: Path, say: Say, turns: int, runs: int, *, durability: str = "full", size: int = 10
+    path: Path, say: Say, turns: int, runs: int, *, driver: str, size: int = 10
 ) -> list[str]:
-    """Run several, through the async driver: their commits are made in groups."""
-    store = TicketStore(path, durability=durability)
+    """Run several at once, on one event loop or in threads: their commits are made in groups."""
+    store = TicketStore(path)
     say(["open"])
     worker = agent(store, say, size)
 
-    async def one(name: str) -> str:
-        result = await worker.run(TASK.format(turns, name))
+    def told(name: str, result: RunResult) -> str:
         say(["finished", name, result.value])
-        return result.value
+        return str(result.value)
 
-    async def main() -> list[str]:
-        names = [chr(ord("a") + number) for number in range(runs)]
-        ends = await asyncio.gather(*map(one, names), return_exceptions=True)
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
-        return [str(end) for end in ends]
+    async def one(name: str) -> str:
+        return told(name, await worker.run(TASK.format(turns, name)))
 
-    values = asyncio.run(main())
+    async def together() -> list[str | BaseException]:
+        return await asyncio.gather(*map(one, names), return_exceptions=True)
+
+    def in_thread(name: str) -> str | Exception:
+        try:
+            return told(name, worker.run_sync(TASK.format(turns, name)))
+        except Exception as error:
+            return error
+
+    names = [chr(ord("a") + number) for number in range(runs)]
+    if driver == "async":
+        ends: list[Any] = asyncio.run(together())
+    else:
+        with ThreadPoolExecutor(runs) as pool:
+            ends = list(pool.map(in_thread, names))
+    for end in ends:
+        if isinstance(end, BaseException):
+            raise end
     store.close()
-    return values
+    return ends
 
 
 def unfinished(path: Path, say: Say) -> dict[str, Any]:
@@ -124,3 +136,19 @@ def again_after_an_error(path: Path, say: Say, turns: int) -> str:
         value = next((result.value for result in results.values()), "none")
     store.close()
     return value
+
+
+def clear(path: Path, say: Say) -> None:
+    """Fold run `a`, delete `b`, take in a copy of `c`, then keep the latest run alone."""
+    store = TicketStore(path)
+    runs = {run.task.rpartition(" ")[2]: run.run_id for run in store.runs()}
+    store.compact(runs["a"])
+    say("compacted")
+    store.delete(runs["b"])
+    say("deleted")
+    copy = store.run(runs["c"]).export().replace(runs["c"], "copy")
+    store.import_run(copy)
+    say("imported")
+    store.prune(keep=1)
+    say("pruned")
+    store.close()
