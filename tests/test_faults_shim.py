@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from faults.shim import Fault, Nursery
+from faults.shim import Fault, Nursery, folder_in_memory
 
 ROWS = 6
 NONE = Fault()
@@ -15,6 +15,12 @@ NONE = Fault()
 def nursery(tmp_path_factory):
     with Nursery(tmp_path_factory.mktemp("shim"), ["sqlite3", "faults.raw"]) as nursery:
         yield nursery
+
+
+@pytest.fixture
+def tmp_path():
+    with folder_in_memory() as folder:
+        yield folder
 
 
 def commits(nursery, path, fault=NONE, synchronous="full"):
