@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +21,9 @@ WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 TURNS = 3
 SEEDS = range(8) if WIDE else (0, 1)
 NONE = Fault()
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
 
 
 @pytest.fixture(scope="module")

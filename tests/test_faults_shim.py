@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import sys
 
 import pytest
 
@@ -9,6 +10,9 @@ from faults.shim import Fault, Nursery, folder_in_memory
 
 ROWS = 6
 NONE = Fault()
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
 
 
 @pytest.fixture(scope="module")
