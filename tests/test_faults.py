@@ -19,7 +19,6 @@ from faults.shim import Fault, Nursery, folder_in_memory
 
 WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 TURNS = 3
-SEEDS = range(8) if WIDE else (0, 1)
 NONE = Fault()
 
 
@@ -116,29 +115,40 @@ def goes_on(path, turns=TURNS):
         assert agent.run_sync(durable.TASK.format(2, "new")).value == "2"
 
 
-def cases(last, what, call, seeds=(0,)):
-    """Make every fault of a kind; a seed is of use where there is something to draw."""
+def cases(calls, what, call):
+    """Make a fault for every call of a kind. Seed 0 loses all that is unsynced, others a part."""
+    last = sum(calls[one] for one in calls if one != "read") if call == "any" else calls[call]
     if what not in {"torn", "powerloss"}:
-        seeds = (0,)
-    return [Fault(what, call, k, seed) for k in range(1, last + 1) for seed in seeds]
+        return [Fault(what, call, k) for k in range(1, last + 1)]
+    seeds = range(8) if WIDE else [None]
+    return [
+        Fault(what, call, k, k % 4 if seed is None else seed)
+        for k in range(1, last + 1)
+        for seed in seeds
+    ]
 
 
-def last(calls, call):
-    return sum(calls[one] for one in calls if one != "read") if call == "any" else calls[call]
-
-
-@pytest.mark.parametrize("what", ["kill", "torn", "powerloss"])
-@pytest.mark.parametrize("durability", ["full", "normal"])
+@pytest.mark.parametrize(
+    ("durability", "what"),
+    [
+        ("full", "kill"),
+        ("full", "torn"),
+        ("full", "powerloss"),
+        ("normal", "kill"),
+        ("normal", "powerloss"),
+        ("memory", "powerloss"),
+    ],
+)
 def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durability):
     died = 0
     call = "write" if what == "torn" else "any"
-    for fault in cases(last(whole[0], call), what, call, (1,) if what == "torn" else SEEDS):
+    for fault in cases(whole[0], what, call):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         options = {"turns": TURNS, "durability": durability}
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
         died += ended.killed
         assert ended.killed or ended.returned == str(TURNS), (fault, ended)
-        loses = durability == "normal" and what == "powerloss"
+        loses = durability == "memory" or (durability == "normal" and what == "powerloss")
         holds_what_was_said(path, ended.said, whole[1], loses=loses)
         goes_on(path)
     assert died > TURNS
@@ -155,7 +165,7 @@ def test_a_fault_while_a_run_is_resumed(nursery, whole, tmp_path, what):
     # The log of this run is longer: the note that it was resumed stands in it.
     again = logs(tmp_path / "counted")["a"]
     call = {"torn": "write", "eio": "sync"}.get(what, "any")
-    for fault in cases(last(counted.calls, call), what, call, SEEDS):
+    for fault in cases(counted.calls, what, call):
         path = left_by(dead, tmp_path / f"{fault.k}-{fault.seed}.sqlite")
         ended = nursery.run("faults.durable:unfinished", path, fault)
         assert ended.killed or ended.error or ended.returned == counted.returned, (fault, ended)
@@ -181,7 +191,7 @@ def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, 
     assert counted.returned == str(TURNS)
     (log,) = logs(tmp_path / "whole.sqlite").values()
     call = {"eio": "sync", "enospc": "write"}.get(what, "any")
-    every = cases(last(counted.calls, call), what, call, (1,))
+    every = cases(counted.calls, what, call)
     for fault in every if WIDE else every[:: len(every) // 15 + 1]:
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
@@ -197,7 +207,7 @@ def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, 
 )
 def test_a_call_that_fails_is_a_store_error(nursery, whole, tmp_path, what, call):
     failed = 0
-    for fault in cases(last(whole[0], call), what, call):
+    for fault in cases(whole[0], what, call):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
         assert ended.signal is None, (fault, ended)
@@ -214,7 +224,7 @@ def test_a_call_that_fails_is_a_store_error(nursery, whole, tmp_path, what, call
 
 def test_after_a_failed_sync_no_later_word_is_lost_with_the_power(nursery, whole, tmp_path):
     failed = 0
-    for fault in cases(whole[0]["sync"], "eio", "sync"):
+    for fault in cases(whole[0], "eio", "sync"):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:until_power_is_cut", path, fault, turns=TURNS)
         assert ended.killed
@@ -226,7 +236,7 @@ def test_after_a_failed_sync_no_later_word_is_lost_with_the_power(nursery, whole
 
 @pytest.mark.parametrize("call", ["write", "sync", "read"])
 def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call):
-    for fault in cases(whole[0][call], "eio", call):
+    for fault in cases(whole[0], "eio", call):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:again_after_an_error", path, fault, turns=TURNS)
         assert ended.error is None, (fault, ended)
@@ -236,7 +246,7 @@ def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call)
 
 @pytest.mark.parametrize("call", ["read", "write"])
 def test_half_a_read_or_write_is_no_error(nursery, whole, tmp_path, call):
-    for fault in cases(whole[0][call], "short", call):
+    for fault in cases(whole[0], "short", call):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
         assert ended.returned == str(TURNS), (fault, ended)
@@ -255,9 +265,9 @@ def test_runs_side_by_side(nursery, tmp_path, what, driver):
     assert nursery.run("faults.durable:one_run", path, turns=TURNS, size=size).error is None
     (log,) = logs(path).values()
     call = "sync" if what == "eio" else "any"
-    every = cases(last(counted.calls, call), what, call, seeds=SEEDS)
+    every = cases(counted.calls, what, call)
     # What stands beside what changes from one try to the next, and a failed sync is quickly tried.
-    every = every * 4 if what == "eio" else every[:: 1 if WIDE else len(every) // 30 + 1]
+    every = every * 3 if what == "eio" else every[:: 1 if WIDE else len(every) // 30 + 1]
     for number, fault in enumerate(every):
         path = tmp_path / f"{number}.sqlite"
         ended = nursery.run("faults.durable:runs_side_by_side", path, fault, **options)
@@ -287,7 +297,7 @@ def test_a_process_that_dies_while_it_clears_up(nursery, tmp_path, what):
     counted = nursery.run("faults.durable:clear", left_by(before, tmp_path / "counted.sqlite"))
     assert counted.said == ["compacted", "deleted", "imported", "pruned"]
     call = "write" if what == "torn" else "any"
-    for fault in cases(last(counted.calls, call), what, call, SEEDS):
+    for fault in cases(counted.calls, what, call):
         path = left_by(before, tmp_path / f"{fault.k}-{fault.seed}.sqlite")
         ended = nursery.run("faults.durable:clear", path, fault)
         assert ended.killed, (fault, ended)
