@@ -19,8 +19,6 @@ from faults.shim import Fault, Nursery, folder_in_memory
 
 WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 TURNS = 3
-NONE = Fault()
-
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
 
@@ -90,17 +88,17 @@ def holds_what_was_said(path, said, prefix_of, *, loses=False):
         assert kinds(log) == kinds(prefix_of)[: len(log)]
         if name == "a":
             assert [*map(plain, log)] == [*map(plain, prefix_of[: len(log)])]
-    if loses:
-        return found
-    for word, *more in said:
+    for word, *more in [] if loses else said:
         if word == "model":
             name, turn = more
             assert kinds(found[name]).count("model_asked") >= turn + 1
             assert kinds(found[name]).count("model_replied") >= turn
             assert kinds(found[name]).count("ticket_completed") >= turn
-        if word == "finished":
+        elif word == "tool":
+            name, number = more
+            assert kinds(found[name]).count("ticket_opened") >= number + 1
+        elif word == "finished":
             assert kinds(found[more[0]])[-1] == "run_finished"
-    return found
 
 
 def goes_on(path, turns=TURNS):

@@ -22,12 +22,6 @@ TASK = "count to {}, {}"
 Say = Callable[[Any], None]
 
 
-@tool(effect="pure")
-def step(run: str, number: int, text: str) -> int:
-    """Count one on."""
-    return number + 1
-
-
 def react(action: str, **more: Any) -> str:
     return json.dumps({"thought": "t", "action": action, **more})
 
@@ -47,10 +41,17 @@ def reply(messages: Sequence[Any], say: Say, size: int) -> str:
 
 def agent(store: TicketStore, say: Say = lambda _: None, size: int = 10) -> Agent:
     """Make an agent; `size` pads what it says, to move the commits among the pages."""
-    limits = Limits(steps=None, tickets=None)
-    return Agent(
-        lambda messages: reply(messages, say, size), tools=[step], limits=limits, store=store
-    )
+
+    @tool(effect="pure")
+    def step(run: str, number: int, text: str) -> int:
+        """Count one on."""
+        say(["tool", run, number])
+        return number + 1
+
+    def model(messages: Sequence[Any]) -> str:
+        return reply(messages, say, size)
+
+    return Agent(model, tools=[step], limits=Limits(steps=None, tickets=None), store=store)
 
 
 def one_run(path: Path, say: Say, turns: int, durability: str = "full", size: int = 10) -> str:

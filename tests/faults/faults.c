@@ -40,10 +40,8 @@
 
 #define SECTOR 512
 #define FDS 65536
-
 enum call { READ, WRITE, SYNC, TRUNCATE, UNLINK, ANY };
 static const char *const CALLS[] = {"read", "write", "sync", "truncate", "unlink", "any", NULL};
-
 enum fault { NONE, KILL, AFTER, TORN, FAIL, FULL, SHORT, POWERLOSS };
 static const char *const FAULTS[] = {"none",   "kill",  "after",     "torn", "eio",
                                      "enospc", "short", "powerloss", NULL};
@@ -68,16 +66,15 @@ struct file {
 static struct file files[3];
 static struct file *of_fd[FDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static long counts[ANY];
 static enum fault fault;
 static enum call at_call;
-static long at_count, seen;
+static long at_count, seen, counts[ANY];
 static uint64_t seed, random_state;
 static int remembers, failed_syncs;
 
+/* splitmix64: the same seed loses the same writes. */
 static uint64_t draw(uint64_t below)
 {
-	/* splitmix64: the same seed loses the same writes. */
 	uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -100,8 +97,8 @@ static void must(long result)
 
 static void remember(struct file *file, int fd, const void *made, size_t length, off_t at)
 {
-	struct stat now;
 	struct change *change;
+	struct stat now;
 	off_t end;
 
 	if (!remembers || fstat(fd, &now))
@@ -257,8 +254,8 @@ static long ask_kernel(enum call call, int fd, void *data, size_t length, off_t 
 static long perform(enum call call, int fd, void *data, size_t length, off_t at)
 {
 	struct file *file = file_of(fd);
-	enum fault now;
 	long result = -1;
+	enum fault now;
 
 	if (!file)
 		return ask_kernel(call, fd, data, length, at);
@@ -291,9 +288,9 @@ int faults_arm(const char *path, const char *spec, uint64_t with)
 {
 	static const char *const ENDS[] = {"", "-wal", "-journal"};
 	char what[16] = "none", call[16] = "any";
-	int i = 0;
+	int i;
 
-	for (; i < 3; i++) {
+	for (i = 0; i < 3; i++) {
 		snprintf(files[i].path, sizeof files[i].path, "%s%s", path, ENDS[i]);
 		files[i].unlinked = -1;
 		forget(&files[i]);
