@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -73,7 +74,8 @@ def nothing_was_lost(before: Logs, after: Logs, finished: dict[str, Any]) -> Non
     for run, log in before.runs.items():
         there = after.runs.get(run)
         demand(there is not None, f"run {run} is gone")
-        demand(there[: len(log)] == log, f"the log of run {run} has changed", log, there)
+        for record, now in itertools.zip_longest(log, there[: len(log)]):
+            demand(now == record, f"the log of run {run} has changed", record, now)
     for run, value in finished.items():
         ends = events(after.runs.get(run, []), "run_finished")
         demand(ends, f"run {run} was said to be finished: its log does not say so")
