@@ -242,6 +242,22 @@ def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call)
         goes_on(path)
 
 
+def test_what_is_said_after_an_error_outlives_a_power_cut(nursery, whole, tmp_path):
+    """Opened again after a failed sync, a file seems to hold what the disk never got."""
+    finished = 0
+    for fault in cases(whole[0], "eio", "sync"):
+        path = tmp_path / f"{fault.k}.sqlite"
+        options = {"turns": TURNS, "cut": True}
+        ended = nursery.run("faults.durable:again_after_an_error", path, fault, **options)
+        assert ended.killed, (fault, ended)
+        sound(path)
+        if ["finished", "a", str(TURNS)] in ended.said:
+            finished += any(word == "failed" for word, *_ in ended.said)
+            assert kinds(logs(path)["a"])[-1] == "run_finished", fault
+        goes_on(path)
+    assert finished > TURNS
+
+
 @pytest.mark.parametrize("call", ["read", "write"])
 def test_half_a_read_or_write_is_no_error(nursery, whole, tmp_path, call):
     for fault in cases(whole[0], "short", call):

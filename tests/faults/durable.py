@@ -121,8 +121,11 @@ def until_power_is_cut(path: Path, say: Say, turns: int) -> None:
     SHIM.faults_cut_power()
 
 
-def again_after_an_error(path: Path, say: Say, turns: int) -> str:
-    """Run; after an error go on with the same store, which opens its file again."""
+def again_after_an_error(path: Path, say: Say, turns: int, *, cut: bool = False) -> str:
+    """Run; after an error go on with the same store, which opens its file again.
+
+    At the end the power is cut, or the store is closed.
+    """
     try:
         store = TicketStore(path)
     except StoreError as error:
@@ -135,6 +138,10 @@ def again_after_an_error(path: Path, say: Say, turns: int) -> str:
         say(["failed", str(error)])
         results = worker.resume_all_sync()
         value = next((result.value for result in results.values()), "none")
+    if value != "none":
+        say(["finished", "a", value])
+    if cut:
+        SHIM.faults_cut_power()
     store.close()
     return value
 
