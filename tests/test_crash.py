@@ -14,11 +14,11 @@ SEED = 7 if os.environ.get("CI") else int.from_bytes(os.urandom(4))
 JOB = Job("a", "react", 1)
 
 
-def test_processes_killed_at_work_lose_and_repeat_nothing(tmp_path, capsys):
-    with capsys.disabled():
-        seen = CrashTest(tmp_path, SEED, lambda _: None).run(12)
-    assert seen["kills"] == 12, f"seed {SEED}"
-    assert seen["runs replayed"] == seen["runs"]
+def test_processes_killed_at_work_lose_and_repeat_nothing(tmp_path):
+    print(f"seed {SEED}")
+    seen = CrashTest(tmp_path, SEED, print).run(12)
+    assert seen["kills"] == 12
+    assert seen["runs replayed"] == seen["runs"] > 0
 
 
 def log(*events):
