@@ -123,8 +123,14 @@ fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
 	  sed -n "s/^stat::number_of_executed_units: */fuzz-smoke: $$target holds, inputs tried: /p" $$log; \
 	done
 
+N ?= 300
+
+.PHONY: crash-test
+crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
+	PYTHONPATH=tests $(PY) -m crash $(N) $(ARGS)
+
 .PHONY: bench
-bench: bench-loop bench-parse bench-stop ## Run the benchmarks
+bench: bench-loop bench-parse bench-stop bench-store ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
@@ -139,6 +145,10 @@ bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
 	@$(PY) benches/read_replies.py $(ARGS)
 	@echo
 	@$(PY) benches/stream_replies.py $(ARGS)
+
+.PHONY: bench-store
+bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and LangGraph, as Markdown
+	@$(PY) benches/store.py $(ARGS)
 
 .PHONY: wheel
 wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
