@@ -242,7 +242,7 @@ fn logs_that_are_none_are_refused() {
         .map(|record| serde_json::to_string(&**record).unwrap().replace(r#""ticket":1"#, r#""ticket":3"#))
         .map(|line| Arc::new(serde_json::from_str(&line).unwrap()))
         .collect();
-    assert_eq!(refused(&log), "event 4 opens ticket T3 where T1 is the next: the log was changed");
+    assert_eq!(refused(&log), "event 4 can't follow those before it: the log was changed");
     let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":1"#, r#""version":99"#);
     assert!(refused(&[Arc::new(serde_json::from_str(&newer).unwrap())]).contains("version 99"));
 }

@@ -190,6 +190,14 @@ def test_reconcile_may_fail_in_its_own_words_or_by_accident():
     assert "ConnectionError: no network" in ticket.error
 
 
+def test_reconcile_is_looked_at_when_the_tool_is_made():
+    def wrong(key, context):
+        return None
+
+    with pytest.raises(ToolError, match="with the Context of the call and nothing else"):
+        tool(reconcile=wrong)(lambda: None)
+
+
 def test_reconcile_belongs_to_calls_that_are_not_repeated():
     with pytest.raises(ToolError, match="reconcile is for effect='once'"):
         tool(effect="pure", reconcile=lambda context: None)(lambda: None)

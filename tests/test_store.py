@@ -1,8 +1,10 @@
 """Stores: what is kept, listed, read, deleted and refused."""
 
 import asyncio
+import gc
 import json
 import multiprocessing
+import os
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 from callslip import (
     Agent,
     Limits,
+    ModelReply,
     ReplayError,
     StoreError,
     TicketStore,
@@ -276,8 +279,6 @@ except StoreError as error:
             [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
         ).stdout
 
-    import os
-
     with TicketStore(path):
         assert f"belongs to process {os.getpid()}" in second()
     assert second() == ""
@@ -534,8 +535,10 @@ def test_wrong_bounds_are_refused(store, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('"ticket":1,', '"ticket":0,'), "opens ticket T0 where T1 is the next"),
-        (('"ticket":1,', '"ticket":7,'), "opens ticket T7 where T1 is the next"),
+        (('"ticket":1,', '"ticket":0,'), "event 4 can't follow those before it"),
+        (('"ticket":1,', '"ticket":7,'), "event 4 can't follow those before it"),
+        (('"turn":1', '"turn":0'), "event 1 can't follow those before it"),
+        (('"turn":1', '"turn":4294967295'), "event 1 can't follow those before it"),
         (('"seq":4', '"seq":5'), "event 5 where event 4 belongs"),
         (('"version":1', '"version":2'), "version 2"),
         (('"react"', '"other"'), "line 1 is no event of a run"),
@@ -578,3 +581,176 @@ def test_numbers_of_any_length_come_back():
     result = worker.run_sync("go")
     assert str(result.value) == text
     assert result.run.log[-1].data["value"] == result.value
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_keep_the_file_from_others(path):
+    script = f"""
+import os, sys, time
+sys.path[:0] = {sys.path!r}
+from callslip import TicketStore
+store = TicketStore({str(path)!r})
+child = os.fork()
+if not child:
+    time.sleep(20)
+    os._exit(0)
+print(child, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, text=True, stdout=subprocess.PIPE, timeout=60
+    )
+    child = int(done.stdout)
+    try:
+        TicketStore(path).close()
+    finally:
+        os.kill(child, 9)
+
+
+def test_looking_at_the_lock_file_does_not_release_it(path):
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from callslip import StoreError, TicketStore
+try:
+    TicketStore({str(path)!r})
+except StoreError as error:
+    print(error)
+"""
+    with TicketStore(path):
+        assert str(os.getpid()) in Path(f"{path}.lock").read_text()
+        second = subprocess.run(
+            [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
+        )
+        assert f"belongs to process {os.getpid()}" in second.stdout
+
+
+def test_event_loops_leave_nothing_open(path):
+    worker = agent(path)
+    asyncio.run(worker.run("first"))
+    before = len(os.listdir("/proc/self/fd"))
+    for n in range(20):
+        asyncio.run(worker.run(f"task {n}"))
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+    worker.store.close()
+
+
+def test_a_run_keeps_its_claim_when_its_store_is_closed_and_opened_again(path):
+    started, go = threading.Event(), threading.Event()
+    made = []
+
+    @tool(effect="pure")
+    def slow() -> str:
+        """Be slow."""
+        made.append(1)
+        started.set()
+        go.wait(30)
+        return "done"
+
+    replies = [call("slow"), FINISH]
+    first = Agent(
+        lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+        tools=[slow],
+        store=path,
+    )
+    errors = []
+
+    def work():
+        try:
+            first.run_sync("go")
+        except StoreError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait(30)
+    first.store.close()
+    second = Agent(first._model, tools=[slow], store=path)
+    assert second.resume_all_sync() == {}
+    go.set()
+    thread.join(30)
+    assert "closed" in str(errors[0])
+    ((run_id, result),) = second.resume_all_sync().items()
+    assert (run_id, result.value) == (errors[0].run.id, "done")
+    assert len(made) == 2
+    second.store.close()
+
+
+def test_costs_that_are_no_amounts_count_as_none(path):
+    said = [float("nan"), float("inf"), -1.0, 0.5]
+
+    def costly(messages):
+        n = sum(message["role"] == "assistant" for message in messages)
+        usage = {"input_tokens": 3, "output_tokens": -5, "cost": said[n]}
+        return ModelReply(
+            [call("fetch", n=n), call("fetch", n=n), call("fetch", n=n), FINISH][n], usage=usage
+        )
+
+    with TicketStore(path) as store:
+        run = Agent(costly, tools=[fetch], store=store).run_sync("go").run
+        assert (run.usage.cost, run.usage.input_tokens, run.usage.output_tokens) == (0.5, 12, 0)
+        assert store.run(run.id).usage == store.runs()[0].usage == run.usage
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="None for no limit"):
+            Limits(seconds=wrong)
+
+
+def test_a_program_that_ends_with_a_run_under_way_ends_in_the_ordinary_way(path):
+    script = f"""
+import asyncio, sys
+sys.path[:0] = {sys.path!r}
+from test_store import Agent, FINISH, agent, call, tool
+
+@tool
+async def slow() -> None:
+    await asyncio.sleep(60)
+
+worker = Agent(lambda messages: call("slow"), tools=[slow], store={str(path)!r})
+loop = asyncio.new_event_loop()
+task = loop.create_task(worker.run("go"))
+loop.run_until_complete(asyncio.sleep(0.3))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, text=True, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "panic" not in done.stderr
+    with TicketStore(path) as store:
+        assert [run.task for run in store.runs()] == ["go"]
+
+
+def test_a_run_that_is_started_in_a_call_is_linked_and_ends_with_it(path):
+    depth = []
+
+    @tool
+    async def ask(task: str) -> str:
+        """Ask another agent."""
+        depth.append(task)
+        return (await inner.run(task)).value
+
+    inner = Agent(lambda messages: FINISH, store=path, name="inner")
+
+    def outer_model(messages):
+        return [call("ask", task="sub"), FINISH][sum(m["role"] == "assistant" for m in messages)]
+
+    outer = Agent(outer_model, tools=[ask], store=path, name="outer")
+    run = outer.run_sync("top").run
+    store = outer.store
+    (child,) = store.runs(parent=run.id)
+    assert (child.task, child.parent_run, child.parent_ticket) == ("sub", run.id, "T1")
+    assert store.tickets(parent=run.id) == []
+    # As if the process had ended in the child's run.
+    top, sub = run.export(), store.run(child.run_id).export()
+    store.delete(run.id)
+    assert store.runs() == []
+    store.import_run("".join(top.splitlines(keepends=True)[:5]))
+    store.import_run("".join(sub.splitlines(keepends=True)[:2]))
+    assert inner.resume_all_sync() == {}
+    result = outer.resume_all_sync()[run.id]
+    assert [ticket.outcome for ticket in result.tickets] == ["in_doubt"]
+    assert {run.task: run.stop_reason for run in store.runs()} == {
+        "top": "finished",
+        "sub": "cancelled",
+    }
+    store.close()

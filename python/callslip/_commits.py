@@ -34,8 +34,8 @@ class Commits:
         loop = asyncio.get_running_loop()
         on_loop = self._on_loops.get(loop)
         if on_loop is None:
-            on_loop = self._on_loops[loop] = _OnLoop(self._store, loop)
-        await on_loop.written(position)
+            on_loop = self._on_loops[loop] = _OnLoop(self._store)
+        await on_loop.written(position, loop)
 
     def wait(self, position: int) -> None:
         """Wait in this thread. As `written`; Ctrl-C is answered."""
@@ -47,30 +47,29 @@ class _OnLoop:
     """Those who wait on one event loop.
 
     The writer's thread makes a descriptor readable after each commit, and the loop looks what is
-    done: no thread of the store ever runs Python.
+    done: no thread of the store ever runs Python. It does not hold the loop, with which it goes.
     """
 
-    def __init__(self, store: _core.Store, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, store: _core.Store) -> None:
         self._store = store
-        self._loop = loop
         self._waker = store.waker()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
 
-    async def written(self, position: int) -> None:
-        future = self._loop.create_future()
+    async def written(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
+        future = loop.create_future()
         if not self._waiting:
             # Only while somebody waits: a descriptor left behind would be found by its successor.
-            self._loop.add_reader(self._waker.fileno(), self._committed)
+            loop.add_reader(self._waker.fileno(), self._committed)
         heapq.heappush(self._waiting, (position, next(self._order), future))
-        self._settle()
+        self._settle(loop)
         await future
 
     def _committed(self) -> None:
         self._waker.drain()
-        self._settle()
+        self._settle(asyncio.get_running_loop())
 
-    def _settle(self) -> None:
+    def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting = self._waiting
         try:
             durable = self._store.durable()
@@ -86,4 +85,4 @@ class _OnLoop:
                 if not future.done():
                     future.set_result(None)
         if not waiting:
-            self._loop.remove_reader(self._waker.fileno())
+            loop.remove_reader(self._waker.fileno())

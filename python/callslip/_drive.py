@@ -133,6 +133,7 @@ class _Driver:
         task = asyncio.current_task()
         assert task is not None
         self._calls[ticket] = task
+        token = session.calls(ticket)
         try:
             tool, context = session.tool(command)
             if tool.is_async:
@@ -147,6 +148,7 @@ class _Driver:
                 return ()
             raise
         finally:
+            session.called(token)
             del self._calls[ticket]
         return session.completed(ticket, outcome)
 

@@ -170,12 +170,16 @@ class _Driver:
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session = self._session
         tool, context = session.tool(command)
-        if tool.is_async:
-            outcome = self._result(_threads.on_loop(tool.acall(command.arguments, context)))
-        else:
-            outcome = tool.call(command.arguments, context)
-            if hasattr(outcome, "__await__"):
-                outcome = self._result(_threads.on_loop(_awaited(outcome)))
+        token = session.calls(command.ticket)
+        try:
+            if tool.is_async:
+                outcome = self._result(_threads.on_loop(tool.acall(command.arguments, context)))
+            else:
+                outcome = tool.call(command.arguments, context)
+                if hasattr(outcome, "__await__"):
+                    outcome = self._result(_threads.on_loop(_awaited(outcome)))
+        finally:
+            session.called(token)
         return session.completed(command.ticket, outcome)
 
     def _begin(self, command: Command) -> None:
@@ -186,10 +190,12 @@ class _Driver:
         self._written()
         session, ticket = self._session, command.ticket
         tool, context = session.tool(command)
+        token = session.calls(ticket)
         if tool.is_async:
             call = _threads.on_loop(tool.acall(command.arguments, context))
         else:
             call = _threads.submit(_finish_call, tool.call, command.arguments, context)
+        session.called(token)
         self._calls[ticket] = call
         call.add_done_callback(lambda done: self._ended.put((ticket, done)))
 

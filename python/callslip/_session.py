@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
@@ -26,8 +26,8 @@ __all__ = ["Listener", "Session", "calling"]
 
 Listener: TypeAlias = Callable[[Event | Delta], None]
 
-calling: ContextVar[bool] = ContextVar("callslip_calling", default=False)
-"""Whether this code runs inside a tool of a run."""
+calling: ContextVar[tuple[str, int] | None] = ContextVar("callslip_calling", default=None)
+"""The run and the ticket of the call that this code runs in; `None` outside of tools."""
 
 _SURPLUS = 8
 """Chunks without text that are waited for after the end of a move."""
@@ -153,6 +153,16 @@ class Session:
             return tool, None
         return tool, self.run.context(command.ticket, command.tool)
 
+    def calls(self, ticket: int) -> Token[tuple[str, int] | None]:
+        """Say that what follows in this context is part of a call, until `called`."""
+        return calling.set((self.run.id, ticket))
+
+    def called(self, token: Token[tuple[str, int] | None]) -> None:
+        """Say that the call is over."""
+        # A driver that nobody ends properly is closed in another context, which knows no calls.
+        with contextlib.suppress(ValueError):
+            calling.reset(token)
+
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""
         kind, text = outcome
@@ -233,8 +243,13 @@ class Receipt:
 
 def _usage(usage: Mapping[str, float]) -> tuple[int, int, int, float]:
     return (
-        int(usage.get("input_tokens") or 0),
-        int(usage.get("output_tokens") or 0),
-        int(usage.get("cached_tokens") or 0),
-        float(usage.get("cost") or 0.0),
+        int(_number(usage.get("input_tokens"))),
+        int(_number(usage.get("output_tokens"))),
+        int(_number(usage.get("cached_tokens"))),
+        float(_number(usage.get("cost"))),
     )
+
+
+def _number(said: float | None) -> float:
+    """What a client says of a cost; nothing where that is no amount (NaN, infinity, negative)."""
+    return said if said is not None and 0 <= said < 1e18 else 0

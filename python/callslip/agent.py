@@ -207,19 +207,30 @@ class Agent:
         _check_text("the task", task)
         run_id = os.urandom(8).hex()
         native = None if self.store is None else self.store.native
-        core = _core.Run(self._setup, run_id=run_id, agent=self.name, store=native)
+        core = _core.Run(
+            self._setup, run_id=run_id, agent=self.name, parent=calling.get(), store=native
+        )
         return self._session(Run(core, run_id, task), begins=True)
 
     def _resumed(self, run_id: str) -> Session:
-        core = _core.Run.resume(self._kept().native, run_id, self._setup)
+        store = self._kept()
+        core = _core.Run.resume(store.native, run_id, self._setup)
+        if not core.finished:
+            store.end_children(run_id)
         return self._session(Run(core, run_id, core.task), begins=False)
 
     def _unfinished(self) -> list[str]:
         store = self._kept()
-        runs = reversed(store.runs(status="running", agent=self.name))
-        # What was started in the call of another run is that run's to go on with.
-        roots = (run.run_id for run in runs if run.parent_run is None)
-        return [run_id for run_id in roots if not store.native.is_claimed(run_id)]
+        runs = store.runs(status="running")
+        unfinished = {run.run_id for run in runs}
+        return [
+            run.run_id
+            for run in reversed(runs)
+            if run.agent == self.name
+            # What was started in the call of another run is that run's to end or to start anew.
+            and run.parent_run not in unfinished
+            and not store.native.is_claimed(run.run_id)
+        ]
 
     def _kept(self) -> TicketStore:
         if self.store is None:
@@ -260,7 +271,7 @@ def _drive_sync(session: Session) -> RunResult:
 
 
 def _not_in_a_tool(called: str, instead: str) -> None:
-    if calling.get():
+    if calling.get() is not None:
         raise UsageError(
             f"{called} was called inside a tool, where it would hold the run's own thread: make "
             f"the tool async and await agent.{instead}(…)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 __all__ = ["Limits"]
@@ -54,8 +55,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value is not None and value < 0:
-                raise ValueError(f"expected Limits({name}=…) to be 0 or more: got {value}")
+            if value is not None and not 0 <= value < math.inf:
+                none = "" if value < 0 else ", or None for no limit"
+                raise ValueError(f"expected Limits({name}=…) to be 0 or more{none}: got {value}")
 
     def to_json(self) -> str:
         """Return the limits as the native module takes them."""

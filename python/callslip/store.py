@@ -74,6 +74,16 @@ def _close_all() -> None:
             store.close()
 
 
+def _leave_all() -> None:
+    """Leave the files to the parent, in a forked child."""
+    for store in _open:
+        store.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_all)
+
+
 class TicketStore:
     """Runs and their tickets, in an SQLite file or in memory.
 
@@ -262,6 +272,18 @@ class TicketStore:
             StoreError: There is no such run, or it is being worked on.
         """
         self.native.compact(run_id)
+
+    def end_children(self, run_id: str) -> None:
+        """Cancel what was started in the calls of a run that goes on.
+
+        The calls are made anew or in doubt. What is being worked on is left alone.
+        """
+        import time
+
+        for child in self.runs(parent=run_id, status="running"):
+            if not self.native.is_claimed(child.run_id):
+                _core.Run.abandon(self.native, child.run_id, time.time())
+                self.end_children(child.run_id)
 
     def close(self) -> None:
         """Write what is still to be written, and give the file up to others.

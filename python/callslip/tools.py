@@ -29,7 +29,6 @@ from typing import (
 )
 
 from callslip._json import to_json
-from callslip._session import calling
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
@@ -148,6 +147,8 @@ class Tool(Generic[P, R]):
             raise ToolError(
                 f"reconcile is for effect='once': an {effect} call is repeated without asking"
             )
+        if reconcile is not None:
+            _check_reconcile(reconcile)
         if timeout is not None and not timeout > 0:
             raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
         if isinstance(function, Tool):
@@ -252,7 +253,6 @@ class Tool(Generic[P, R]):
 
         Whatever the function raises is an outcome; only what ends a program or a task passes.
         """
-        token = calling.set(True)
         try:
             args, kwargs = self._bind(arguments, context)
             if self.timeout is None or self.is_async:
@@ -261,8 +261,6 @@ class Tool(Generic[P, R]):
                 result = _within(self.timeout, self._function, args, kwargs)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
-        finally:
-            calling.reset(token)
         if hasattr(result, "__await__"):
             return self._awaited(result)
         return self._returned(result)
@@ -272,18 +270,14 @@ class Tool(Generic[P, R]):
         if not self.is_async or self.timeout is not None:
             outcome = self.call(arguments, context)
             return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
-        token = calling.set(True)
         try:
             args, kwargs = self._bind(arguments, context)
             result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
-        finally:
-            calling.reset(token)
         return self._returned(result)
 
     async def _awaited(self, awaitable: Any) -> Outcome:
-        token = calling.set(True)
         try:
             if self.timeout is None:
                 result = await awaitable
@@ -291,8 +285,6 @@ class Tool(Generic[P, R]):
                 result = await _awaited_within(self.timeout, awaitable)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
-        finally:
-            calling.reset(token)
         return self._returned(result)
 
     def _bind(
@@ -324,13 +316,10 @@ class Reconciling:
         """Ask what came of the call, and make it if nothing did. As `Tool.call`."""
         assert context is not None
         assert self._tool.reconcile is not None
-        token = calling.set(True)
         try:
             result = self._tool.reconcile(context)
         except Exception as error:  # noqa: BLE001  # what it raises is an outcome
             result = error
-        finally:
-            calling.reset(token)
         if hasattr(result, "__await__"):
             return self._awaited(result, arguments, context)
         return self._taken(result, arguments, context)
@@ -341,13 +330,10 @@ class Reconciling:
         return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
 
     async def _awaited(self, asked: Any, arguments: Mapping[str, Any], context: Context) -> Outcome:
-        token = calling.set(True)
         try:
             result = await asked
         except Exception as error:  # noqa: BLE001  # what it raises is an outcome
             result = error
-        finally:
-            calling.reset(token)
         outcome = self._taken(result, arguments, context)
         return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
 
@@ -471,6 +457,18 @@ def as_tool(function: ToolLike) -> Tool[..., Any]:
     if hasattr(function, "document_json"):
         raise ToolError("an OpenAPI document can't stand beside other tools: pass it as tools=…")
     return Tool(function)
+
+
+def _check_reconcile(reconcile: Reconcile) -> None:
+    """It is needed after a crash, which is too late to learn that it can't be called."""
+    try:
+        inspect.signature(reconcile).bind(None)
+    except TypeError as error:
+        raise ToolError(
+            f"reconcile is called with the Context of the call and nothing else: {error}"
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return
 
 
 def _name_of(function: Any) -> str:

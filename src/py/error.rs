@@ -4,6 +4,7 @@ use crate::protocol::TemplateError;
 use crate::store::StoreError;
 use crate::tool::ToolSetError;
 use pyo3::PyErr;
+use pyo3::Python;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 
 /// The exceptions of the package, which are Python's own.
@@ -13,6 +14,14 @@ mod exceptions {
     pyo3::import_exception!(callslip.errors, TemplateError);
     pyo3::import_exception!(callslip.errors, ToolError);
     pyo3::import_exception!(callslip.errors, UsageError);
+}
+
+/// Imports what a store raises: it may have to while Python ends, when nothing can be imported any more.
+pub(super) fn prepare(py: Python<'_>) {
+    use pyo3::PyTypeInfo;
+    exceptions::StoreError::type_object(py);
+    exceptions::ReplayError::type_object(py);
+    exceptions::UsageError::type_object(py);
 }
 
 /// A core error as it is raised in Python.

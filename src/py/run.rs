@@ -150,6 +150,18 @@ impl PyRun {
         Ok(Self { inner: Mutex::new(load(run_id, records)?) })
     }
 
+    /// Ends a run of a store as cancelled.
+    #[staticmethod]
+    fn abandon(py: Python<'_>, store: &PyStore, run_id: &str, now: f64) -> PyResult<()> {
+        let store = store.open()?;
+        let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
+        let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
+        let mut inner = load(run_id, records)?;
+        inner.kept = Some(kept);
+        inner.machine.cancel(now);
+        inner.commit(now).map(drop)
+    }
+
     /// Drives a machine with what the lines of a log record. Raises `ReplayError` where another event comes out.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
@@ -417,5 +429,7 @@ impl PyRun {
 }
 
 fn read_usage((input_tokens, output_tokens, cached_tokens, cost): (u64, u64, u64, f64)) -> Usage {
+    // JSON has no other numbers.
+    let cost = if cost.is_finite() { cost } else { 0.0 };
     Usage { input_tokens, output_tokens, cached_tokens, cost }
 }

@@ -112,7 +112,8 @@ pub(super) fn read_log(lines: &[String]) -> PyResult<Vec<Arc<Record>>> {
 impl PyStore {
     /// In memory.
     #[staticmethod]
-    fn memory() -> Self {
+    fn memory(py: Python<'_>) -> Self {
+        error::prepare(py);
         Self { store: Arc::new(MemoryStore::default()), file: Mutex::default(), closed: AtomicBool::default() }
     }
 
@@ -120,6 +121,7 @@ impl PyStore {
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn sqlite(py: Python<'_>, path: PathBuf, durability: &str) -> PyResult<Self> {
+        error::prepare(py);
         let durability = match durability {
             "full" => Durability::Full,
             "normal" => Durability::Normal,
@@ -287,6 +289,15 @@ impl PyStore {
             store.compact(run_id, snapshot).map_err(|cause| error::store(&cause))
         };
         py.detach(fold)
+    }
+
+    /// In a forked child: leaves the file to the parent.
+    fn forked(&self) {
+        if let Ok(file) = self.file.try_lock()
+            && let Some(file) = &*file
+        {
+            file.store.forked();
+        }
     }
 
     /// Why the store has stopped, once it has.

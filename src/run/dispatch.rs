@@ -14,7 +14,8 @@ impl Machine {
     /// Completes calls whose references can't be filled, because what they refer to failed.
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
-            let failed = self.state.open_calls.iter().find_map(|(ticket, call)| {
+            let failed = self.pending.iter().find_map(|ticket| {
+                let call = self.state.open_calls.get(ticket)?;
                 let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
                 let bad =
                     need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
@@ -35,9 +36,17 @@ impl Machine {
             .filter(|ticket| self.started.remove(ticket))
             .map(|ticket| Command::Cancel { ticket })
             .collect();
-        while let Some(ticket) = self.ready() {
-            self.started.insert(ticket);
-            commands.extend(self.call(ticket, now));
+        // A call that can't be made after all completes its ticket, and may free or fail others.
+        loop {
+            let ready = self.ready();
+            if ready.is_empty() {
+                break;
+            }
+            for ticket in ready {
+                self.pending.remove(&ticket);
+                self.started.insert(ticket);
+                commands.extend(self.call(ticket, now));
+            }
         }
         match self.state.phase {
             Phase::Asking if self.asked < self.state.turn => {
@@ -57,12 +66,13 @@ impl Machine {
         commands
     }
 
-    /// An open call that was not started and has all the results it needs.
-    fn ready(&self) -> Option<TicketId> {
-        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
-        let mut open = self.state.open_calls.iter();
-        open.find(|(ticket, call)| !self.started.contains(ticket) && call.needs.iter().all(whole))
-            .map(|(ticket, _)| *ticket)
+    /// The open calls that were not started and have all the results they need.
+    fn ready(&self) -> Vec<TicketId> {
+        let open = &self.state.open_calls;
+        let whole = |need: &TicketId| !open.contains_key(need);
+        let ready =
+            self.pending.iter().filter(|ticket| open.get(ticket).is_some_and(|call| call.needs.iter().all(whole)));
+        ready.copied().collect()
     }
 
     /// The command to make a call; none where its references turn out to give wrong arguments.

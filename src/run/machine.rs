@@ -29,6 +29,8 @@ pub struct Machine {
     /// The turn that the driver was last told to ask, to settle.
     pub(super) asked: u32,
     pub(super) settled: u32,
+    /// Open tickets whose calls the driver was not told to make yet.
+    pub(super) pending: BTreeSet<TicketId>,
     /// Tickets whose calls the driver was told to make.
     pub(super) started: BTreeSet<TicketId>,
     /// Tickets whose calls a process that ended may have made.
@@ -51,6 +53,7 @@ impl Machine {
             stream: None,
             asked: 0,
             settled: 0,
+            pending: BTreeSet::new(),
             started: BTreeSet::new(),
             again: BTreeSet::new(),
             cancelled: Vec::new(),
@@ -338,7 +341,7 @@ impl Machine {
     }
 
     fn ask_now(&mut self, now: f64) {
-        self.emit(Event::ModelAsked { turn: self.state.turn + 1 }, now);
+        self.emit(Event::ModelAsked { turn: self.state.turn.saturating_add(1) }, now);
     }
 
     fn reached(&self, now: f64) -> Option<Limit> {
@@ -357,6 +360,11 @@ impl Machine {
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {
         self.state.apply(&event, now, &*self.setup.protocol);
+        match &event {
+            Event::TicketOpened { ticket, .. } => drop(self.pending.insert(*ticket)),
+            Event::TicketCompleted { ticket, .. } => drop(self.pending.remove(ticket)),
+            _ => {}
+        }
         self.fresh.push(Arc::new(Record { seq: self.seq, at: now, event }));
         self.seq += 1;
     }

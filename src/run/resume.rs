@@ -29,15 +29,11 @@ pub enum LoadError {
         /// The position that stands there.
         got: u64,
     },
-    /// A ticket has another number than the next one.
-    #[error("event {seq} opens ticket {found} where {expected} is the next: the log was changed")]
-    Ticket {
-        /// The position of the event.
+    /// An event that no run writes there.
+    #[error("event {seq} can't follow those before it: the log was changed")]
+    Impossible {
+        /// Its position.
         seq: u64,
-        /// The number that belongs there.
-        expected: TicketId,
-        /// The number that stands there.
-        found: TicketId,
     },
     /// It was written by a later version.
     #[error("the log has version {found}, this callslip reads up to {VERSION}: use a newer callslip")]
@@ -111,20 +107,19 @@ impl Machine {
     pub(super) fn fold(records: &[Arc<Record>]) -> Result<Self, LoadError> {
         let Start { run_id, agent, parent, setup, .. } = start(records)?.clone();
         let mut machine = Self::new(run_id, agent, parent, setup);
-        machine.seq = records.first().map_or(0, |first| first.seq);
+        let first = records.first().map_or(0, |first| first.seq);
+        machine.seq = first;
         for record in records {
             if record.seq != machine.seq {
                 return Err(LoadError::Gap { expected: machine.seq, got: record.seq });
             }
-            let next = machine.state.tickets.next_id();
-            if let Event::TicketOpened { ticket, .. } = record.event
-                && ticket != next
-            {
-                return Err(LoadError::Ticket { seq: record.seq, expected: next, found: ticket });
+            if !machine.state.admits(&record.event, machine.seq == first) {
+                return Err(LoadError::Impossible { seq: record.seq });
             }
             machine.state.apply(&record.event, record.at, &*machine.setup.protocol);
-            machine.seq += 1;
+            machine.seq = machine.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
         }
+        machine.pending = machine.state.open_calls.keys().copied().collect();
         Ok(machine)
     }
 
@@ -136,6 +131,7 @@ impl Machine {
         }
         self.stream = None;
         self.started.clear();
+        self.pending = self.state.open_calls.keys().copied().collect();
         self.cancelled.clear();
         self.ended = false;
         let answered = self.state.turn.saturating_sub(1);

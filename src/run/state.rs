@@ -72,6 +72,8 @@ pub(super) struct OpenCall {
     /// As written, with references.
     pub(super) arguments: Arc<Value>,
     pub(super) needs: Vec<TicketId>,
+    /// Its position in its reply.
+    position: usize,
     /// The repetition guard's key, once the arguments are whole.
     pub(super) key: Option<String>,
 }
@@ -210,6 +212,24 @@ impl RunState {
         self.last_at = at;
     }
 
+    /// Whether this event can be the next one. A machine writes no others.
+    pub(super) fn admits(&self, event: &Event, first: bool) -> bool {
+        let over = self.phase == Phase::Finished;
+        let known = |ticket: &TicketId| self.tickets.get(*ticket).is_some();
+        match event {
+            Event::RunStarted(_) | Event::Compacted { .. } => first,
+            _ if first => false,
+            Event::Noted { note: Note::Resumed } => self.resumable(),
+            _ if over => false,
+            Event::ModelAsked { turn } => Some(*turn) == self.turn.checked_add(1),
+            Event::ModelReplied { turn, .. } => *turn == self.turn && self.phase == Phase::Asking,
+            Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
+            Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
+            Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
+            Event::Noted { .. } | Event::RunFinished { .. } => true,
+        }
+    }
+
     /// Whether it can be gone on with: it has not ended, or what ended it is not of its own making.
     pub fn resumable(&self) -> bool {
         let reason = self.ending.as_ref().map(|ending| ending.reason);
@@ -325,7 +345,13 @@ impl RunState {
             self.call_ids.insert(call_id.clone(), *ticket);
         }
         let key = needs.is_empty().then(|| repetition::key(tool, arguments));
-        let open = OpenCall { tool: Arc::clone(tool), arguments: Arc::clone(arguments), needs: needs.clone(), key };
+        let open = OpenCall {
+            tool: Arc::clone(tool),
+            arguments: Arc::clone(arguments),
+            needs: needs.clone(),
+            position: *call,
+            key,
+        };
         self.open_calls.insert(*ticket, open);
         self.batch.insert(*call, *ticket);
         self.midway = self.midway && self.batch.len() < self.batch_size;
@@ -335,18 +361,17 @@ impl RunState {
         if !self.tickets.complete(id, outcome.clone(), at) {
             return;
         }
-        if let Some(mut call) = self.open_calls.remove(&id) {
-            // What a call that waited for others was made with is known only now.
-            let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
-            let times = self.repetition.record(key, id, outcome, &self.tickets);
-            let told = self.batch.values().any(|ticket| *ticket == id);
-            if times > 1 && told {
-                self.times.insert(id, times);
-            } else if times > 1 {
-                self.tellings.push(Telling::Result { ticket: id, times });
-            }
+        let Some(mut call) = self.open_calls.remove(&id) else { return };
+        // What a call that waited for others was made with is known only now.
+        let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
+        let times = self.repetition.record(key, id, outcome, &self.tickets);
+        let told = self.batch.get(&call.position) == Some(&id);
+        if times > 1 && told {
+            self.times.insert(id, times);
+        } else if times > 1 {
+            self.tellings.push(Telling::Result { ticket: id, times });
         }
-        if self.batch.values().any(|ticket| *ticket == id) {
+        if told {
             self.batch_open = self.batch_open.saturating_sub(1);
         }
     }

@@ -38,7 +38,7 @@ pub enum StoreError {
     #[error("this store is closed: open it again to go on")]
     Closed,
     /// Another process owns the file.
-    #[error("{path} belongs to process {pid} ({program}), which has had it open since {since}: one process writes to a store at a time. Stop that process or use another file; reading beside it is possible with any SQLite client", path = .path.display())]
+    #[error("{path} belongs to process {pid} ({program}), which has had it open since {since}: one process writes to a store at a time. Stop that process (and what it forked, if it has ended) or use another file; reading beside it is possible with any SQLite client", path = .path.display())]
     Owned {
         /// The file.
         path: PathBuf,

@@ -30,7 +30,6 @@ impl TicketList {
 
     /// Adds a ticket, which must carry `next_id`.
     pub(crate) fn open(&mut self, ticket: Ticket) {
-        debug_assert_eq!(ticket.id, self.next_id());
         self.open += 1;
         self.tickets.push(ticket);
     }
@@ -41,7 +40,7 @@ impl TicketList {
             Some(ticket) if ticket.outcome.is_none() => {
                 ticket.outcome = Some(outcome);
                 ticket.completed_at = Some(at);
-                self.open -= 1;
+                self.open = self.open.saturating_sub(1);
                 true
             }
             _ => false,

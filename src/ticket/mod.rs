@@ -76,7 +76,7 @@ impl Outcome {
         match self {
             Self::Ok(json) => json.get(),
             Self::Error { message } | Self::Retry { message } | Self::InDoubt { message } => message,
-            Self::Cancelled => "cancelled before it was completed",
+            Self::Cancelled => "cancelled under way: whether it took effect is not known",
         }
     }
 }

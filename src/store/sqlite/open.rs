@@ -7,6 +7,7 @@ use super::writer::Writer;
 use super::{Durability, Next, Owned, SqliteStore, lock, schema};
 use crate::store::{Claims, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// The files that this process has open. A file leaves when nothing of its store is left.
 static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// The claims on runs of each file: a driver that still works on a run when its store has failed keeps the run.
+static CLAIMS: Mutex<BTreeMap<PathBuf, Weak<Claims>>> = Mutex::new(BTreeMap::new());
 /// A file has left.
 static LEFT: Condvar = Condvar::new();
 
@@ -28,6 +31,17 @@ struct Entry {
     pid: u32,
     durability: Durability,
     store: Weak<SqliteStore>,
+}
+
+fn claims(path: &Path) -> Arc<Claims> {
+    let mut all = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|_, claims| claims.strong_count() > 0);
+    if let Some(claims) = all.get(path).and_then(Weak::upgrade) {
+        return claims;
+    }
+    let claims = Arc::new(Claims::default());
+    all.insert(path.to_owned(), Arc::downgrade(&claims));
+    claims
 }
 
 /// A connection that can only read.
@@ -147,7 +161,7 @@ impl SqliteStore {
         Ok(Self {
             durability,
             pid: std::process::id(),
-            claims: Arc::new(Claims::default()),
+            claims: claims(path),
             shared,
             next: Mutex::new(Next::new(readers.0)),
             reader: Mutex::new(Some(readers.1)),
@@ -162,6 +176,16 @@ impl SqliteStore {
 
     pub(super) fn is_shut(&self) -> bool {
         self.shared.queue.is_closed()
+    }
+
+    /// Called in a forked child, where the store is of no use: the lock is the parent's alone, so that no child that
+    /// outlives it keeps the file from others.
+    pub fn forked(&self) {
+        if let Ok(mut owned) = self.owned.try_lock()
+            && let Some(owned) = owned.as_mut()
+        {
+            owned.lock.leave();
+        }
     }
 
     /// Ends the writer after what waits, lets go of the file and then of its lock. Whoever comes second waits.

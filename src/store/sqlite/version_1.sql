@@ -103,7 +103,7 @@ SELECT
     ticket.outcome,
     CASE ticket.outcome WHEN 'ok' THEN
         coalesce(blob.data, ticket.text, completed.data -> '$.outcome.ok') END AS result,
-    CASE WHEN ticket.outcome = 'cancelled' THEN 'cancelled before it was completed'
+    CASE WHEN ticket.outcome = 'cancelled' THEN 'cancelled under way: whether it took effect is not known'
         WHEN ticket.outcome <> 'ok' THEN
         coalesce(ticket.text, completed.data ->> ('$.outcome.' || ticket.outcome || '.message')) END AS error,
     ticket.opened_at,
