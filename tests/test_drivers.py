@@ -434,3 +434,34 @@ def test_nothing_of_ours_runs_before_a_run():
         "assert threading.active_count() == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ}, timeout=60)
+
+
+@pytest.mark.parametrize("where", ["tool", "model"])
+def test_what_was_cancelled_inside_does_not_cancel_the_run(where):
+    async def cancelled_inside():
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        await cancelled_inside()
+        return "never"
+
+    async def model(messages):
+        if where == "model":
+            await cancelled_inside()
+        if len(messages) > 3:
+            return (
+                '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
+            )
+        return '{"thought": "", "action": "work", "args": "{}"}'
+
+    agent = Agent(model, tools=[work])
+    if where == "tool":
+        result = asyncio.run(agent.run("go"))
+        assert result.tickets[0].error == "Error calling tool 'work': CancelledError."
+    else:
+        with pytest.raises(ModelError, match="CancelledError"):
+            asyncio.run(agent.run("go"))

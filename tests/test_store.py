@@ -628,11 +628,11 @@ except StoreError as error:
 def test_event_loops_leave_nothing_open(path):
     worker = agent(path)
     asyncio.run(worker.run("first"))
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for n in range(20):
         asyncio.run(worker.run(f"task {n}"))
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     worker.store.close()
 
 
@@ -754,3 +754,21 @@ def test_a_run_that_is_started_in_a_call_is_linked_and_ends_with_it(path):
         "sub": "cancelled",
     }
     store.close()
+
+
+def test_a_changed_state_is_refused(store):
+    run_id = store.import_run(agent(None).run_sync("go").run.export())
+    store.compact(run_id)
+    text = store.run(run_id).export()
+    store.delete(run_id)
+    for change in (
+        ('"turn":3', '"turn":4'),
+        ('"open":0', '"open":1'),
+        ("line 1 of 2", "line 7 of 2"),
+    ):
+        assert change[0] in text
+        with pytest.raises(
+            ReplayError, match="the state in event 16 is not the one that was written"
+        ):
+            store.import_run(text.replace(change[0], change[1], 9))
+    assert store.import_run(text) == run_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -22,6 +23,7 @@ class Commits:
     def __init__(self, store: _core.Store) -> None:
         self._store = store
         self._on_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OnLoop] = WeakKeyDictionary()
+        self._idle: deque[_core.Waker] = deque()
 
     async def written(self, position: int) -> None:
         """Return when everything up to a position is written down.
@@ -34,7 +36,7 @@ class Commits:
         loop = asyncio.get_running_loop()
         on_loop = self._on_loops.get(loop)
         if on_loop is None:
-            on_loop = self._on_loops[loop] = _OnLoop(self._store)
+            on_loop = self._on_loops[loop] = _OnLoop(self._store, self._idle)
         await on_loop.written(position, loop)
 
     def wait(self, position: int) -> None:
@@ -47,27 +49,31 @@ class _OnLoop:
     """Those who wait on one event loop.
 
     The writer's thread makes a descriptor readable after each commit, and the loop looks what is
-    done: no thread of the store ever runs Python. It does not hold the loop, with which it goes.
+    done: no thread of the store ever runs Python. A loop has a descriptor only while somebody waits
+    on it: whoever keeps a loop alive keeps no descriptor open, and none is left with a loop that
+    closes.
     """
 
-    def __init__(self, store: _core.Store) -> None:
+    def __init__(self, store: _core.Store, idle: deque[_core.Waker]) -> None:
         self._store = store
-        self._waker = store.waker()
+        self._idle = idle
+        self._waker: _core.Waker | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
 
     async def written(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
         future = loop.create_future()
-        if not self._waiting:
-            # Only while somebody waits: a descriptor left behind would be found by its successor.
-            loop.add_reader(self._waker.fileno(), self._committed)
         heapq.heappush(self._waiting, (position, next(self._order), future))
+        if self._waker is None:
+            self._waker = self._idle.pop() if self._idle else self._store.waker()
+            loop.add_reader(self._waker.fileno(), self._committed)
         self._settle(loop)
         await future
 
     def _committed(self) -> None:
-        self._waker.drain()
-        self._settle(asyncio.get_running_loop())
+        if self._waker is not None:
+            self._waker.drain()
+            self._settle(asyncio.get_running_loop())
 
     def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting = self._waiting
@@ -84,5 +90,7 @@ class _OnLoop:
                 future = heapq.heappop(waiting)[2]
                 if not future.done():
                     future.set_result(None)
-        if not waiting:
+        if not waiting and self._waker is not None:
             loop.remove_reader(self._waker.fileno())
+            self._idle.append(self._waker)
+            self._waker = None

@@ -125,6 +125,11 @@ class _Driver:
             if isinstance(reply, ModelReply):
                 return session.reply(reply.text, reply.finish_reason, reply.usage)
             return await receive(session, reply, self._begin)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return session.failed(error)
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
             return session.failed(error)
 
@@ -146,7 +151,10 @@ class _Driver:
             # The run has given this call up, and nobody has cancelled the task as a whole.
             if ticket in self._given_up and task.uncancel() == 0:
                 return ()
-            raise
+            if task.cancelling():
+                raise
+            # Something that the tool waited for was cancelled, and not the run.
+            outcome = "error", f"Error calling tool '{command.tool}': CancelledError."
         finally:
             session.called(token)
             del self._calls[ticket]

@@ -74,7 +74,7 @@ class Session:
         self.grace = grace
         self._thoughts = thoughts
         self.listener: Listener | None = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._seq = 0
         # The wall clock may jump in mid-run; a time limit must not.
         self._clock = time.time() - time.perf_counter()
@@ -127,7 +127,7 @@ class Session:
         commands = self.core.reply(text, finish_reason, cost, self.now())
         return commands if self.listener is None else self.told(commands)
 
-    def failed(self, error: Exception) -> list[Command]:
+    def failed(self, error: BaseException) -> list[Command]:
         """Give a failure of the model client in.
 
         Raises:

@@ -149,7 +149,10 @@ class Agent:
             StoreError: There is no such run, it can't be read, or it is being worked on.
             ProtocolError: As for `run`; so for the others.
         """
-        return await _drive(self._resumed(run_id))
+        import asyncio
+
+        # Reading a long log takes time, and waits for what is still to be written.
+        return await _drive(await asyncio.to_thread(self._resumed, run_id))
 
     def resume_sync(self, run_id: str) -> RunResult:
         """Go on with a run of the store, in this thread. As `resume`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,9 +70,15 @@ _open: WeakSet[_core.Store] = WeakSet()
 @atexit.register
 def _close_all() -> None:
     """Write what is still to be written when the program ends."""
+    failed: list[StoreError] = []
     for store in _open:
-        with suppress(StoreError):
+        try:
             store.close()
+        except StoreError as error:
+            failed.append(error)
+    if failed:
+        # It stands on standard error; nobody else is left to be told.
+        raise failed[0]
 
 
 def _leave_all() -> None:
@@ -108,10 +115,11 @@ class TicketStore:
             raise ValueError(
                 f"expected durability='full', 'normal' or 'memory': got {durability!r}"
             )
-        if path == ":memory:":
+        if path in {":memory:", ""}:
             raise ValueError("a store in memory has no path: TicketStore()")
         self.path = None if path is None else os.fspath(path)
         self.durability = durability
+        self._lock = threading.Lock()
         self._open()
 
     def _open(self) -> None:
@@ -125,11 +133,12 @@ class TicketStore:
     @property
     def native(self) -> _core.Store:
         """The core's store. One that has failed is opened anew, to go on with what is there."""
-        if self._core.failed is not None and self.path is not None:
-            with suppress(StoreError):
-                self._core.close()
-            self._open()
-        return self._core
+        with self._lock:
+            if self._core.failed is not None and self.path is not None:
+                with suppress(StoreError):
+                    self._core.close()
+                self._open()
+            return self._core
 
     def runs(
         self,

@@ -2,7 +2,7 @@
 
 use super::command::Setup;
 use super::limits::Limit;
-use super::state::RunState;
+use super::snapshot::Snapshot;
 use crate::protocol::{FinishReason, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId};
@@ -182,8 +182,10 @@ pub enum Event {
         start: Start,
         /// SHA-256 of the records it takes the place of, as JSON lines.
         hash: String,
+        /// SHA-256 of their fold, as JSON.
+        sum: String,
         /// Their fold.
-        state: Box<RunState>,
+        state: Box<Snapshot>,
     },
     /// The run ended.
     RunFinished {

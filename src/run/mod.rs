@@ -12,6 +12,7 @@ mod reference;
 mod repetition;
 pub mod replay;
 pub mod resume;
+pub mod snapshot;
 pub mod state;
 mod stream;
 
@@ -22,4 +23,5 @@ pub use limits::{Limit, Limits};
 pub use machine::Machine;
 pub use replay::{ReplayError, replay};
 pub use resume::{LoadError, compact};
+pub use snapshot::Snapshot;
 pub use state::{Message, Phase, Role, RunState};

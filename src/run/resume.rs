@@ -3,11 +3,10 @@
 use super::event::{Event, Note, Record, Start, VERSION};
 use super::machine::Machine;
 use super::replay;
+use super::snapshot::{Snapshot, sha256};
 use super::state::Phase;
 use crate::ticket::{Outcome, TicketId};
 use crate::tool::Effect;
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -41,6 +40,12 @@ pub enum LoadError {
         /// Its version.
         found: u32,
     },
+    /// A folded state that is not the one that was written.
+    #[error("the state in event {seq} is not the one that was written: the log was changed")]
+    Changed {
+        /// Its position.
+        seq: u64,
+    },
     /// It ends in the middle of what a reply leads to, and the reply is read differently now.
     #[error("the log is cut inside what its last reply leads to, and that reply is read differently now: {0}")]
     Cut(String),
@@ -71,17 +76,10 @@ pub fn compact(records: &[Arc<Record>]) -> Result<Record, LoadError> {
     let machine = Machine::load(records)?;
     let start = start(records)?.clone();
     let last = records.last().ok_or(LoadError::Empty)?;
-    let mut hasher = Sha256::new();
-    for record in records {
-        // Records have no value that JSON could not say.
-        hasher.update(serde_json::to_string(record).unwrap_or_default());
-        hasher.update("\n");
-    }
-    let hash = hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
-        let _ = write!(hash, "{byte:02x}");
-        hash
-    });
-    let event = Event::Compacted { start, hash, state: Box::new(machine.state) };
+    // Records and states have no value that JSON could not say.
+    let hash = sha256(records.iter().map(|record| serde_json::to_string(record).unwrap_or_default() + "\n"));
+    let state = Snapshot::new(machine.state).map_err(|error| LoadError::Cut(error.to_string()))?;
+    let event = Event::Compacted { start, hash, sum: state.sum(), state: Box::new(state) };
     Ok(Record { seq: last.seq, at: last.at, event })
 }
 
@@ -110,6 +108,11 @@ impl Machine {
         let first = records.first().map_or(0, |first| first.seq);
         machine.seq = first;
         for record in records {
+            if let Event::Compacted { sum: written, state, .. } = &record.event
+                && *written != state.sum()
+            {
+                return Err(LoadError::Changed { seq: record.seq });
+            }
             if record.seq != machine.seq {
                 return Err(LoadError::Gap { expected: machine.seq, got: record.seq });
             }
@@ -157,7 +160,7 @@ impl Machine {
                 self.again.insert(ticket);
             } else {
                 let message = format!(
-                    "Error calling tool '{tool}': InDoubt: the process ended while this call was under way, and \
+                    "Error calling tool '{tool}': InDoubt: the process ended before this call had a result, and \
                      whether it took effect is not known. Check before you make it again."
                 );
                 self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message } }, now);

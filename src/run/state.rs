@@ -158,7 +158,7 @@ impl RunState {
                 self.messages.push(Message { role: Role::System, content: Arc::clone(&start.setup.prompt) });
                 self.tellings.push(Telling::Task(start.task.to_string()));
             }
-            Event::Compacted { state, .. } => self.clone_from(state),
+            Event::Compacted { state, .. } => self.clone_from(&***state),
             Event::ModelAsked { turn } => self.asked(*turn, protocol),
             Event::ModelReplied { text, usage, .. } => {
                 self.phase = Phase::Idle;

@@ -136,7 +136,7 @@ pub enum StoreError {
         cause: String,
     },
     /// The file is damaged.
-    #[error("{path} is damaged: {cause}. Restore a backup; `sqlite3 {path} .recover` saves what can be read", path = .path.display())]
+    #[error("{path} seems to be damaged: {cause}. Open it again; where that does not help, restore a backup, or save what can be read with `sqlite3 {path} .recover`", path = .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

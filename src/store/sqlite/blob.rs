@@ -1,6 +1,6 @@
 //! Large parts of events, kept apart: an event's JSON holds a null in their place.
 
-use crate::run::{Event, Parent, Setup, Start, state::RunState};
+use crate::run::{Event, Parent, Setup, Snapshot, Start};
 use crate::ticket::{Outcome, TicketId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Stored<'a> {
 #[serde(rename_all = "snake_case")]
 enum Without<'a> {
     RunStarted(StartWithout<'a>),
-    Compacted { start: StartWithout<'a>, hash: &'a str, state: &'a RunState },
+    Compacted { start: StartWithout<'a>, hash: &'a str, sum: &'a str, state: &'a Snapshot },
     TicketCompleted { ticket: TicketId, outcome: OutcomeWithout },
 }
 
@@ -68,8 +68,8 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
 pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
     let (without, part) = match event {
         Event::RunStarted(start) => (Without::RunStarted(start.into()), Part::Setup(&start.setup)),
-        Event::Compacted { start, hash, state } => {
-            (Without::Compacted { start: start.into(), hash, state }, Part::Setup(&start.setup))
+        Event::Compacted { start, hash, sum, state } => {
+            (Without::Compacted { start: start.into(), hash, sum, state }, Part::Setup(&start.setup))
         }
         Event::TicketCompleted { ticket, outcome: Outcome::Ok(json) } if json.get().len() > INLINE => {
             let outcome = OutcomeWithout::Ok(());
