@@ -126,6 +126,11 @@ def cases(calls, what, call):
     ]
 
 
+def some(faults, at_most):
+    """Choose from all along the run."""
+    return faults[:: len(faults) // at_most + 1]
+
+
 @pytest.mark.parametrize(
     ("durability", "what"),
     [
@@ -150,6 +155,21 @@ def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durabil
         holds_what_was_said(path, ended.said, whole[1], loses=loses)
         goes_on(path)
     assert died > TURNS
+
+
+@pytest.mark.parametrize(("durability", "what"), [("memory", "kill"), ("normal", "powerloss")])
+def test_what_promises_less_is_seen_to_keep_less(nursery, whole, tmp_path, durability, what):
+    """Else the test above would say nothing of what `full` keeps."""
+    for fault in reversed(cases(whole[0], what, "any")):
+        path = tmp_path / f"{fault.k}.sqlite"
+        options = {"turns": TURNS, "durability": durability}
+        ended = nursery.run("faults.durable:one_run", path, fault, **options)
+        try:
+            holds_what_was_said(path, ended.said, whole[1])
+        except (AssertionError, KeyError):
+            holds_what_was_said(path, ended.said, whole[1], loses=True)
+            return
+    pytest.fail("nothing was ever lost")
 
 
 @pytest.mark.parametrize("what", ["kill", "torn", "powerloss", "eio"])
@@ -190,7 +210,7 @@ def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, 
     (log,) = logs(tmp_path / "whole.sqlite").values()
     call = {"eio": "sync", "enospc": "write"}.get(what, "any")
     every = cases(counted.calls, what, call)
-    for fault in every if WIDE else every[:: len(every) // 15 + 1]:
+    for fault in some(every, 400 if WIDE else 15):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
         assert ended.killed or ended.error or ended.returned == str(TURNS), (fault, ended)
@@ -281,7 +301,7 @@ def test_runs_side_by_side(nursery, tmp_path, what, driver):
     call = "sync" if what == "eio" else "any"
     every = cases(counted.calls, what, call)
     # What stands beside what changes from one try to the next, and a failed sync is quickly tried.
-    every = every * 3 if what == "eio" else every[:: 1 if WIDE else len(every) // 30 + 1]
+    every = every * 3 if what == "eio" else some(every, 1000 if WIDE else 30)
     for number, fault in enumerate(every):
         path = tmp_path / f"{number}.sqlite"
         ended = nursery.run("faults.durable:runs_side_by_side", path, fault, **options)
