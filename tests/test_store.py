@@ -768,7 +768,7 @@ def test_a_changed_state_is_refused(store):
     ):
         assert change[0] in text
         with pytest.raises(
-            ReplayError, match="the state in event 16 is not the one that was written"
+            ReplayError, match="the state in event 14 is not the one that was written"
         ):
             store.import_run(text.replace(change[0], change[1], 9))
     assert store.import_run(text) == run_id
