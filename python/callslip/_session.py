@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._commits import Commits
+    from callslip._reconcile import Reconciling
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelChunk
     from callslip.runs import Run
-    from callslip.tools import Context, Reconciling, Tool, Toolbox
+    from callslip.tools import Context, Tool, Toolbox
 
 __all__ = ["Listener", "Session", "calling"]
 
@@ -146,7 +147,7 @@ class Session:
         """Return the tool that a command names, and what it is told about the call."""
         tool = self.toolbox.get(command.tool)
         if command.again and tool.reconcile is not None:
-            from callslip.tools import Reconciling
+            from callslip._reconcile import Reconciling
 
             return Reconciling(tool), self.run.context(command.ticket, command.tool)
         if not tool.wants_context:

@@ -42,7 +42,6 @@ __all__ = [
     "Fail",
     "NotDone",
     "Outcome",
-    "Reconciling",
     "Retry",
     "Tool",
     "ToolLike",
@@ -300,54 +299,8 @@ class Tool(Generic[P, R]):
     def _failed(self, error: Exception) -> Outcome:
         if isinstance(error, Retry):
             return "retry", str(error)
-        _log_failure(self.name, error)
-        return "error", f"Error calling tool '{self.name}': {_in_one_line(error)}."
-
-
-class Reconciling:
-    """A call that may have been made before: its tool's `reconcile` is asked first."""
-
-    is_async = False
-
-    def __init__(self, tool: Tool[..., Any]) -> None:
-        self._tool = tool
-
-    def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
-        """Ask what came of the call, and make it if nothing did. As `Tool.call`."""
-        assert context is not None
-        assert self._tool.reconcile is not None
-        try:
-            result = self._tool.reconcile(context)
-        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
-            result = error
-        if hasattr(result, "__await__"):
-            return self._awaited(result, arguments, context)
-        return self._taken(result, arguments, context)
-
-    async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
-        """As `call`, and wait for the outcome."""
-        outcome = self.call(arguments, context)
-        return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
-
-    async def _awaited(self, asked: Any, arguments: Mapping[str, Any], context: Context) -> Outcome:
-        try:
-            result = await asked
-        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
-            result = error
-        outcome = self._taken(result, arguments, context)
-        return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
-
-    def _taken(self, result: object, arguments: Mapping[str, Any], context: Context) -> Any:
-        if isinstance(result, NotDone):
-            return self._tool.call(arguments, context)
-        if isinstance(result, (Retry, Fail)) or not isinstance(result, Exception):
-            return self._tool._returned(result)  # noqa: SLF001  # the same tool
-        _log_failure(self._tool.name, result)
-        return "in_doubt", (
-            f"Error calling tool '{self._tool.name}': InDoubt: the process ended while this call "
-            f"was under way, and asking what came of it failed ({_in_one_line(result)}). Check "
-            "before you make it again."
-        )
+        log_failure(self.name, error)
+        return "error", f"Error calling tool '{self.name}': {in_one_line(error)}."
 
 
 ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
@@ -508,7 +461,7 @@ def _scope(frame: Any) -> dict[str, Any] | None:
     return dict(frame.f_locals)
 
 
-def _in_one_line(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split()).rstrip(".")
     except Exception:  # noqa: BLE001  # the exception's own __str__ is at fault
@@ -523,7 +476,7 @@ def _in_one_line(error: BaseException) -> str:
     return f"{kind}: {text}" if text else kind
 
 
-def _log_failure(name: str, error: BaseException) -> None:
+def log_failure(name: str, error: BaseException) -> None:
     import logging
 
     root = logging.getLogger("callslip")
