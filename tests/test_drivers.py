@@ -436,8 +436,9 @@ def test_nothing_of_ours_runs_before_a_run():
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ}, timeout=60)
 
 
+@pytest.mark.parametrize("wait", [False, True])
 @pytest.mark.parametrize("where", ["tool", "model"])
-def test_what_was_cancelled_inside_does_not_cancel_the_run(where):
+def test_what_was_cancelled_inside_does_not_cancel_the_run(where, wait):
     async def cancelled_inside():
         future = asyncio.get_running_loop().create_future()
         future.cancel()
@@ -459,9 +460,13 @@ def test_what_was_cancelled_inside_does_not_cancel_the_run(where):
         return '{"thought": "", "action": "work", "args": "{}"}'
 
     agent = Agent(model, tools=[work])
+
+    def run():
+        return asyncio.run(agent.run("go")) if wait else agent.run_sync("go")
+
     if where == "tool":
-        result = asyncio.run(agent.run("go"))
+        result = run()
         assert result.tickets[0].error == "Error calling tool 'work': CancelledError."
     else:
         with pytest.raises(ModelError, match="CancelledError"):
-            asyncio.run(agent.run("go"))
+            run()

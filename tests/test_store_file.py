@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from callslip import (
     TicketStore,
     tool,
 )
-from fetching import FINISH, agent, call
+from fetching import FINISH, agent, call, model
 
 
 def test_a_file_is_opened_again_with_all_that_was_in_it(path):
@@ -378,3 +379,116 @@ loop.run_until_complete(asyncio.sleep(0.3))
     assert "panic" not in done.stderr
     with TicketStore(path) as store:
         assert [run.task for run in store.runs()] == ["go"]
+
+
+def test_handles_of_one_file_are_opened_and_closed_in_any_order(path):
+    errors = []
+
+    def work():
+        try:
+            for _ in range(40):
+                with TicketStore(path) as store:
+                    store.runs()
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_run_whose_handle_is_closed_can_be_resumed_through_another(path):
+    first, second = agent(path), agent(path)
+    seen = []
+
+    def closing(messages):
+        if len(messages) > 3 and not seen:
+            seen.append(1)
+            first.store.close()
+        return model(messages)
+
+    first._model = type(first._model)(closing)
+    with pytest.raises(StoreError, match="closed"):
+        first.run_sync("go")
+    assert [run.status for run in second.store.runs()] == ["running"]
+    ((_, result),) = second.resume_all_sync().items()
+    assert result.value == "done"
+    second.store.close()
+
+
+def test_waits_that_are_cancelled_leave_nothing_open(path):
+    worker = agent(path)
+    asyncio.run(worker.run("first"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    async def cancelled():
+        runs = [asyncio.create_task(worker.run(f"task {n}")) for n in range(8)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+
+    for _ in range(15):
+        asyncio.run(cancelled())
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    worker.store.close()
+
+
+def test_a_query_under_way_does_not_keep_a_store_from_closing(path):
+    slow = "with recursive n(i) as (select 1 union all select i + 1 from n limit 9000000)"
+    store = TicketStore(path, durability="memory")
+    agent(store).run_sync("go")
+    thread = threading.Thread(target=store.query, args=(f"{slow} select sum(i) from n",))
+    thread.start()
+    time.sleep(0.05)
+    store.close()
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from callslip import TicketStore
+with TicketStore({str(path)!r}) as store:
+    print(store.runs()[0].status)
+"""
+    other = subprocess.run(
+        [sys.executable, "-c", script], check=True, text=True, capture_output=True, timeout=60
+    )
+    assert thread.is_alive()
+    assert other.stdout.strip() == "finished"
+    thread.join()
+
+
+def test_a_child_that_its_finished_call_left_behind_goes_on_by_itself(path):
+    @tool
+    def begin() -> str:
+        """Begin."""
+        return "begun"
+
+    replies = [call("begin"), FINISH]
+
+    def ask(messages):
+        return replies[sum(message["role"] == "assistant" for message in messages)]
+
+    outer = Agent(ask, tools=[begin], store=path, name="outer")
+    run = outer.run_sync("top").run
+    lines = run.export().splitlines(keepends=True)
+    child = agent(None).run_sync("sub").run.export().splitlines(keepends=True)
+    start = child[0].replace(
+        '"task":"sub"', f'"parent":{{"run_id":"{run.id}","ticket":1}},"task":"sub"'
+    )
+    store = outer.store
+    for cut, left in ((6, "finished"), (5, "cancelled")):
+        # The call is completed in the sixth event.
+        for kept in store.runs():
+            store.delete(kept.run_id)
+        store.import_run("".join(lines[:cut]))
+        store.import_run("".join([start, *child[1:4]]))
+        others = agent(store).resume_all_sync()
+        assert len(others) == (left == "finished")
+        outer.resume_all_sync()
+        assert {run.task: run.stop_reason for run in store.runs()}["sub"] == left
+    store.close()

@@ -59,6 +59,7 @@ class _OnLoop:
         self._idle = idle
         self._waker: _core.Waker | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._given_up = 0
         self._order = count()
 
     async def written(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,7 +69,13 @@ class _OnLoop:
             self._waker = self._idle.pop() if self._idle else self._store.waker()
             loop.add_reader(self._waker.fileno(), self._committed)
         self._settle(loop)
-        await future
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                self._given_up += 1
+                self._rest(loop)
+            raise
 
     def _committed(self) -> None:
         if self._waker is not None:
@@ -88,9 +95,19 @@ class _OnLoop:
         else:
             while waiting and waiting[0][0] <= durable:
                 future = heapq.heappop(waiting)[2]
-                if not future.done():
+                if future.done():
+                    self._given_up -= 1
+                else:
                     future.set_result(None)
-        if not waiting and self._waker is not None:
+        self._rest(loop)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch no longer where nobody waits."""
+        if len(self._waiting) > self._given_up:
+            return
+        self._waiting.clear()
+        self._given_up = 0
+        if self._waker is not None:
             loop.remove_reader(self._waker.fileno())
             self._idle.append(self._waker)
             self._waker = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Receipt, Session
+from callslip._session import Receipt, Session, cancelled_inside
 from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
@@ -33,11 +33,14 @@ async def drive(session: Session) -> None:
         async with asyncio.TaskGroup() as group:
             await _Driver(session, group).follow(session.start())
     except BaseExceptionGroup as errors:
-        session.cancelled()
         # A store that fails tells every call that waits for it.
-        first = errors.exceptions[0]
-        if len(errors.exceptions) == 1 or errors.split(StoreError)[1] is None:
+        first, others = errors.exceptions[0], errors.split(StoreError)[1]
+        if others is not None:
+            session.cancelled()
+        if others is None or len(errors.exceptions) == 1:
             raise first from None
+        raise
+    except StoreError:
         raise
     except BaseException as error:
         session.cancelled()
@@ -154,7 +157,7 @@ class _Driver:
             if task.cancelling():
                 raise
             # Something that the tool waited for was cancelled, and not the run.
-            outcome = "error", f"Error calling tool '{command.tool}': CancelledError."
+            outcome = cancelled_inside(command.tool)
         finally:
             session.called(token)
             del self._calls[ticket]

@@ -6,6 +6,7 @@ private event loop; calls beside another one, and calls under a time limit, go t
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Receipt, Session
+from callslip._session import Receipt, Session, cancelled_inside
+from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ def drive(session: Session) -> None:
     try:
         driver.drive(session.start())
     except BaseException as error:
-        session.cancelled()
+        if not isinstance(error, StoreError):
+            session.cancelled()
         driver.abandon()
         if isinstance(error, KeyboardInterrupt):
             error.run = session.run  # type: ignore[attr-defined]
@@ -53,7 +56,7 @@ class _Driver:
         self._session = session
         self._todo: deque[Command] = deque()
         self._calls: dict[int, Future[Any]] = {}
-        self._ended: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[int, str, Future[Outcome]]] = SimpleQueue()
         self._settle_at: float | None = None
 
     def drive(self, commands: Sequence[Command]) -> None:
@@ -116,9 +119,16 @@ class _Driver:
             return
         self._take(*ended)
 
-    def _take(self, ticket: int, call: Future[Outcome]) -> None:
-        if self._calls.pop(ticket, None) is not None:
-            self._todo.extend(self._session.completed(ticket, call.result()))
+    def _take(self, ticket: int, tool: str, call: Future[Outcome]) -> None:
+        if self._calls.pop(ticket, None) is None:
+            return
+        try:
+            outcome = call.result()
+        except BaseException as error:
+            if not _is_cancelled(error):
+                raise
+            outcome = cancelled_inside(tool)
+        self._todo.extend(self._session.completed(ticket, outcome))
 
     def _ask(self) -> Sequence[Command]:
         session = self._session
@@ -138,7 +148,9 @@ class _Driver:
             return self._receive(reply)
         except _DeadlineReached:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
+        except BaseException as error:  # whatever a client raises ends the run
+            if not isinstance(error, Exception) and not _is_cancelled(error):
+                raise
             return session.failed(error)
 
     def _take_ended(self) -> None:
@@ -178,6 +190,10 @@ class _Driver:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
                     outcome = self._result(_threads.on_loop(_awaited(outcome)))
+        except BaseException as error:
+            if not _is_cancelled(error):
+                raise
+            outcome = cancelled_inside(command.tool)
         finally:
             session.called(token)
         return session.completed(command.ticket, outcome)
@@ -197,7 +213,7 @@ class _Driver:
             call = _threads.submit(_finish_call, tool.call, command.arguments, context)
         session.called(token)
         self._calls[ticket] = call
-        call.add_done_callback(lambda done: self._ended.put((ticket, done)))
+        call.add_done_callback(lambda done: self._ended.put((ticket, command.tool, done)))
 
     def _give_up(self, ticket: int) -> None:
         call = self._calls.pop(ticket, None)
@@ -216,6 +232,12 @@ class _Driver:
         except BaseException:
             future.cancel()
             raise
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether something inside a call or a model was cancelled; nobody cancels this driver so."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 async def _awaited(awaitable: Any) -> Any:

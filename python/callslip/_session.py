@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from callslip.runs import Run
     from callslip.tools import Context, Tool, Toolbox
 
-__all__ = ["Listener", "Session", "calling"]
+__all__ = ["Listener", "Session", "calling", "cancelled_inside"]
 
 Listener: TypeAlias = Callable[[Event | Delta], None]
 
@@ -240,6 +240,11 @@ class Receipt:
         session = self._session
         usage = None if self._usage is None else _usage(self._usage)
         return session.told(session.core.replied(self._finish_reason, usage, session.now()))
+
+
+def cancelled_inside(tool: str) -> tuple[str, str]:
+    """Return the outcome of a call in which something was cancelled that it waited for."""
+    return "error", f"Error calling tool '{tool}': CancelledError."
 
 
 def _usage(usage: Mapping[str, float]) -> tuple[int, int, int, float]:

@@ -167,9 +167,14 @@ class Agent:
 
         Returns:
             By run id, oldest first, what `resume` returns or raises: one that fails stops no other.
+
+        Raises:
+            ValueError: `at_once` is less than 1.
         """
         import asyncio
 
+        if at_once < 1:
+            raise ValueError(f"expected at_once to be 1 or more: got {at_once}")
         gate = asyncio.Semaphore(at_once)
 
         async def one(run_id: str) -> RunResult | Exception:
@@ -218,20 +223,26 @@ class Agent:
     def _resumed(self, run_id: str) -> Session:
         store = self._kept()
         core = _core.Run.resume(store.native, run_id, self._setup)
-        if not core.finished:
-            store.end_children(run_id)
-        return self._session(Run(core, run_id, core.task), begins=False)
+        run = Run(core, run_id, core.task)
+        # Calls that were under way are made anew or in doubt, and so is what was started in them.
+        under_way = {ticket.id for ticket in run.tickets if ticket.status == "IN_PROGRESS"}
+        try:
+            if under_way:
+                store.end_children(run_id, under_way)
+            return self._session(run, begins=False)
+        except BaseException:
+            core.release()
+            raise
 
     def _unfinished(self) -> list[str]:
         store = self._kept()
-        runs = store.runs(status="running")
-        unfinished = {run.run_id for run in runs}
+        runs = store.runs(status="running", agent=self.name)
+        under_way = {(ticket.run_id, ticket.id) for ticket in store.tickets(status="IN_PROGRESS")}
         return [
             run.run_id
             for run in reversed(runs)
-            if run.agent == self.name
-            # What was started in the call of another run is that run's to end or to start anew.
-            and run.parent_run not in unfinished
+            # What was started in a call under way is its run's to end, and to start anew.
+            if (run.parent_run, run.parent_ticket) not in under_way
             and not store.native.is_claimed(run.run_id)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -64,7 +64,7 @@ class StoredRun:
     finished_at: float | None
 
 
-_open: WeakSet[_core.Store] = WeakSet()
+_open: WeakSet[TicketStore] = WeakSet()
 
 
 @atexit.register
@@ -85,6 +85,7 @@ def _leave_all() -> None:
     """Leave the files to the parent, in a forked child."""
     for store in _open:
         store.forked()
+    _open.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -120,6 +121,7 @@ class TicketStore:
         self.path = None if path is None else os.fspath(path)
         self.durability = durability
         self._lock = threading.Lock()
+        self._closed = False
         self._open()
 
     def _open(self) -> None:
@@ -127,14 +129,17 @@ class TicketStore:
             self._core = _core.Store.memory()
         else:
             self._core = _core.Store.sqlite(self.path, self.durability)
-            _open.add(self._core)
+            _open.add(self)
         self.commits = Commits(self._core)
 
     @property
     def native(self) -> _core.Store:
         """The core's store. One that has failed is opened anew, to go on with what is there."""
         with self._lock:
-            if self._core.failed is not None and self.path is not None:
+            failure = self._core.failed
+            if failure is not None and self.path is not None and not self._closed:
+                if not Path(self.path).exists():
+                    raise StoreError(failure)
                 with suppress(StoreError):
                     self._core.close()
                 self._open()
@@ -282,17 +287,18 @@ class TicketStore:
         """
         self.native.compact(run_id)
 
-    def end_children(self, run_id: str) -> None:
-        """Cancel what was started in the calls of a run that goes on.
+    def end_children(self, run_id: str, tickets: Collection[str] | None = None) -> None:
+        """Cancel what was started in these calls of a run, or in all of them.
 
-        The calls are made anew or in doubt. What is being worked on is left alone.
+        What is being worked on is left alone, and what can't be read.
         """
         import time
 
         for child in self.runs(parent=run_id, status="running"):
-            if not self.native.is_claimed(child.run_id):
-                _core.Run.abandon(self.native, child.run_id, time.time())
-                self.end_children(child.run_id)
+            if tickets is None or child.parent_ticket in tickets:
+                with suppress(StoreError):
+                    _core.Run.abandon(self.native, child.run_id, time.time())
+                    self.end_children(child.run_id)
 
     def close(self) -> None:
         """Write what is still to be written, and give the file up to others.
@@ -302,7 +308,13 @@ class TicketStore:
         Raises:
             StoreError: It can't be written.
         """
+        self._closed = True
         self._core.close()
+
+    def forked(self) -> None:
+        """Leave the file to the parent, in a forked child: this store is of no use there."""
+        self._lock = threading.Lock()
+        self._core.forked()
 
     def __enter__(self) -> Self:
         return self

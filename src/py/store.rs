@@ -13,9 +13,9 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long Ctrl-C may have to wait.
@@ -25,49 +25,54 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[pyclass(name = "Store", module = "callslip._core", frozen, weakref)]
 pub(super) struct PyStore {
     store: Arc<dyn Store>,
-    /// The same, where it is a file and until it is closed.
-    file: Mutex<Option<Arc<File>>>,
+    /// The same, where it is a file.
+    file: Option<Arc<SqliteStore>>,
     closed: AtomicBool,
 }
 
-/// A file that is open, for all that opened it in this process.
-struct File {
-    store: Arc<SqliteStore>,
+/// The files that are open, with the number of their handles. Its lock is held while one is opened or closed, so that
+/// nobody is given a store that the last of the others is about to close.
+static FILES: Mutex<Vec<(Arc<SqliteStore>, usize)>> = Mutex::new(Vec::new());
+
+fn open_file(path: &Path, durability: Durability) -> Result<Arc<SqliteStore>, StoreError> {
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = SqliteStore::open(path, durability)?;
+    match files.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &store)) {
+        Some((_, handles)) => *handles += 1,
+        None => files.push((Arc::clone(&store), 1)),
+    }
+    Ok(store)
 }
 
-static FILES: Mutex<Vec<Weak<File>>> = Mutex::new(Vec::new());
-
-impl File {
-    fn of(store: &Arc<SqliteStore>) -> Arc<Self> {
-        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|file| file.strong_count() > 0);
-        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| Arc::ptr_eq(&file.store, store)) {
-            return file;
-        }
-        let file = Arc::new(Self { store: Arc::clone(store) });
-        files.push(Arc::downgrade(&file));
-        file
+fn close_file(store: &Arc<SqliteStore>) -> Result<(), StoreError> {
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(position) = files.iter().position(|(known, _)| Arc::ptr_eq(known, store)) else { return Ok(()) };
+    if let Some((_, handles)) = files.get_mut(position).filter(|(_, handles)| *handles > 1) {
+        *handles -= 1;
+        return Ok(());
     }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // Whoever wanted to know whether it can be written has closed it.
-        let _ = self.store.close();
-    }
+    files.swap_remove(position);
+    store.close()
 }
 
 impl PyStore {
     /// The store, while this handle is open: others may have the same file open.
     pub(super) fn open(&self) -> PyResult<&Arc<dyn Store>> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(error::store(&StoreError::Closed));
+        if !self.closed.load(Ordering::Relaxed) {
+            return Ok(&self.store);
         }
-        Ok(&self.store)
+        // Where it has failed, whoever still works with it is told of that.
+        let told = self.store.failed().map_or(StoreError::Closed, StoreError::Failed);
+        Err(error::store(&told))
     }
+}
 
-    fn file(&self) -> MutexGuard<'_, Option<Arc<File>>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for PyStore {
+    fn drop(&mut self) {
+        if let (Some(file), false) = (&self.file, self.closed.swap(true, Ordering::Relaxed)) {
+            // Whoever wanted to know whether it can be written has closed it.
+            let _ = close_file(file);
+        }
     }
 }
 
@@ -114,7 +119,7 @@ impl PyStore {
     #[staticmethod]
     fn memory(py: Python<'_>) -> Self {
         error::prepare(py);
-        Self { store: Arc::new(MemoryStore::default()), file: Mutex::default(), closed: AtomicBool::default() }
+        Self { store: Arc::new(MemoryStore::default()), file: None, closed: AtomicBool::default() }
     }
 
     /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
@@ -128,9 +133,8 @@ impl PyStore {
             "memory" => Durability::Memory,
             other => return Err(error::value(format!("expected 'full', 'normal' or 'memory': got '{other}'"))),
         };
-        let store = py.detach(|| SqliteStore::open(&path, durability)).map_err(|cause| error::store(&cause))?;
-        let file = Mutex::new(Some(File::of(&store)));
-        Ok(Self { store, file, closed: AtomicBool::default() })
+        let file = py.detach(|| open_file(&path, durability)).map_err(|cause| error::store(&cause))?;
+        Ok(Self { store: file.clone(), file: Some(file), closed: AtomicBool::default() })
     }
 
     /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
@@ -230,11 +234,11 @@ impl PyStore {
         parameters: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<(Vec<String>, Bound<'py, PyList>)> {
         self.open()?;
-        let Some(file) = self.file().clone() else {
+        let Some(file) = &self.file else {
             return Err(error::store_says("this store is in memory: only one in a file can be queried"));
         };
         let parameters: Vec<SqlValue> = parameters.iter().map(column).collect::<PyResult<_>>()?;
-        let table = py.detach(|| file.store.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
+        let table = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
         let list = PyList::empty(py);
         for row in table.rows {
             let row: Vec<Bound<'py, PyAny>> = row.into_iter().map(|column| to_python(py, column)).collect();
@@ -293,10 +297,8 @@ impl PyStore {
 
     /// In a forked child: leaves the file to the parent.
     fn forked(&self) {
-        if let Ok(file) = self.file.try_lock()
-            && let Some(file) = &*file
-        {
-            file.store.forked();
+        if let Some(file) = &self.file {
+            file.forked();
         }
     }
 
@@ -308,9 +310,11 @@ impl PyStore {
 
     /// Writes what is pending; the last handle of a file gives it up.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.closed.store(true, Ordering::Relaxed);
-        let last = self.file().take().and_then(Arc::into_inner);
-        py.detach(|| last.map_or(Ok(()), |file| file.store.close())).map_err(|cause| error::store(&cause))
+        let Some(file) = self.file.as_ref().filter(|_| !self.closed.swap(true, Ordering::Relaxed)) else {
+            self.closed.store(true, Ordering::Relaxed);
+            return Ok(());
+        };
+        py.detach(|| close_file(file)).map_err(|cause| error::store(&cause))
     }
 }
 

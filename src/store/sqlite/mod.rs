@@ -152,14 +152,17 @@ impl SqliteStore {
         Ok(next)
     }
 
-    /// Removes whole trees of runs. The lock on what is next keeps appends out meanwhile.
-    fn remove(&self, next: &mut Next, run_ids: Vec<String>) -> Result<usize, StoreError> {
+    /// Removes whole trees of runs, which are claimed: nobody appends to them meanwhile. The lock on what is next is
+    /// held for a moment only, because every run that takes a step waits for it.
+    fn remove(&self, run_ids: Vec<String>) -> Result<usize, StoreError> {
         let removed = run_ids.len();
         if removed > 0 {
+            let mut next = self.next()?;
             for run_id in &run_ids {
                 next.seen.remove(run_id);
             }
             let position = self.shared.queue.push(Work::Delete { run_ids }, removed)?;
+            drop(next);
             self.shared.queue.wait(position)?;
         }
         Ok(removed)
@@ -250,31 +253,30 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError> {
-        let mut next = self.next()?;
-        self.settle()?;
-        let doomed = retention::trees(next.connection()?, run_ids);
-        let doomed = doomed.map_err(|error| ReadError::from(error).of(&self.shared.path))?;
+        let doomed = self.read(|connection| Ok(retention::trees(connection, run_ids)?))?;
         let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
-        self.remove(&mut next, doomed)
+        self.remove(doomed)
     }
 
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError> {
-        let mut next = self.next()?;
         if older_than.is_none() && keep.is_none() {
             return Ok(0);
         }
-        self.settle()?;
-        let read_error = |error: rusqlite::Error| ReadError::from(error).of(&self.shared.path);
-        let roots = retention::roots_to_prune(next.connection()?, older_than, keep.unwrap_or(0)).map_err(read_error)?;
+        let trees = self.read(|connection| {
+            let roots = retention::roots_to_prune(connection, older_than, keep.unwrap_or(0))?;
+            roots
+                .into_iter()
+                .map(|root| Ok(retention::trees(connection, &[root])?))
+                .collect::<Result<Vec<_>, ReadError>>()
+        })?;
         let (mut doomed, mut claims) = (Vec::new(), Vec::new());
-        for root in roots {
-            let tree = retention::trees(next.connection()?, &[root]).map_err(read_error)?;
+        for tree in trees {
             if let Ok(claimed) = self.claims.claim_all(tree.iter().map(String::as_str)) {
                 claims.push(claimed);
                 doomed.extend(tree);
             }
         }
-        self.remove(&mut next, doomed)
+        self.remove(doomed)
     }
 
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
@@ -291,6 +293,8 @@ impl Store for SqliteStore {
     }
 
     fn failed(&self) -> Option<String> {
+        // In a forked child the lock of the queue may have been taken by a thread that is not there.
+        self.check_process().ok()?;
         self.shared.queue.failure().map(|reason| reason.to_string())
     }
 
