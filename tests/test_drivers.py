@@ -11,7 +11,18 @@ import time
 
 import pytest
 
-from callslip import Agent, Delta, FunctionModel, ModelError, ScriptedModel, UsageError, tool
+from callslip import (
+    Agent,
+    Delta,
+    FunctionModel,
+    ModelError,
+    ScriptedModel,
+    TicketProtocol,
+    UsageError,
+    tool,
+)
+
+FINISH = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
 
 
 def call(name, **args):
@@ -470,3 +481,70 @@ def test_what_was_cancelled_inside_does_not_cancel_the_run(where, wait):
     else:
         with pytest.raises(ModelError, match="CancelledError"):
             run()
+
+
+def test_a_task_that_was_cancelled_before_can_work_on():
+    @tool
+    async def stubborn() -> str:
+        """Be stubborn."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "no"
+        return "never"
+
+    reply = "<thoughts>x</thoughts><output>{}</output>".format
+    replies = [
+        reply('{"type": "CALL", "route": "/stubborn", "payload": {}, "description": "d"}'),
+        reply('{"type": "RETURN", "value": 1}'),
+    ]
+
+    def model(messages):
+        return replies[sum(message["role"] == "assistant" for message in messages)]
+
+    agent = Agent(
+        model, protocol=TicketProtocol(grace=0), tools=[stubborn], on_open_tickets="cancel"
+    )
+
+    async def cleanup():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            first = await agent.run("go")
+            second = await agent.run("go")
+            return first.value, second.value, asyncio.current_task().cancelling()
+
+    async def main():
+        task = asyncio.create_task(cleanup())
+        await asyncio.sleep(0)
+        task.cancel()
+        return await task
+
+    assert asyncio.run(main()) == (1, 1, 1)
+
+
+def test_what_a_call_leaves_behind_is_no_part_of_it():
+    left = []
+
+    @tool
+    async def begin() -> str:
+        """Begin."""
+
+        async def later():
+            await asyncio.sleep(0.05)
+            return await inner.run("later")
+
+        left.append(asyncio.create_task(later()))
+        return "begun"
+
+    inner = Agent(lambda messages: FINISH)
+    calls = ['{"thought": "", "action": "begin", "args": "{}"}', FINISH]
+    outer = Agent(
+        lambda messages: calls[sum(m["role"] == "assistant" for m in messages)], tools=[begin]
+    )
+
+    async def main():
+        await outer.run("go")
+        return await left[0]
+
+    assert "parent" not in asyncio.run(main()).run.log[0].data

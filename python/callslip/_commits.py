@@ -64,10 +64,14 @@ class _OnLoop:
 
     async def written(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
         future = loop.create_future()
-        heapq.heappush(self._waiting, (position, next(self._order), future))
         if self._waker is None:
-            self._waker = self._idle.pop() if self._idle else self._store.waker()
-            loop.add_reader(self._waker.fileno(), self._committed)
+            try:
+                waker = self._idle.pop()
+            except IndexError:
+                waker = self._store.waker()
+            loop.add_reader(waker.fileno(), self._committed)
+            self._waker = waker
+        heapq.heappush(self._waiting, (position, next(self._order), future))
         self._settle(loop)
         try:
             await future

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Receipt, Session, cancelled_inside
+from callslip._session import Call, Receipt, Session, cancelled_inside
 from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
@@ -113,6 +113,7 @@ class _Driver:
 
     async def _ask(self) -> Sequence[Command]:
         session = self._session
+        cancelled_before = _cancelling()
         try:
             if self._model_is_async:
                 result = session.ask()
@@ -129,8 +130,7 @@ class _Driver:
                 return session.reply(reply.text, reply.finish_reason, reply.usage)
             return await receive(session, reply, self._begin)
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if _cancelling() > cancelled_before:
                 raise
             return session.failed(error)
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
@@ -141,7 +141,9 @@ class _Driver:
         task = asyncio.current_task()
         assert task is not None
         self._calls[ticket] = task
-        token = session.calls(ticket)
+        # The task may be one that its owner has cancelled, and that works on all the same.
+        cancelled_before = task.cancelling()
+        call = Call(session.run.id, ticket)
         try:
             tool, context = session.tool(command)
             if tool.is_async:
@@ -152,15 +154,18 @@ class _Driver:
                     outcome = await cast("Awaitable[Outcome]", outcome)
         except asyncio.CancelledError:
             # The run has given this call up, and nobody has cancelled the task as a whole.
-            if ticket in self._given_up and task.uncancel() == 0:
+            if ticket in self._given_up and task.uncancel() <= cancelled_before:
                 return ()
-            if task.cancelling():
+            if task.cancelling() > cancelled_before:
                 raise
             # Something that the tool waited for was cancelled, and not the run.
             outcome = cancelled_inside(command.tool)
         finally:
-            session.called(token)
+            call.end()
             del self._calls[ticket]
+        if ticket in self._given_up and task.cancelling() > cancelled_before:
+            # The call was given up and has swallowed it.
+            task.uncancel()
         return session.completed(ticket, outcome)
 
     def _give_up(self, ticket: int) -> None:
@@ -176,6 +181,11 @@ class _Driver:
         except TimeoutError:
             return self._session.settled()
         return ()
+
+
+def _cancelling() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 async def receive(

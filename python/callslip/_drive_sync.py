@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Receipt, Session, cancelled_inside
+from callslip._session import Call, Receipt, Session, cancelled_inside
 from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
@@ -182,7 +182,7 @@ class _Driver:
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session = self._session
         tool, context = session.tool(command)
-        token = session.calls(command.ticket)
+        call = Call(session.run.id, command.ticket)
         try:
             if tool.is_async:
                 outcome = self._result(_threads.on_loop(tool.acall(command.arguments, context)))
@@ -195,7 +195,7 @@ class _Driver:
                 raise
             outcome = cancelled_inside(command.tool)
         finally:
-            session.called(token)
+            call.end()
         return session.completed(command.ticket, outcome)
 
     def _begin(self, command: Command) -> None:
@@ -206,14 +206,20 @@ class _Driver:
         self._written()
         session, ticket = self._session, command.ticket
         tool, context = session.tool(command)
-        token = session.calls(ticket)
+        call = Call(session.run.id, ticket)
+        future: Future[Outcome]
         if tool.is_async:
-            call = _threads.on_loop(tool.acall(command.arguments, context))
+            future = _threads.on_loop(tool.acall(command.arguments, context))
         else:
-            call = _threads.submit(_finish_call, tool.call, command.arguments, context)
-        session.called(token)
-        self._calls[ticket] = call
-        call.add_done_callback(lambda done: self._ended.put((ticket, command.tool, done)))
+            future = _threads.submit(_finish_call, tool.call, command.arguments, context)
+        call.leave()
+        self._calls[ticket] = future
+
+        def ended(done: Future[Outcome]) -> None:
+            call.over = True
+            self._ended.put((ticket, command.tool, done))
+
+        future.add_done_callback(ended)
 
     def _give_up(self, ticket: int) -> None:
         call = self._calls.pop(ticket, None)

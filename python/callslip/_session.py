@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
@@ -23,12 +23,41 @@ if TYPE_CHECKING:
     from callslip.runs import Run
     from callslip.tools import Context, Tool, Toolbox
 
-__all__ = ["Listener", "Session", "calling", "cancelled_inside"]
+__all__ = ["Call", "Listener", "Session", "cancelled_inside", "current_call"]
 
 Listener: TypeAlias = Callable[[Event | Delta], None]
 
-calling: ContextVar[tuple[str, int] | None] = ContextVar("callslip_calling", default=None)
-"""The run and the ticket of the call that this code runs in; `None` outside of tools."""
+_call: ContextVar[Call | None] = ContextVar("callslip_call", default=None)
+
+
+class Call:
+    """A tool call under way, for whatever runs in its context."""
+
+    __slots__ = ("_token", "over", "run_id", "ticket")
+
+    def __init__(self, run_id: str, ticket: int) -> None:
+        self.run_id = run_id
+        self.ticket = ticket
+        self.over = False
+        self._token = _call.set(self)
+
+    def end(self) -> None:
+        """Say that it is over, also to what it has left running."""
+        self.over = True
+        self.leave()
+
+    def leave(self) -> None:
+        """Say that what follows in this context is no part of it; it goes on elsewhere."""
+        # A driver that nobody ends properly is closed in another context, which knows no calls.
+        with contextlib.suppress(ValueError):
+            _call.reset(self._token)
+
+
+def current_call() -> tuple[str, int] | None:
+    """Return the run and the ticket of the call that this code runs in; `None` outside of calls."""
+    call = _call.get()
+    return None if call is None or call.over else (call.run_id, call.ticket)
+
 
 _SURPLUS = 8
 """Chunks without text that are waited for after the end of a move."""
@@ -153,16 +182,6 @@ class Session:
         if not tool.wants_context:
             return tool, None
         return tool, self.run.context(command.ticket, command.tool)
-
-    def calls(self, ticket: int) -> Token[tuple[str, int] | None]:
-        """Say that what follows in this context is part of a call, until `called`."""
-        return calling.set((self.run.id, ticket))
-
-    def called(self, token: Token[tuple[str, int] | None]) -> None:
-        """Say that the call is over."""
-        # A driver that nobody ends properly is closed in another context, which knows no calls.
-        with contextlib.suppress(ValueError):
-            calling.reset(token)
 
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
-from callslip._session import Session, calling
-from callslip.errors import ToolError, UsageError
+from callslip._session import Session, current_call
+from callslip.errors import StoreError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import (
@@ -177,16 +177,18 @@ class Agent:
             raise ValueError(f"expected at_once to be 1 or more: got {at_once}")
         gate = asyncio.Semaphore(at_once)
 
-        async def one(run_id: str) -> RunResult | Exception:
+        async def one(run_id: str) -> RunResult | Exception | None:
             async with gate:
                 try:
                     return await self.resume(run_id)
                 except Exception as error:  # noqa: BLE001  # it is told with the others
-                    return error
+                    return None if self._is_taken(run_id, error) else error
 
         async with asyncio.TaskGroup() as group:
-            tasks = {run_id: group.create_task(one(run_id)) for run_id in self._unfinished()}
-        return {run_id: task.result() for run_id, task in tasks.items()}
+            run_ids = await asyncio.to_thread(self._unfinished)
+            tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
+        results = {run_id: task.result() for run_id, task in tasks.items()}
+        return {run_id: result for run_id, result in results.items() if result is not None}
 
     def resume_all_sync(self) -> dict[str, RunResult | Exception]:
         """Go on with all of them in this thread, one after the other. As `resume_all`."""
@@ -195,7 +197,8 @@ class Agent:
             try:
                 results[run_id] = self.resume_sync(run_id)
             except Exception as error:  # noqa: BLE001  # it is told with the others
-                results[run_id] = error
+                if not self._is_taken(run_id, error):
+                    results[run_id] = error
         return results
 
     def stream(self, task: str) -> RunStream:
@@ -216,7 +219,7 @@ class Agent:
         run_id = os.urandom(8).hex()
         native = None if self.store is None else self.store.native
         core = _core.Run(
-            self._setup, run_id=run_id, agent=self.name, parent=calling.get(), store=native
+            self._setup, run_id=run_id, agent=self.name, parent=current_call(), store=native
         )
         return self._session(Run(core, run_id, task), begins=True)
 
@@ -245,6 +248,10 @@ class Agent:
             if (run.parent_run, run.parent_ticket) not in under_way
             and not store.native.is_claimed(run.run_id)
         ]
+
+    def _is_taken(self, run_id: str, error: Exception) -> bool:
+        """Whether somebody else has begun to work on the run meanwhile."""
+        return isinstance(error, StoreError) and self._kept().native.is_claimed(run_id)
 
     def _kept(self) -> TicketStore:
         if self.store is None:
@@ -285,7 +292,7 @@ def _drive_sync(session: Session) -> RunResult:
 
 
 def _not_in_a_tool(called: str, instead: str) -> None:
-    if calling.get() is not None:
+    if current_call() is not None:
         raise UsageError(
             f"{called} was called inside a tool, where it would hold the run's own thread: make "
             f"the tool async and await agent.{instead}(…)"

@@ -164,7 +164,7 @@ impl PyStore {
 
     /// Whether a run is being worked on in this process.
     fn is_claimed(&self, run_id: &str) -> PyResult<bool> {
-        Ok(matches!(self.open()?.claim(run_id), Err(StoreError::UnderWay { .. })))
+        Ok(self.open()?.is_claimed(run_id))
     }
 
     /// Runs, the latest first, as the rows that the stub describes.

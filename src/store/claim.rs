@@ -30,6 +30,10 @@ impl Claims {
         Ok(Claim { claims: Arc::clone(self), run_id })
     }
 
+    pub(super) fn has(&self, run_id: &str) -> bool {
+        self.lock().contains(run_id)
+    }
+
     /// All of them, or the first that is under way.
     pub(super) fn claim_all<'a>(
         self: &Arc<Self>,

@@ -102,6 +102,10 @@ impl Store for MemoryStore {
         self.claims.claim(run_id)
     }
 
+    fn is_claimed(&self, run_id: &str) -> bool {
+        self.claims.has(run_id)
+    }
+
     fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
         let mut kept = self.lock();
         let kept = kept.open()?;

@@ -56,6 +56,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `UnderWay`: it is claimed.
     fn claim(&self, run_id: &str) -> Result<Claim, StoreError>;
 
+    /// Whether a run is claimed just now.
+    fn is_claimed(&self, run_id: &str) -> bool;
+
     /// Takes records of one run, all or none, as one unit of commit. Returns at once: they are durable when `wait` or
     /// `durable` says so. A new run begins at 0, or with a `Compacted` at any position.
     ///

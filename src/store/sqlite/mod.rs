@@ -208,6 +208,10 @@ impl Store for SqliteStore {
         self.claims.claim(run_id)
     }
 
+    fn is_claimed(&self, run_id: &str) -> bool {
+        self.claims.has(run_id)
+    }
+
     fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
         let mut next = self.next()?;
         if records.is_empty() {
