@@ -492,3 +492,24 @@ def test_a_child_that_its_finished_call_left_behind_goes_on_by_itself(path):
         outer.resume_all_sync()
         assert {run.task: run.stop_reason for run in store.runs()}["sub"] == left
     store.close()
+
+
+def test_a_relative_path_means_the_same_file_after_a_change_of_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    worker = agent("runs.sqlite")
+    assert worker.store.path == str(tmp_path / "runs.sqlite")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run = worker.run_sync("go").run
+    worker.store.close()
+    with TicketStore(tmp_path / "runs.sqlite") as store:
+        assert store.run(run.id).finished
+
+
+def test_resume_all_raises_what_it_meets_as_it_is(path):
+    worker = agent(path)
+    worker.store.close()
+    with pytest.raises(StoreError, match="closed"):
+        asyncio.run(worker.resume_all())
+    with pytest.raises(ValueError, match="at_once"):
+        asyncio.run(worker.resume_all(at_once=0))

@@ -184,8 +184,8 @@ class Agent:
                 except Exception as error:  # noqa: BLE001  # it is told with the others
                     return None if self._is_taken(run_id, error) else error
 
+        run_ids = await asyncio.to_thread(self._unfinished)
         async with asyncio.TaskGroup() as group:
-            run_ids = await asyncio.to_thread(self._unfinished)
             tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
         results = {run_id: task.result() for run_id, task in tasks.items()}
         return {run_id: result for run_id, result in results.items() if result is not None}

@@ -120,7 +120,8 @@ class TicketStore:
             )
         if path in {":memory:", ""}:
             raise ValueError("a store in memory has no path: TicketStore()")
-        self.path = None if path is None else os.fspath(path)
+        # It may be opened anew after the program has changed its directory.
+        self.path = None if path is None else str(Path(path).absolute())
         self.durability = durability
         self._lock = threading.Lock()
         self._closed = False
