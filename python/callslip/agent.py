@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
+from callslip._options import check_one_of
 from callslip._session import Session, current_call
 from callslip.errors import StoreError, ToolError, UsageError
 from callslip.limits import Limits
@@ -72,8 +73,8 @@ class Agent:
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
     ) -> None:
-        _one_of("on_limit", on_limit, ("answer", "raise"))
-        _one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
+        check_one_of("on_limit", on_limit, ("answer", "raise"))
+        check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._model = ModelCall(model)
         self.protocol = find_protocol(protocol)
         self._toolbox = Toolbox(tools)
@@ -315,9 +316,3 @@ def _check_text(what: str, text: str) -> None:
             f"{what} holds half of a surrogate pair at {error.start}, which is no character: "
             "decode it anew"
         ) from None
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        expected = " or ".join(repr(word) for word in allowed)
-        raise ValueError(f"expected {name}={expected}: got {value!r}")

@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from callslip import _core
 from callslip._commits import Commits
+from callslip._options import check_one_of
 from callslip.errors import StoreError
 from callslip.runs import Run, StopReason, Ticket, TicketStatus, Usage
 
@@ -168,7 +169,8 @@ class TicketStore:
             until: Started before this Unix time.
             limit: At most so many.
         """
-        _one_of("status", status, ("running", "finished"))
+        if status is not None:
+            check_one_of("status", status, ("running", "finished"))
         _count("limit", limit)
         rows = self.native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
@@ -197,7 +199,8 @@ class TicketStore:
             until: Opened before this Unix time.
             limit: At most so many.
         """
-        _one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
+        if status is not None:
+            check_one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
         _count("limit", limit)
         rows = self.native.tickets(
             status=status,
@@ -372,9 +375,3 @@ def _stored_run(row: _core.RunRow) -> StoredRun:
 def _count(name: str, value: int | None) -> None:
     if value is not None and value < 0:
         raise ValueError(f"expected {name} to be 0 or more: got {value}")
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value is not None and value not in allowed:
-        expected = " or ".join(repr(word) for word in allowed)
-        raise ValueError(f"expected {name}={expected}: got {value!r}")

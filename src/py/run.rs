@@ -102,6 +102,14 @@ fn load(run_id: &str, records: Vec<Arc<Record>>) -> PyResult<Inner> {
     Ok(Inner { machine, grammars: Grammars::default(), log: Log::new(records), kept: None })
 }
 
+/// The fold of a log in a store, claimed to be gone on with.
+fn claim(py: Python<'_>, store: &PyStore, run_id: &str) -> PyResult<Inner> {
+    let store = store.open()?;
+    let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
+    let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
+    Ok(Inner { kept: Some(kept), ..load(run_id, records)? })
+}
+
 #[pymethods]
 impl PyRun {
     /// A run that has not begun. `parent` is the run and the ticket in whose call it is started.
@@ -126,10 +134,7 @@ impl PyRun {
     /// tools.
     #[staticmethod]
     fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup) -> PyResult<Self> {
-        let store = store.open()?;
-        let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
-        let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
-        let mut inner = load(run_id, records)?;
+        let mut inner = claim(py, store, run_id)?;
         let differences = differences(inner.machine.setup(), &setup.setup);
         if inner.machine.state().resumable() && !differences.is_empty() {
             return Err(error::usage(format!(
@@ -137,7 +142,6 @@ impl PyRun {
                 differences.join("; ")
             )));
         }
-        inner.kept = Some(kept);
         inner.grammars = setup.grammars.clone();
         Ok(Self { inner: Mutex::new(inner) })
     }
@@ -153,11 +157,7 @@ impl PyRun {
     /// Ends a run of a store as cancelled.
     #[staticmethod]
     fn abandon(py: Python<'_>, store: &PyStore, run_id: &str, now: f64) -> PyResult<()> {
-        let store = store.open()?;
-        let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
-        let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
-        let mut inner = load(run_id, records)?;
-        inner.kept = Some(kept);
+        let mut inner = claim(py, store, run_id)?;
         inner.machine.cancel(now);
         inner.commit(now).map(drop)
     }

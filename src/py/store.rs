@@ -65,14 +65,20 @@ impl PyStore {
         let told = self.store.failed().map_or(StoreError::Closed, StoreError::Failed);
         Err(error::store(&told))
     }
+
+    /// Closes this handle, once.
+    fn shut(&self) -> Result<(), StoreError> {
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.file.as_ref().map_or(Ok(()), close_file)
+    }
 }
 
 impl Drop for PyStore {
     fn drop(&mut self) {
-        if let (Some(file), false) = (&self.file, self.closed.swap(true, Ordering::Relaxed)) {
-            // Whoever wanted to know whether it can be written has closed it.
-            let _ = close_file(file);
-        }
+        // Whoever wanted to know whether it can be written has closed it.
+        let _ = self.shut();
     }
 }
 
@@ -310,11 +316,7 @@ impl PyStore {
 
     /// Writes what is pending; the last handle of a file gives it up.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(file) = self.file.as_ref().filter(|_| !self.closed.swap(true, Ordering::Relaxed)) else {
-            self.closed.store(true, Ordering::Relaxed);
-            return Ok(());
-        };
-        py.detach(|| close_file(file)).map_err(|cause| error::store(&cause))
+        py.detach(|| self.shut()).map_err(|cause| error::store(&cause))
     }
 }
 
