@@ -92,14 +92,20 @@ names! {
         UnknownArgument = "unknown_argument",
         /// An argument has the wrong type or value.
         InvalidArgument = "invalid_argument",
-        /// A `$call_id` refers to its own or a later call.
+        /// A `$call_id` refers to its own or a later call, or to no agent where one is waited for.
         BadReference = "bad_reference",
+        /// Agents are waited for before the last call of the block.
+        WaitNotLast = "wait_not_last",
 
         // Tickets.
         /// The run has no ticket with this id.
         UnknownTicket = "unknown_ticket",
         /// The ticket is still in progress.
         TicketInProgress = "ticket_in_progress",
+
+        // Delegation.
+        /// The task to delegate is the run's own.
+        SelfDelegation = "self_delegation",
 
         // Guards.
         /// The same call failed before.

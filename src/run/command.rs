@@ -3,7 +3,7 @@
 use super::limits::Limits;
 use crate::protocol::{Protocol, stored};
 use crate::reply::Value;
-use crate::ticket::TicketId;
+use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -26,6 +26,19 @@ pub enum Command {
         /// Checked arguments, an object.
         arguments: Arc<Value>,
         /// Whether it may have been made before, by a process that ended while it was under way.
+        again: bool,
+    },
+    /// Start the run of a task, or go on with it.
+    StartRun {
+        /// The ticket its outcome completes.
+        ticket: TicketId,
+        /// The tool that was called; `DELEGATE` for that move.
+        tool: Arc<str>,
+        /// The role that it has (chatty).
+        role: Option<String>,
+        /// What it is to do.
+        task: String,
+        /// Whether it may have been started before, by a process that ended while it was under way.
         again: bool,
     },
     /// Give the calls just started a moment to end before the model goes on (ticket).
@@ -77,6 +90,9 @@ pub struct Setup {
     pub on_limit: OnLimit,
     /// What happens to open tickets at the end.
     pub on_open_tickets: OnOpenTickets,
+    /// Whether tasks may be given to other runs: `DELEGATE` (ticket). The other protocols have tools for it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub delegates: bool,
     /// Whether a call is required before an answer.
     pub call_first: bool,
     /// Whether a stream is stopped where its first whole move ends.

@@ -1,17 +1,18 @@
 //! Events: the only thing that is ever stored of a run. Its state is their fold.
 
+use super::account::Spent;
 use super::command::Setup;
 use super::limits::Limit;
 use super::snapshot::Snapshot;
 use crate::protocol::{FinishReason, Move, Violation};
 use crate::reply::{Repair, Value};
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,10 +77,18 @@ pub struct Start {
     /// The call of another run in which it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// How many runs are above it.
+    #[serde(default, skip_serializing_if = "is_root")]
+    pub depth: u32,
     /// What the user asks for.
     pub task: Arc<str>,
     /// What it was set up with.
     pub setup: Arc<Setup>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_root(depth: &u32) -> bool {
+    *depth == 0
 }
 
 /// A call of another run.
@@ -145,10 +154,18 @@ pub enum Event {
         #[serde(rename = "move")]
         moved: Move,
     },
-    /// A call is to be made.
+    /// The user has said more, while the run was under way or after its end; it goes on with that.
+    UserSaid {
+        /// In the user's words.
+        text: Arc<str>,
+    },
+    /// A call is to be made, or a task is to be given to another run.
     TicketOpened {
         /// Its ticket.
         ticket: TicketId,
+        /// Whether it is a call or a task.
+        #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
+        kind: TicketKind,
         /// The turn of the reply that asks for it.
         turn: u32,
         /// Its position among the calls of that reply, from 0.
@@ -163,6 +180,14 @@ pub enum Event {
         arguments: Arc<Value>,
         /// The tickets whose results it waits for, because its arguments refer to them.
         needs: Vec<TicketId>,
+        /// Whether it waits for a person's approval first.
+        #[serde(default, skip_serializing_if = "is_false")]
+        needs_approval: bool,
+    },
+    /// A person has approved of a call.
+    Approved {
+        /// Its ticket.
+        ticket: TicketId,
     },
     /// A call ended.
     TicketCompleted {
@@ -170,6 +195,9 @@ pub enum Event {
         ticket: TicketId,
         /// How it ended.
         outcome: Outcome,
+        /// What the run of a task has spent, with those below it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Box<Spent>>,
     },
     /// The runtime's own decision that the model is told of.
     Noted {
@@ -208,6 +236,8 @@ pub enum Event {
 pub enum Note {
     /// A limit was reached: the next turn is the last and offers no tools.
     LastTurn(Limit),
+    /// A limit of this run or of one above it is reached by what the runs below that have spent.
+    Exhausted(Limit),
     /// The run is gone on with, after its process ended or its model failed.
     Resumed,
 }

@@ -4,7 +4,12 @@ use crate::reply::ReadLimits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far a run may go.
+/// Runs in all that a run may start, those of its children among them.
+const RUNS: u32 = 100;
+/// Levels of runs below a run.
+const DEPTH: u32 = 4;
+
+/// How far a run may go. Tickets, tokens, cost and runs are counted with those of all runs below it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -16,6 +21,12 @@ pub struct Limits {
     pub open_tickets: Option<u32>,
     /// Wall time in seconds; default none.
     pub seconds: Option<f64>,
+    /// Runs that are started below it in all; default 100.
+    #[serde(skip_serializing_if = "is_default_runs")]
+    pub runs: Option<u32>,
+    /// Levels of runs below it; default 4.
+    #[serde(skip_serializing_if = "is_default_depth")]
+    pub depth: Option<u32>,
     /// Tokens in and out as the client reports them; default none.
     pub tokens: Option<u64>,
     /// Cost as the client reports it, in the client's own currency; default none.
@@ -31,12 +42,25 @@ pub struct Limits {
     pub max_repeats: u32,
 }
 
+// What stands in a log from before there were runs below runs is written as it was.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_default_runs(runs: &Option<u32>) -> bool {
+    *runs == Some(RUNS)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_default_depth(depth: &Option<u32>) -> bool {
+    *depth == Some(DEPTH)
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             steps: Some(50),
             tickets: Some(500),
             open_tickets: Some(32),
+            runs: Some(RUNS),
+            depth: Some(DEPTH),
             seconds: None,
             tokens: None,
             cost: None,
@@ -59,6 +83,8 @@ pub enum Limit {
     Tickets,
     /// `Limits::open_tickets`
     OpenTickets,
+    /// `Limits::runs`
+    Runs,
     /// `Limits::seconds`
     Seconds,
     /// `Limits::tokens`
@@ -76,6 +102,7 @@ impl Limit {
             Self::Steps => "steps",
             Self::Tickets => "tickets",
             Self::OpenTickets => "open_tickets",
+            Self::Runs => "runs",
             Self::Seconds => "seconds",
             Self::Tokens => "tokens",
             Self::Cost => "cost",
@@ -90,6 +117,7 @@ impl fmt::Display for Limit {
             Self::Steps => "steps",
             Self::Tickets => "tickets",
             Self::OpenTickets => "open tickets at once",
+            Self::Runs => "runs",
             Self::Seconds => "wall time",
             Self::Tokens => "tokens",
             Self::Cost => "cost",

@@ -1,5 +1,6 @@
 //! The loop, as a state machine without I/O: events in the log, state as their fold, commands for a driver.
 
+mod account;
 pub mod command;
 mod difference;
 mod dispatch;
@@ -16,6 +17,7 @@ pub mod snapshot;
 pub mod state;
 mod stream;
 
+pub use account::{Account, Spent};
 pub use command::{Command, Setup};
 pub use difference::differences;
 pub use event::{Event, Note, Parent, Record, Start, StopReason, Usage};

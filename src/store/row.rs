@@ -1,7 +1,7 @@
 //! What is listed of runs and tickets, and by what they are chosen.
 
 use crate::run::{Parent, StopReason};
-use crate::ticket::{Status, TicketId};
+use crate::ticket::{Status, TicketId, TicketKind};
 
 /// Whether a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,29 +66,6 @@ impl RunRow {
     }
 }
 
-/// What a ticket is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum TicketKind {
-    /// A call of a tool.
-    #[default]
-    ToolCall,
-}
-
-impl TicketKind {
-    /// `tool_call`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ToolCall => "tool_call",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        (name == Self::ToolCall.as_str()).then_some(Self::ToolCall)
-    }
-}
-
 /// A ticket of any run, with its whole result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TicketRow {
@@ -109,11 +86,13 @@ pub struct TicketRow {
     pub turn: u32,
     /// The model's own name for the call (chatty).
     pub call_id: Option<String>,
+    /// Whether it waits for a person's approval.
+    pub parked: bool,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.
     pub completed_at: Option<f64>,
-    /// How it ended: `ok`, `error`, `retry`, `in_doubt` or `cancelled`.
+    /// How it ended: `ok`, `error`, `retry`, `in_doubt`, `denied` or `cancelled`.
     pub outcome: Option<String>,
     /// The JSON of its result or the message of its failure, whole.
     pub text: Option<String>,
@@ -165,6 +144,8 @@ pub struct TicketFilter {
     pub kind: Option<TicketKind>,
     /// Those of the runs that this run started.
     pub parent: Option<String>,
+    /// Those that wait for a person's approval, or those that do not.
+    pub parked: Option<bool>,
     /// Opened then or later, in Unix seconds.
     pub since: Option<f64>,
     /// Opened before, in Unix seconds.
@@ -180,6 +161,7 @@ impl TicketFilter {
             && self.status.is_none_or(|status| row.status() == status)
             && self.kind.is_none_or(|kind| row.kind == kind)
             && self.parent.as_ref().is_none_or(|id| parent == Some(id))
+            && self.parked.is_none_or(|parked| row.parked == parked)
             && self.since.is_none_or(|since| row.opened_at >= since)
             && self.until.is_none_or(|until| row.opened_at < until)
     }

@@ -38,12 +38,20 @@ impl TicketList {
     pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, at: f64) -> bool {
         match position(id).and_then(|position| self.tickets.get_mut(position)) {
             Some(ticket) if ticket.outcome.is_none() => {
+                ticket.parked = false;
                 ticket.outcome = Some(outcome);
                 ticket.completed_at = Some(at);
                 self.open = self.open.saturating_sub(1);
                 true
             }
             _ => false,
+        }
+    }
+
+    /// A person has approved of it.
+    pub(crate) fn approve(&mut self, id: TicketId) {
+        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+            ticket.parked = false;
         }
     }
 

@@ -50,6 +50,11 @@ pub enum Outcome {
         /// What the model is told.
         message: String,
     },
+    /// A person has refused the call.
+    Denied {
+        /// What the model is told.
+        message: String,
+    },
     /// The run ended first.
     Cancelled,
 }
@@ -60,13 +65,14 @@ impl Outcome {
         matches!(self, Self::Ok(_))
     }
 
-    /// The word for it: `ok`, `error`, `retry`, `in_doubt` or `cancelled`.
+    /// The word for it: `ok`, `error`, `retry`, `in_doubt`, `denied` or `cancelled`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Ok(_) => "ok",
             Self::Error { .. } => "error",
             Self::Retry { .. } => "retry",
             Self::InDoubt { .. } => "in_doubt",
+            Self::Denied { .. } => "denied",
             Self::Cancelled => "cancelled",
         }
     }
@@ -75,7 +81,10 @@ impl Outcome {
     pub fn text(&self) -> &str {
         match self {
             Self::Ok(json) => json.get(),
-            Self::Error { message } | Self::Retry { message } | Self::InDoubt { message } => message,
+            Self::Error { message }
+            | Self::Retry { message }
+            | Self::InDoubt { message }
+            | Self::Denied { message } => message,
             Self::Cancelled => "cancelled under way: whether it took effect is not known",
         }
     }
@@ -91,15 +100,56 @@ pub enum Status {
     Completed,
 }
 
-/// One tool call.
+/// What a ticket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TicketKind {
+    /// A call of a tool.
+    #[default]
+    ToolCall,
+    /// A task for a run of its own.
+    Task,
+}
+
+impl TicketKind {
+    /// `tool_call` or `task`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolCall => "tool_call",
+            Self::Task => "task",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::ToolCall, Self::Task].into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+    pub(crate) fn is_tool_call(&self) -> bool {
+        *self == Self::ToolCall
+    }
+}
+
+/// One tool call, or one task that was given to another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ticket {
     /// Its id in the run.
     pub id: TicketId,
     /// What it is for: the model's words, or the call itself.
     pub description: String,
-    /// The tool called.
+    /// What it is: a call or a task.
+    #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
+    pub kind: TicketKind,
+    /// The tool called; `DELEGATE` for that move.
     pub tool: Arc<str>,
+    /// The role that the run of a task has (chatty).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Whether it waits for a person's approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub parked: bool,
     /// The turn whose reply opened it.
     pub turn: u32,
     /// The model's own name for the call (chatty).
@@ -117,4 +167,9 @@ impl Ticket {
     pub fn status(&self) -> Status {
         if self.outcome.is_some() { Status::Completed } else { Status::InProgress }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
 }

@@ -16,4 +16,4 @@ mod types;
 pub use problem::{Problem, ProblemCode};
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
-pub use spec::{Effect, ToolSpec};
+pub use spec::{Effect, ToolKind, ToolSpec};

@@ -1,5 +1,6 @@
 //! One tool as the model is shown it.
 
+use crate::ticket::is_false;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -16,6 +17,33 @@ pub enum Effect {
     Pure,
 }
 
+/// What a call of a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// It is a function of the program.
+    #[default]
+    Function,
+    /// It starts a run of an agent; the call ends when that run does.
+    Agent,
+    /// It starts a run in the background and ends at once (chatty's `spawn_agent`).
+    Spawn,
+    /// It waits for runs in the background (chatty's `wait_for_agents`).
+    Wait,
+}
+
+impl ToolKind {
+    /// Whether a call starts a run.
+    pub fn starts_run(self) -> bool {
+        matches!(self, Self::Agent | Self::Spawn)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+    fn is_function(&self) -> bool {
+        *self == Self::Function
+    }
+}
+
 /// One tool: its name, what it does and the schema of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -25,6 +53,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments: an object schema with `properties` and `required`.
     pub parameters: Json,
+    /// What a call does.
+    #[serde(default, skip_serializing_if = "ToolKind::is_function")]
+    pub kind: ToolKind,
     /// What a crash in mid-call means.
     #[serde(default)]
     pub effect: Effect,
@@ -34,12 +65,10 @@ pub struct ToolSpec {
     /// Whether it can say, after a crash in mid-call, what came of the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reconciles: bool,
+    /// Whether each call waits for a person's approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub needs_approval: bool,
     /// Polling: exempt from the repetition guard.
     #[serde(default)]
     pub repeatable: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
