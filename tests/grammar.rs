@@ -149,7 +149,15 @@ fn operations() -> ToolSet {
 }
 
 fn all(tools: &ToolSet) -> Scope<'_> {
-    Scope { tools, calls: true, finish: true, in_progress: Vec::new(), completed: Vec::new(), thoughts: 160 }
+    Scope {
+        tools,
+        calls: true,
+        delegates: false,
+        finish: true,
+        in_progress: Vec::new(),
+        completed: Vec::new(),
+        thoughts: 160,
+    }
 }
 
 fn tags() -> ToolTags {

@@ -229,6 +229,7 @@ fn holds(schema: &Json, seed: u64) -> bool {
     let scope = Scope {
         tools: &tools,
         calls: true,
+        delegates: false,
         finish: false,
         in_progress: Vec::new(),
         completed: Vec::new(),

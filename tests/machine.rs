@@ -21,12 +21,13 @@ fn tools() -> Arc<ToolSet> {
 fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> Machine {
     let tools = tools();
     let setup = Setup {
-        prompt: protocol.system_prompt(&tools).unwrap().into(),
+        prompt: protocol.system_prompt(&tools, false).unwrap().into(),
         protocol,
         tools,
         limits,
         on_limit: OnLimit::Answer,
         on_open_tickets: OnOpenTickets::Wait,
+        delegates: false,
         call_first: false,
         early_stop: true,
         early_start: true,

@@ -57,7 +57,7 @@ fn text(state: &RunState) -> String {
 fn outcomes(records: &[Arc<Record>]) -> BTreeMap<TicketId, String> {
     let mut outcomes = BTreeMap::new();
     for record in records {
-        if let Event::TicketCompleted { ticket, outcome } = &record.event {
+        if let Event::TicketCompleted { ticket, outcome, .. } = &record.event {
             outcomes.entry(*ticket).or_insert_with(|| serde_json::to_string(outcome).unwrap());
         }
     }
@@ -243,7 +243,7 @@ fn logs_that_are_none_are_refused() {
         .map(|line| Arc::new(serde_json::from_str(&line).unwrap()))
         .collect();
     assert_eq!(refused(&log), "event 4 can't follow those before it: the log was changed");
-    let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":1"#, r#""version":99"#);
+    let newer = serde_json::to_string(&*run.log[0]).unwrap().replace(r#""version":2"#, r#""version":99"#);
     assert!(refused(&[Arc::new(serde_json::from_str(&newer).unwrap())]).contains("version 99"));
 }
 

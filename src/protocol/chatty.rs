@@ -9,12 +9,14 @@ use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
-use crate::tool::ToolSet;
+use crate::tool::{ToolKind, ToolSet};
 use read::ToolTags;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 const TEMPLATE: &str = include_str!("prompts/chatty.txt");
+/// What stands in it where agents can be started.
+const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
 
 /// The chatty protocol with its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,17 +42,25 @@ impl Protocol for Chatty {
         "chatty"
     }
 
-    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
-        let placeholders = [
+        let mut agents = String::new();
+        if tools.iter().any(|tool| tool.kind == ToolKind::Spawn) {
+            agents = AGENTS.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end);
+        }
+        let interface = tools.interface_json();
+        let mut placeholders = vec![
             Placeholder {
                 name: "TOOL_TAG_START",
                 value: &self.tags.start,
                 required: !template.contains(&self.tags.start),
             },
             Placeholder { name: "TOOL_TAG_END", value: &self.tags.end, required: !template.contains(&self.tags.end) },
-            Placeholder { name: "AVAILABLE_TOOLS_INTERFACE", value: &tools.interface_json(), required: true },
+            Placeholder { name: "AVAILABLE_TOOLS_INTERFACE", value: &interface, required: true },
         ];
+        if self.template.is_none() {
+            placeholders.push(Placeholder { name: "AGENTS", value: &agents, required: true });
+        }
         render(template, Style::Capitals, &placeholders)
     }
 
@@ -69,8 +79,9 @@ impl Protocol for Chatty {
             match telling {
                 Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => parts.push(text.clone()),
                 Telling::Result { ticket, times } => results.extend(result(*ticket, *times, outcomes)),
+                Telling::Spawned(ticket) => results.extend(spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.
-                Telling::Loaded(_) | Telling::Awaited(_) => {}
+                Telling::Loaded(_) | Telling::Dropped(_) | Telling::Awaited(_) => {}
             }
         }
         if !results.is_empty() {
@@ -105,6 +116,16 @@ impl Protocol for Chatty {
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
         grammar::chatty(scope, &self.tags)
     }
+}
+
+/// What a call that starts an agent gives at once: what to wait for.
+fn spawned(id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
+    let ticket = outcomes.tickets.get(id)?;
+    let call_id = quote(ticket.call_id.as_deref().unwrap_or_default());
+    Some(format!(
+        r#"{{"call_id": {call_id}, "tool_name": {}, "status": "ok", "result": {{"agent_id": {call_id}, "status": "IN_PROGRESS"}}}}"#,
+        quote(&ticket.tool)
+    ))
 }
 
 fn result(id: TicketId, times: u32, outcomes: Outcomes<'_>) -> Option<String> {

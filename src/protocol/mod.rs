@@ -40,11 +40,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// `ticket`, `chatty` or `react`.
     fn name(&self) -> &'static str;
 
-    /// The system prompt with the tools rendered in.
+    /// The system prompt with the tools rendered in. `delegates` is whether tasks may be given to other runs.
     ///
     /// # Errors
     /// The user's template lacks a placeholder or has an unknown one.
-    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError>;
+    fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError>;
 
     /// A decoder of one reply.
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder>;

@@ -31,7 +31,7 @@ impl Protocol for React {
         "react"
     }
 
-    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
         let placeholders = [
             Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
             Placeholder { name: "tools", value: &tools.interface_text(), required: true },
@@ -93,6 +93,6 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
             text
         }
         // React has one call at a time, whose result always follows it.
-        Telling::Loaded(_) | Telling::Awaited(_) => String::new(),
+        Telling::Spawned(_) | Telling::Loaded(_) | Telling::Dropped(_) | Telling::Awaited(_) => String::new(),
     }
 }

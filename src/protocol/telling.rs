@@ -8,7 +8,7 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Telling {
-    /// The user's task.
+    /// What the user asks for: the task, or what was said later.
     Task(String),
     /// A call of the last reply has ended.
     Result {
@@ -17,8 +17,12 @@ pub enum Telling {
         /// How many times the same call has now given the same result; 1 the first time.
         times: u32,
     },
+    /// A call of the last reply has started an agent, which works on (chatty).
+    Spawned(TicketId),
     /// The last reply asked for this ticket's result.
     Loaded(TicketId),
+    /// So it did, and the result was left out to make room.
+    Dropped(TicketId),
     /// The ticket that the last reply waited for is completed.
     Awaited(TicketId),
     /// The last reply broke the protocol: the feedback, as it is sent.

@@ -13,6 +13,9 @@ use crate::tool::ToolSet;
 use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = include_str!("prompts/ticket.txt");
+/// The line of it that says how a task is delegated.
+const DELEGATE: &str = r#"
+{"type": "DELEGATE", "task": "..."} opens a ticket and gives a part of the task, told in full, to another agent"#;
 
 /// The ticket protocol with its options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,9 +34,13 @@ impl Protocol for Ticket {
         "ticket"
     }
 
-    fn system_prompt(&self, tools: &ToolSet) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError> {
         let spec = tools.openapi_spec();
-        let placeholders = [Placeholder { name: "tool_spec", value: &spec, required: true }];
+        let mut placeholders = vec![Placeholder { name: "tool_spec", value: &spec, required: true }];
+        if self.template.is_none() {
+            let value = if delegates { DELEGATE } else { "" };
+            placeholders.push(Placeholder { name: "delegate", value, required: true });
+        }
         render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders)
     }
 
@@ -98,6 +105,11 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
     match telling {
         Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => Some(text.clone()),
         Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
+        Telling::Dropped(id) => {
+            Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET shows it again."))
+        }
+        // Only chatty has calls that end before their agents do.
+        Telling::Spawned(_) => None,
         Telling::Awaited(id) => Some(format!("Ticket {id} is COMPLETED: LOAD_TICKET shows its result.")),
         // Results are told when they are loaded; the list below says that they are there.
         Telling::Result { ticket, times } => repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}.")),

@@ -12,6 +12,8 @@ pub(super) enum PyCommand {
     AskModel { turn: u32 },
     /// Call a tool with keyword arguments.
     CallTool { ticket: u32, tool: String, arguments: Py<PyAny>, again: bool },
+    /// Start the run of a task, or go on with it.
+    StartRun { ticket: u32, tool: String, role: Option<String>, task: String, again: bool },
     /// Give the calls just started a moment to end.
     Settle {},
     /// Stop working on a ticket.
@@ -28,6 +30,13 @@ impl PyCommand {
                 ticket: ticket.0,
                 tool: tool.to_string(),
                 arguments: to_python(py, arguments)?.unbind(),
+                again: *again,
+            },
+            Command::StartRun { ticket, tool, role, task, again } => Self::StartRun {
+                ticket: ticket.0,
+                tool: tool.to_string(),
+                role: role.clone(),
+                task: task.clone(),
                 again: *again,
             },
             Command::Settle => Self::Settle {},

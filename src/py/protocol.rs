@@ -84,9 +84,10 @@ impl PyProtocol {
         self.protocol.name()
     }
 
-    /// The system prompt with the tools rendered in. Raises `TemplateError`.
-    fn system_prompt(&self, tools: &PyToolSet) -> PyResult<String> {
-        self.protocol.system_prompt(&tools.tools).map_err(|cause| error::template(&cause))
+    /// The system prompt with the tools rendered in, and with `DELEGATE` where tasks may be given to other runs (ticket).
+    /// Raises `TemplateError`.
+    fn system_prompt(&self, tools: &PyToolSet, delegates: bool) -> PyResult<String> {
+        self.protocol.system_prompt(&tools.tools, delegates).map_err(|cause| error::template(&cause))
     }
 
     /// Reads one whole reply.
@@ -121,17 +122,19 @@ impl PyProtocol {
     }
 
     /// What may be said now, as grammars.
-    #[pyo3(signature = (tools, *, calls, finish, in_progress, completed, thoughts))]
+    #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, thoughts))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn grammar(
         &self,
         tools: &PyToolSet,
         calls: bool,
+        delegates: bool,
         finish: bool,
         in_progress: Vec<String>,
         completed: Vec<String>,
         thoughts: u32,
     ) -> PyGrammar {
-        let scope = Scope { tools: &tools.tools, calls, finish, in_progress, completed, thoughts };
+        let scope = Scope { tools: &tools.tools, calls, delegates, finish, in_progress, completed, thoughts };
         PyGrammar { grammar: Arc::new(self.protocol.grammar(&scope)) }
     }
 }

@@ -58,6 +58,31 @@ impl PyRun {
         to_commands(py, &self.give(now, give)?)
     }
 
+    /// Puts a run that is about to begin or to go on below this one.
+    fn adopt(&self, below: &mut Machine) -> PyResult<()> {
+        let mut inner = self.lock()?;
+        let account = inner.machine.account();
+        below.join(inner.machine.depth().saturating_add(1), &account);
+        Ok(())
+    }
+
+    fn check_parked(&self, ticket: TicketId) -> PyResult<()> {
+        let inner = self.lock()?;
+        if inner.machine.is_parked(ticket) {
+            return Ok(());
+        }
+        let parked: Vec<String> = inner
+            .machine
+            .state()
+            .tickets
+            .iter()
+            .filter(|ticket| ticket.parked)
+            .map(|ticket| ticket.id.to_string())
+            .collect();
+        let there = if parked.is_empty() { "none does".to_owned() } else { format!("{} do", parked.join(", ")) };
+        Err(error::usage(format!("ticket {ticket} does not wait for approval: {there}")))
+    }
+
     fn give(&self, now: f64, give: impl FnOnce(&mut Machine)) -> PyResult<Vec<Command>> {
         let mut inner = self.lock()?;
         give(&mut inner.machine);
@@ -112,28 +137,34 @@ fn claim(py: Python<'_>, store: &PyStore, run_id: &str) -> PyResult<Inner> {
 
 #[pymethods]
 impl PyRun {
-    /// A run that has not begun. `parent` is the run and the ticket in whose call it is started.
+    /// A run that has not begun. `parent` is the run and the ticket in whose call it is started; `above` is the run whose
+    /// limits it draws from.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, parent = None, store = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None))]
     fn new(
         setup: &PySetup,
         run_id: String,
         agent: String,
         parent: Option<(String, u32)>,
+        above: Option<&Self>,
         store: Option<&PyStore>,
     ) -> PyResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
         let kept = store.map(|store| Kept::new(store, &run_id)).transpose();
         let kept = kept.map_err(|cause| error::store(&cause))?;
-        let machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        let mut machine = Machine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        if let Some(above) = above {
+            above.adopt(&mut machine)?;
+        }
         Ok(Self { inner: Mutex::new(Inner { machine, grammars: setup.grammars.clone(), log: Log::default(), kept }) })
     }
 
     /// A run of a store, to be gone on with. Raises `UsageError` where it was set up with another protocol or other
     /// tools.
     #[staticmethod]
-    fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup) -> PyResult<Self> {
+    #[pyo3(signature = (store, run_id, setup, above = None))]
+    fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup, above: Option<&Self>) -> PyResult<Self> {
         let mut inner = claim(py, store, run_id)?;
         let differences = differences(inner.machine.setup(), &setup.setup);
         if inner.machine.state().resumable() && !differences.is_empty() {
@@ -143,6 +174,9 @@ impl PyRun {
             )));
         }
         inner.grammars = setup.grammars.clone();
+        if let Some(above) = above {
+            above.adopt(&mut inner.machine)?;
+        }
         Ok(Self { inner: Mutex::new(inner) })
     }
 
@@ -188,6 +222,56 @@ impl PyRun {
     fn unwritten(&self) -> PyResult<bool> {
         let failed = |kept: &Kept| kept.failure.is_some() || kept.store.failed().is_some();
         Ok(self.lock()?.kept.as_ref().is_some_and(failed))
+    }
+
+    /// Takes up a run of a store once more, which nobody has gone on with meanwhile.
+    fn claim(&self, py: Python<'_>, store: &PyStore) -> PyResult<()> {
+        let store = store.open()?;
+        let (run_id, next) = {
+            let inner = self.lock()?;
+            (inner.machine.run_id().to_owned(), inner.log.next())
+        };
+        let claimed = py.detach(|| Ok((Kept::new(store, &run_id)?, store.load(&run_id)?)));
+        let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
+        if records.last().map_or(0, |last| last.seq + 1) != next {
+            return Err(error::store_says(format!(
+                "run {run_id} has gone on elsewhere meanwhile: take it from the store anew"
+            )));
+        }
+        self.lock()?.kept = Some(kept);
+        Ok(())
+    }
+
+    /// The user says more. Raises `UsageError` where the run has not begun.
+    fn send(&self, py: Python<'_>, text: &str, now: f64) -> PyResult<Vec<PyCommand>> {
+        if self.lock()?.machine.state().messages.is_empty() {
+            return Err(error::usage("the run has not begun yet: its task is its first message".to_owned()));
+        }
+        self.input(py, now, |machine| machine.send(text, now))
+    }
+
+    /// A person approves of a call. Raises `UsageError` where it does not wait for that.
+    fn approve(&self, py: Python<'_>, ticket: u32, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.check_parked(TicketId(ticket))?;
+        self.input(py, now, |machine| machine.approve(TicketId(ticket), now))
+    }
+
+    /// A person refuses a call. Raises `UsageError` where it does not wait for that.
+    fn deny(&self, py: Python<'_>, ticket: u32, why: &str, now: f64) -> PyResult<Vec<PyCommand>> {
+        self.check_parked(TicketId(ticket))?;
+        let message = {
+            let inner = self.lock()?;
+            let tool = inner.machine.state().tickets.get(TicketId(ticket)).map(|ticket| Arc::clone(&ticket.tool));
+            let reason = if why.trim().is_empty() { String::new() } else { format!(": {}", why.trim()) };
+            format!("The call of '{}' was denied{reason}", tool.unwrap_or_default())
+        };
+        self.input(py, now, |machine| machine.completed(TicketId(ticket), Outcome::Denied { message }, now))
+    }
+
+    /// How many runs are above it.
+    #[getter]
+    fn depth(&self) -> PyResult<u32> {
+        Ok(self.lock()?.machine.depth())
     }
 
     /// Leaves the run to whoever resumes it.
@@ -265,20 +349,25 @@ impl PyRun {
         self.input(py, now, give)
     }
 
+    /// The run of a task has ended. `kind` and `text` as for `completed`.
+    fn run_ended(
+        &self,
+        py: Python<'_>,
+        ticket: u32,
+        kind: &str,
+        text: String,
+        run: Option<&Self>,
+        now: f64,
+    ) -> PyResult<Vec<PyCommand>> {
+        let spent = run.map(|run| Ok::<_, PyErr>(run.lock()?.machine.state().spent())).transpose()?;
+        let outcome = outcome(kind, text)?;
+        self.input(py, now, |machine| machine.run_ended(TicketId(ticket), outcome, spent, now))
+    }
+
     /// A call has ended: `kind` is `ok` (with the JSON text of the result), `error`, `retry` or `in_doubt` (with
     /// the message).
     fn completed(&self, py: Python<'_>, ticket: u32, kind: &str, text: String, now: f64) -> PyResult<Vec<PyCommand>> {
-        let outcome = match kind {
-            "ok" => {
-                let json = RawValue::from_string(text)
-                    .map_err(|cause| error::value(format!("expected the JSON text of a result: {cause}")))?;
-                Outcome::Ok(json.into())
-            }
-            "error" => Outcome::Error { message: text },
-            "retry" => Outcome::Retry { message: text },
-            "in_doubt" => Outcome::InDoubt { message: text },
-            other => return Err(error::value(format!("expected 'ok', 'error', 'retry' or 'in_doubt': got '{other}'"))),
-        };
+        let outcome = outcome(kind, text)?;
         self.input(py, now, |machine| machine.completed(TicketId(ticket), outcome, now))
     }
 
@@ -336,10 +425,12 @@ impl PyRun {
                 (
                     run_id.to_owned(),
                     ticket.id.to_string(),
+                    ticket.kind.as_str(),
                     ticket.description.clone(),
                     status_word(ticket.status()),
                     ticket.tool.to_string(),
                     ticket.call_id.clone(),
+                    ticket.parked,
                     outcome,
                     ticket.opened_at,
                     ticket.completed_at,
@@ -363,6 +454,21 @@ impl PyRun {
         let Some(ending) = ending else { return Ok(None) };
         let value = to_python(py, &ending.value)?;
         Ok(Some((ending.reason.name(), value, ending.success, ending.error, limit.map(crate::run::Limit::name))))
+    }
+
+    /// The message without the results that were loaded into it; `None` where there are none.
+    fn short<'py>(&self, py: Python<'py>, position: usize) -> PyResult<Option<Bound<'py, PyString>>> {
+        let inner = self.lock()?;
+        let short = inner.machine.state().messages.get(position).and_then(|message| message.short.as_ref());
+        Ok(short.map(|short| PyString::new(py, short)))
+    }
+
+    /// The same as `usage`, with what the runs below it have spent that have ended; and the tickets and runs in all.
+    #[getter]
+    fn spent(&self) -> PyResult<(u64, u64, u64, f64, u32, u32)> {
+        let spent = self.lock()?.machine.state().spent();
+        let Usage { input_tokens, output_tokens, cached_tokens, cost } = spent.usage;
+        Ok((input_tokens, output_tokens, cached_tokens, cost, spent.tickets, spent.runs))
     }
 
     /// Input, output and cached tokens, and the cost.
@@ -412,6 +518,7 @@ impl PyRun {
             setup.protocol.grammar(&Scope {
                 tools: &setup.tools,
                 calls: *calls,
+                delegates: setup.delegates,
                 finish: *finish,
                 in_progress: in_progress.clone(),
                 completed: completed.clone(),
@@ -426,6 +533,20 @@ impl PyRun {
     fn finished(&self) -> PyResult<bool> {
         Ok(self.lock()?.machine.state().phase == Phase::Finished)
     }
+}
+
+fn outcome(kind: &str, text: String) -> PyResult<Outcome> {
+    Ok(match kind {
+        "ok" => {
+            let json = RawValue::from_string(text)
+                .map_err(|cause| error::value(format!("expected the JSON text of a result: {cause}")))?;
+            Outcome::Ok(json.into())
+        }
+        "error" => Outcome::Error { message: text },
+        "retry" => Outcome::Retry { message: text },
+        "in_doubt" => Outcome::InDoubt { message: text },
+        other => return Err(error::value(format!("expected 'ok', 'error', 'retry' or 'in_doubt': got '{other}'"))),
+    })
 }
 
 fn read_usage((input_tokens, output_tokens, cached_tokens, cost): (u64, u64, u64, f64)) -> Usage {

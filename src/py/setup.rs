@@ -49,7 +49,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, limits, raise_on_limit, cancel_open, call_first, early_stop, early_start))]
+    #[pyo3(signature = (protocol, tools, *, prompt, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -62,6 +62,7 @@ impl PySetup {
         limits: &str,
         raise_on_limit: bool,
         cancel_open: bool,
+        delegates: bool,
         call_first: bool,
         early_stop: bool,
         early_start: bool,
@@ -75,6 +76,7 @@ impl PySetup {
             limits,
             on_limit: if raise_on_limit { OnLimit::Raise } else { OnLimit::Answer },
             on_open_tickets: if cancel_open { OnOpenTickets::Cancel } else { OnOpenTickets::Wait },
+            delegates,
             call_first,
             early_stop,
             early_start,

@@ -4,10 +4,10 @@ use super::error;
 use crate::run::{Machine, Record, compact, resume};
 use crate::store::sqlite::SqlValue;
 use crate::store::{
-    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind,
-    TicketRow, Wake,
+    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketRow,
+    Wake,
 };
-use crate::ticket::Status;
+use crate::ticket::{Status, TicketKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use std::io::{Read, Write};
@@ -82,9 +82,21 @@ impl Drop for PyStore {
     }
 }
 
-/// Run, id, description, status, tool, call id, outcome, opened, completed: the rows that the stub describes.
-pub(super) type PyTicketRow =
-    (String, String, String, &'static str, String, Option<String>, Option<(String, String)>, f64, Option<f64>);
+/// Run, id, kind, description, status, tool, call id, whether it waits for approval, outcome, opened, completed: the rows
+/// that the stub describes.
+pub(super) type PyTicketRow = (
+    String,
+    String,
+    &'static str,
+    String,
+    &'static str,
+    String,
+    Option<String>,
+    bool,
+    Option<(String, String)>,
+    f64,
+    Option<f64>,
+);
 
 pub(super) fn status_word(status: Status) -> &'static str {
     match status {
@@ -99,10 +111,12 @@ fn ticket_row(row: TicketRow) -> PyTicketRow {
     (
         row.run_id,
         row.ticket.to_string(),
+        row.kind.as_str(),
         row.description,
         status,
         row.tool,
         row.call_id,
+        row.parked,
         outcome,
         row.opened_at,
         row.completed_at,
@@ -207,7 +221,7 @@ impl PyStore {
     }
 
     /// Tickets, the latest first, with their whole results.
-    #[pyo3(signature = (*, status, kind, run, parent, since, until, limit))]
+    #[pyo3(signature = (*, status, kind, run, parent, parked, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn tickets(
         &self,
@@ -216,16 +230,18 @@ impl PyStore {
         kind: Option<&str>,
         run: Option<String>,
         parent: Option<String>,
+        parked: Option<bool>,
         since: Option<f64>,
         until: Option<f64>,
         limit: Option<usize>,
     ) -> PyResult<Vec<PyTicketRow>> {
         let status = status.map(|word| if word == "COMPLETED" { Status::Completed } else { Status::InProgress });
         let known = |name| {
-            TicketKind::from_name(name).ok_or_else(|| error::value(format!("expected kind='tool_call': got '{name}'")))
+            TicketKind::from_name(name)
+                .ok_or_else(|| error::value(format!("expected kind='tool_call' or 'task': got '{name}'")))
         };
         let kind = kind.map(known).transpose()?;
-        let filter = TicketFilter { run, status, kind, parent, since, until, limit };
+        let filter = TicketFilter { run, status, kind, parent, parked, since, until, limit };
         let store = self.open()?;
         let rows = py.detach(|| store.tickets(&filter)).map_err(|cause| error::store(&cause))?;
         Ok(rows.into_iter().map(ticket_row).collect())

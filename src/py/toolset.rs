@@ -2,7 +2,7 @@
 
 use super::error;
 use crate::reply::Value;
-use crate::tool::{ToolSet, ToolSpec};
+use crate::tool::{ToolSet, ToolSpec, agents};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -12,22 +12,41 @@ pub(super) struct PyToolSet {
     pub(super) tools: Arc<ToolSet>,
 }
 
+fn read_specs(specs: &[String]) -> PyResult<Vec<ToolSpec>> {
+    let specs: Result<_, _> = specs.iter().map(|spec| serde_json::from_str(spec)).collect();
+    specs.map_err(|cause: serde_json::Error| error::value(format!("expected the specification of a tool: {cause}")))
+}
+
 #[pymethods]
 impl PyToolSet {
     /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`.
     #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn new(specs: Vec<String>) -> PyResult<Self> {
-        let specs: Result<Vec<ToolSpec>, _> = specs.into_iter().map(|spec| serde_json::from_str(&spec)).collect();
-        let specs = specs.map_err(|cause| error::value(format!("expected the specification of a tool: {cause}")))?;
-        let tools = ToolSet::new(specs).map_err(|cause| error::tool_set(&cause))?;
+        let tools = ToolSet::new(read_specs(&specs)?).map_err(|cause| error::tool_set(&cause))?;
         Ok(Self { tools: Arc::new(tools) })
     }
 
-    /// From the JSON text of an `OpenAPI` document.
+    /// From the JSON text of an `OpenAPI` document, and of tools beside it.
     #[staticmethod]
-    fn from_openapi(document: &str) -> PyResult<Self> {
-        let tools = ToolSet::from_openapi(document).map_err(|cause| error::tool_set(&cause))?;
-        Ok(Self { tools: Arc::new(tools) })
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn from_openapi(document: &str, beside: Vec<String>) -> PyResult<Self> {
+        let beside = read_specs(&beside)?;
+        let tools = ToolSet::from_openapi(document).and_then(|tools| tools.with(beside));
+        Ok(Self { tools: Arc::new(tools.map_err(|cause| error::tool_set(&cause))?) })
+    }
+
+    /// The tools by which a run of this protocol gives tasks to other runs, as JSON texts; `roles` are those prepared.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn delegation(protocol: &str, roles: Vec<String>) -> PyResult<Vec<String>> {
+        let specs = match protocol {
+            "chatty" => agents::spawning(&roles),
+            "react" => vec![agents::delegating()],
+            _ => Vec::new(),
+        };
+        let written: Result<_, _> = specs.iter().map(serde_json::to_string).collect();
+        written.map_err(|cause| error::value(cause.to_string()))
     }
 
     /// The names, in the order in which the tools were given.

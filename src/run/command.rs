@@ -76,6 +76,7 @@ pub enum OnOpenTickets {
 
 /// What runs are set up with. It stands in their logs, so that they can be resumed and replayed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one option, which stands by its name in the log")]
 pub struct Setup {
     /// How moves are written.
     #[serde(with = "stored")]

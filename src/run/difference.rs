@@ -31,7 +31,7 @@ fn compare_options(name: &str, kept: &Json, offered: &Json, found: &mut Vec<Stri
 }
 
 fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
-    for tool in kept.iter() {
+    for tool in kept.iter().filter(|tool| !tool.kind.is_built_in()) {
         let Some(here) = offered.get(&tool.name) else {
             found.push(format!("the tool '{}' of the run is missing here", tool.name));
             continue;
@@ -41,8 +41,8 @@ fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
             found.push(format!("the tool '{}' has changed ({})", tool.name, parts.join(", ")));
         }
     }
-    for name in offered.names().filter(|name| kept.get(name).is_none()) {
-        found.push(format!("the tool '{name}' is not one of the run"));
+    for tool in offered.iter().filter(|tool| !tool.kind.is_built_in() && kept.get(&tool.name).is_none()) {
+        found.push(format!("the tool '{}' is not one of the run", tool.name));
     }
 }
 
@@ -50,6 +50,8 @@ fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
 fn changed(kept: &ToolSpec, offered: &ToolSpec) -> Vec<&'static str> {
     let parts = [
         ("parameters", kept.parameters != offered.parameters),
+        ("kind", kept.kind != offered.kind),
+        ("approval", kept.needs_approval != offered.needs_approval),
         ("effect", kept.effect != offered.effect),
         ("reconcile", kept.reconciles != offered.reconciles),
         ("readonly", kept.readonly != offered.readonly),

@@ -4,18 +4,50 @@ use super::command::Command;
 use super::event::Event;
 use super::machine::Machine;
 use super::plan;
+use super::state::OpenCall;
 use super::state::Phase;
 use crate::reply::violation::Violation;
 use crate::reply::{Span, Value};
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
+use crate::tool::ToolKind;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
+/// What whoever waits for agents is told of one of them.
+#[derive(Serialize)]
+struct AgentEnd<'a> {
+    agent_id: &'a str,
+    role: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a> AgentEnd<'a> {
+    fn of(ticket: &'a Ticket) -> Option<Self> {
+        let (status, result, error) = match ticket.outcome.as_ref()? {
+            Outcome::Ok(json) => ("ok", Some(&**json), None),
+            other => ("error", None, Some(other.text())),
+        };
+        let agent_id = ticket.call_id.as_deref().unwrap_or_default();
+        Some(Self { agent_id, role: ticket.role.as_deref().unwrap_or_default(), status, result, error })
+    }
+}
+
 impl Machine {
-    /// Completes calls whose references can't be filled, because what they refer to failed.
+    /// Completes what needs nobody's work: calls whose references can't be filled, because what they refer to failed,
+    /// and those that wait for agents which have all ended.
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
+            if let Some((ticket, outcome)) = self.waited() {
+                self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now);
+                continue;
+            }
             let failed = self.pending.iter().find_map(|ticket| {
-                let call = self.state.open_calls.get(ticket)?;
+                let call = self.state.open_calls.get(ticket).filter(|call| !self.waits(call))?;
                 let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
                 let bad =
                     need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
@@ -24,8 +56,26 @@ impl Machine {
             let Some((ticket, tool, call_id)) = failed else { return };
             let message =
                 format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
-            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message } }, now);
+            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message }, spent: None }, now);
         }
+    }
+
+    /// Whether a call waits for agents.
+    pub(super) fn waits(&self, call: &OpenCall) -> bool {
+        self.setup.tools.get(&call.tool).is_some_and(|spec| spec.kind == ToolKind::Wait)
+    }
+
+    /// A call whose agents have all ended, with what it gives.
+    fn waited(&self) -> Option<(TicketId, Outcome)> {
+        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
+        let (ticket, call) = self.pending.iter().find_map(|ticket| {
+            let call = self.state.open_calls.get(ticket)?;
+            (self.waits(call) && call.needs.iter().all(whole)).then_some((*ticket, call))
+        })?;
+        let agents: Vec<AgentEnd<'_>> =
+            call.needs.iter().filter_map(|need| self.state.tickets.get(*need)).filter_map(AgentEnd::of).collect();
+        let json = serde_json::value::to_raw_value(&agents).ok()?;
+        Some((ticket, Outcome::Ok(json.into())))
     }
 
     /// What the driver is to do now. Each command is given once.
@@ -70,8 +120,10 @@ impl Machine {
     fn ready(&self) -> Vec<TicketId> {
         let open = &self.state.open_calls;
         let whole = |need: &TicketId| !open.contains_key(need);
-        let ready =
-            self.pending.iter().filter(|ticket| open.get(ticket).is_some_and(|call| call.needs.iter().all(whole)));
+        let ready = self.pending.iter().filter(|ticket| {
+            let call = open.get(ticket).filter(|call| call.needs.iter().all(whole));
+            call.is_some_and(|call| !self.is_parked(**ticket) && !self.waits(call))
+        });
         ready.copied().collect()
     }
 
@@ -80,10 +132,13 @@ impl Machine {
         let call = self.state.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
         let again = self.again.contains(&ticket);
-        if call.needs.is_empty() {
-            return Some(Command::CallTool { ticket, tool, arguments: Arc::clone(&call.arguments), again });
-        }
-        match self.filled(ticket) {
+        let arguments = if call.needs.is_empty() { Ok(Arc::clone(&call.arguments)) } else { self.filled(ticket) };
+        match arguments {
+            Ok(arguments) if self.is_task(ticket) => {
+                let given = |name| Some(arguments.as_object()?.get(name)?.as_str()?.to_owned());
+                let task = given("task").or_else(|| given("prompt")).unwrap_or_default();
+                Some(Command::StartRun { ticket, tool, role: given("role"), task, again })
+            }
             Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments, again }),
             Err(violation) => {
                 let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
@@ -91,6 +146,10 @@ impl Machine {
                 None
             }
         }
+    }
+
+    fn is_task(&self, ticket: TicketId) -> bool {
+        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
     }
 
     fn filled(&self, ticket: TicketId) -> Result<Arc<Value>, Violation> {

@@ -180,6 +180,9 @@ pub enum Event {
         arguments: Arc<Value>,
         /// The tickets whose results it waits for, because its arguments refer to them.
         needs: Vec<TicketId>,
+        /// Whether the model goes on without its outcome, and asks for it later (chatty).
+        #[serde(default, skip_serializing_if = "is_false")]
+        detached: bool,
         /// Whether it waits for a person's approval first.
         #[serde(default, skip_serializing_if = "is_false")]
         needs_approval: bool,

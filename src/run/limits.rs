@@ -43,12 +43,12 @@ pub struct Limits {
 }
 
 // What stands in a log from before there were runs below runs is written as it was.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "serde gives it so")]
 fn is_default_runs(runs: &Option<u32>) -> bool {
     *runs == Some(RUNS)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "serde gives it so")]
 fn is_default_depth(depth: &Option<u32>) -> bool {
     *depth == Some(DEPTH)
 }

@@ -2,6 +2,7 @@
 //!
 //! It has no clock and does no I/O: every input brings the time with it.
 
+use super::account::{Account, Spent};
 use super::command::{OnLimit, OnOpenTickets, Setup};
 use super::event::{Event, Note, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
@@ -11,17 +12,27 @@ use super::stream::Stream;
 use crate::protocol::Move;
 use crate::reply::violation::{Code, Violation};
 use crate::ticket::{Outcome, TicketId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What the runs around this one have spent: they share limits.
+#[derive(Debug)]
+pub(super) enum Tree {
+    /// There are none.
+    Alone,
+    /// As it is now.
+    Live(Arc<Account>),
+    /// As it was: the limits that were found reached, by the position of the event that says so.
+    Recorded(BTreeMap<u64, Limit>),
+}
 
 /// One run under way.
 #[derive(Debug)]
 pub struct Machine {
-    run_id: String,
-    agent: String,
-    parent: Option<Parent>,
+    pub(super) start: Start,
     pub(super) setup: Arc<Setup>,
     pub(super) state: RunState,
+    pub(super) tree: Tree,
     /// Events not yet taken for the log.
     fresh: Vec<Arc<Record>>,
     pub(super) seq: u64,
@@ -42,12 +53,17 @@ pub struct Machine {
 impl Machine {
     /// A run that has not begun: unique among runs, of an agent of that name, started in a call of another run.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
+        let task = Arc::default();
+        Self::of(Start { version: VERSION, run_id, agent, parent, depth: 0, task, setup })
+    }
+
+    /// A run that has not begun, and begins so.
+    pub(super) fn of(start: Start) -> Self {
         Self {
-            run_id,
-            agent,
-            parent,
-            setup,
+            setup: Arc::clone(&start.setup),
+            start,
             state: RunState::default(),
+            tree: Tree::Alone,
             fresh: Vec::new(),
             seq: 0,
             stream: None,
@@ -61,9 +77,31 @@ impl Machine {
         }
     }
 
+    /// Says that so many runs are above it, and what it draws from.
+    pub fn join(&mut self, depth: u32, above: &Arc<Account>) {
+        self.start.depth = depth;
+        let account = Account::open(Some(Arc::clone(above)), self.setup.limits.clone(), self.state.spent());
+        self.tree = Tree::Live(account);
+    }
+
+    /// The account that the runs below it draw from.
+    pub fn account(&mut self) -> Arc<Account> {
+        if let Tree::Live(account) = &self.tree {
+            return Arc::clone(account);
+        }
+        let account = Account::open(None, self.setup.limits.clone(), self.state.spent());
+        self.tree = Tree::Live(Arc::clone(&account));
+        account
+    }
+
+    /// How many runs are above it.
+    pub fn depth(&self) -> u32 {
+        self.start.depth
+    }
+
     /// Its id.
     pub fn run_id(&self) -> &str {
-        &self.run_id
+        &self.start.run_id
     }
 
     /// The fold of its events.
@@ -96,7 +134,7 @@ impl Machine {
         let seconds = self.setup.limits.seconds?;
         // The last turn after a time limit is bounded too: by the same time once more.
         let times = if self.state.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
-        Some(self.state.started_at + self.state.paused + times * seconds)
+        Some(self.state.timed_from() + times * seconds)
     }
 
     /// Begins the run.
@@ -104,16 +142,35 @@ impl Machine {
         if self.state.turn > 0 || self.state.phase != Phase::Idle {
             return;
         }
-        let start = Start {
-            version: VERSION,
-            run_id: self.run_id.clone(),
-            agent: self.agent.clone(),
-            parent: self.parent.clone(),
-            task: task.into(),
-            setup: Arc::clone(&self.setup),
-        };
-        self.emit(Event::RunStarted(start), now);
+        self.start.task = task.into();
+        self.emit(Event::RunStarted(self.start.clone()), now);
         self.ask(now);
+    }
+
+    /// The user says more. A run that was over goes on with it; one that is under way is told with its next message.
+    pub fn send(&mut self, text: &str, now: f64) {
+        if self.state.messages.is_empty() {
+            return;
+        }
+        let was_over = self.state.phase == Phase::Finished;
+        self.emit(Event::UserSaid { text: text.into() }, now);
+        if was_over {
+            self.ended = false;
+            (self.asked, self.settled) = (self.state.turn, self.state.turn);
+        }
+        self.go_on(now);
+    }
+
+    /// A person approves of a call, which is made now.
+    pub fn approve(&mut self, ticket: TicketId, now: f64) {
+        if self.is_parked(ticket) {
+            self.emit(Event::Approved { ticket }, now);
+        }
+    }
+
+    /// Whether a call waits for a person's approval.
+    pub fn is_parked(&self, ticket: TicketId) -> bool {
+        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
     pub(super) fn enact(&mut self, moved: Move, now: f64) {
@@ -125,7 +182,7 @@ impl Machine {
         }
         let refused = match &moved {
             Move::Finish { .. } => self.answer_allowed(),
-            Move::Call { calls } => match plan::calls(calls, &self.state.batch, &self.state, &self.setup) {
+            Move::Call { .. } | Move::Delegate { .. } => match self.plan(&moved, now) {
                 Ok(planned) => {
                     let turn = self.state.turn;
                     self.emit(Event::Moved { turn, moved }, now);
@@ -139,11 +196,6 @@ impl Machine {
             },
             Move::Await { ticket_id } => self.ticket(ticket_id).map(|_| ()),
             Move::Load { ticket_id } => self.loadable(ticket_id),
-            Move::Delegate { .. } => Err(Violation::new(
-                Code::NotOffered,
-                "expected CALL, AWAIT, LOAD_TICKET or RETURN: this run does not offer DELEGATE",
-            )
-            .hint("do the task yourself with the base tools")),
         };
         match refused {
             Ok(()) => {
@@ -153,6 +205,31 @@ impl Machine {
             }
             Err(violation) => self.violated(violation, now),
         }
+    }
+
+    /// What a move opens, once it is sure that all of it may be opened.
+    fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
+        let planned = match moved {
+            Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
+            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start.task)?,
+            _ => Vec::new(),
+        };
+        let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
+        let runs = plan::runs(&planned);
+        self.consult(now, |account| account.reserve(tickets, runs)).map_err(Refusal::Limit)?;
+        Ok(planned)
+    }
+
+    /// Asks what the runs around this one leave of the limits they share. What they do not leave stands in the log.
+    pub(super) fn consult(&mut self, now: f64, ask: impl FnOnce(&Account) -> Result<(), Limit>) -> Result<(), Limit> {
+        let reached = match &self.tree {
+            Tree::Alone => return Ok(()),
+            Tree::Live(account) => ask(account).err(),
+            Tree::Recorded(limits) => limits.get(&self.seq).copied(),
+        };
+        let Some(limit) = reached else { return Ok(()) };
+        self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
+        Err(limit)
     }
 
     fn answer_allowed(&self) -> Result<(), Violation> {
@@ -192,6 +269,7 @@ impl Machine {
     pub(super) fn open(&mut self, call: Planned, now: f64) {
         let event = Event::TicketOpened {
             ticket: call.ticket,
+            kind: call.kind,
             turn: self.state.turn,
             call: call.call,
             call_id: call.call_id,
@@ -199,16 +277,23 @@ impl Machine {
             tool: call.tool,
             arguments: call.arguments,
             needs: call.needs,
+            detached: call.detached,
+            needs_approval: call.needs_approval,
         };
         self.emit(event, now);
     }
 
     /// A call has ended. The outcome of a ticket that has one already is let drop.
     pub fn completed(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
+        self.run_ended(ticket, outcome, None, now);
+    }
+
+    /// The same for the run of a task, with what it has spent.
+    pub fn run_ended(&mut self, ticket: TicketId, outcome: Outcome, spent: Option<Spent>, now: f64) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;
         }
-        self.emit(Event::TicketCompleted { ticket, outcome }, now);
+        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
         self.go_on(now);
     }
 
@@ -257,7 +342,7 @@ impl Machine {
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, now: f64) {
         self.cancelled.push(ticket);
-        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled }, now);
+        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled, spent: None }, now);
     }
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {
@@ -332,10 +417,12 @@ impl Machine {
 
     /// Asks the model, unless a limit is reached.
     fn ask(&mut self, now: f64) {
-        if self.state.last_turn.is_none()
-            && let Some(limit) = self.reached(now)
-        {
-            return self.limit(limit, now);
+        if self.state.last_turn.is_none() {
+            let reached = self.reached(now).map_or(Ok(()), Err);
+            let reached = reached.and_then(|()| self.consult(now, |account| account.reached().map_or(Ok(()), Err)));
+            if let Err(limit) = reached {
+                return self.limit(limit, now);
+            }
         }
         self.ask_now(now);
     }
@@ -345,17 +432,14 @@ impl Machine {
     }
 
     fn reached(&self, now: f64) -> Option<Limit> {
-        let (limits, usage) = (&self.setup.limits, &self.state.usage);
-        if limits.steps.is_some_and(|steps| self.state.turn >= steps) {
+        let limits = &self.setup.limits;
+        if limits.steps.is_some_and(|steps| self.state.steps() >= steps) {
             return Some(Limit::Steps);
         }
         if self.deadline().is_some_and(|deadline| now >= deadline) {
             return Some(Limit::Seconds);
         }
-        if limits.tokens.is_some_and(|tokens| usage.input_tokens.saturating_add(usage.output_tokens) >= tokens) {
-            return Some(Limit::Tokens);
-        }
-        limits.cost.is_some_and(|cost| usage.cost >= cost).then_some(Limit::Cost)
+        self.state.spent().reached(limits)
     }
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {

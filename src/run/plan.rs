@@ -7,8 +7,9 @@ use super::repetition::{self, Verdict};
 use super::state::RunState;
 use crate::protocol::ToolCall;
 use crate::reply::violation::{Code, Violation};
-use crate::reply::{Span, Value};
-use crate::ticket::TicketId;
+use crate::reply::{Object, Span, Value};
+use crate::ticket::{TicketId, TicketKind};
+use crate::tool::{ToolKind, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) ticket: TicketId,
+    pub(super) kind: TicketKind,
     /// Its position in the reply.
     pub(super) call: usize,
     pub(super) call_id: Option<String>,
@@ -23,7 +25,12 @@ pub(super) struct Planned {
     pub(super) tool: Arc<str>,
     pub(super) arguments: Arc<Value>,
     pub(super) needs: Vec<TicketId>,
+    pub(super) detached: bool,
+    pub(super) needs_approval: bool,
 }
+
+/// The name under which a delegated task stands (ticket).
+pub(super) const DELEGATE: &str = "DELEGATE";
 
 /// Why the calls of a reply are not made.
 #[derive(Debug)]
@@ -49,6 +56,7 @@ pub(super) fn calls(
     started: &BTreeMap<usize, TicketId>,
     state: &RunState,
     setup: &Setup,
+    own_task: &str,
 ) -> Result<Vec<Planned>, Refusal> {
     let fresh = u32::try_from(calls.len() - started.len().min(calls.len())).unwrap_or(u32::MAX);
     limits(fresh, state, setup)?;
@@ -58,27 +66,86 @@ pub(super) fn calls(
         tickets.push(*started.get(&position).unwrap_or(&TicketId(next)));
         next += u32::from(!started.contains_key(&position));
     }
-    let mut block = Block { state, setup, names: HashMap::new(), later: HashMap::new() };
+    let mut block = Block { state, setup, own_task, names: HashMap::new(), agents: Vec::new(), later: HashMap::new() };
     if setup.protocol.references() {
         block.later = calls.iter().filter_map(|call| Some((call.call_id.as_deref()?, call.tool_span))).collect();
     }
     let mut planned = Vec::with_capacity(calls.len());
     for (position, (call, ticket)) in calls.iter().zip(&tickets).enumerate() {
         if !started.contains_key(&position) {
-            planned.push(block.plan(position, call, *ticket)?);
+            let last = position + 1 == calls.len();
+            let call = block.plan(position, call, *ticket, last)?;
+            if call.detached {
+                block.agents.push(*ticket);
+            }
+            planned.push(call);
         }
         if let Some(call_id) = call.call_id.as_deref() {
             block.later.remove(call_id);
             block.names.insert(call_id, *ticket);
         }
     }
+    let more = runs(&planned);
+    if more > 0 && setup.limits.runs.is_some_and(|limit| state.spent().runs.saturating_add(more) > limit) {
+        return Err(Refusal::Limit(Limit::Runs));
+    }
     Ok(planned)
+}
+
+/// How many runs these start.
+pub(super) fn runs(planned: &[Planned]) -> u32 {
+    let tasks = planned.iter().filter(|call| call.kind == TicketKind::Task);
+    u32::try_from(tasks.count()).unwrap_or(u32::MAX)
+}
+
+/// Plans the run of a delegated task (ticket).
+pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -> Result<Planned, Refusal> {
+    if !setup.delegates {
+        let message = "expected CALL, AWAIT, LOAD_TICKET or RETURN: this run does not offer DELEGATE";
+        return Err(Violation::new(Code::NotOffered, message).hint("do the task yourself with the base tools").into());
+    }
+    if task.trim().is_empty() {
+        return Err(Violation::new(Code::MissingField, "expected the task to delegate: it is blank").into());
+    }
+    if is_own(task, own) {
+        return Err(own_task().into());
+    }
+    limits(1, state, setup)?;
+    if setup.limits.runs.is_some_and(|limit| state.spent().runs >= limit) {
+        return Err(Refusal::Limit(Limit::Runs));
+    }
+    let arguments: Object = [("task", Value::from(task))].into_iter().collect();
+    let arguments = Arc::new(Value::Object(arguments));
+    guard(DELEGATE, &arguments, Span::at(0), state, setup.limits.max_repeats)?;
+    Ok(Planned {
+        ticket: state.tickets.next_id(),
+        kind: TicketKind::Task,
+        call: 0,
+        call_id: None,
+        description: task.to_owned(),
+        tool: DELEGATE.into(),
+        arguments,
+        needs: Vec::new(),
+        detached: false,
+        needs_approval: false,
+    })
+}
+
+/// Whether a task is the run's own, but for blanks: whoever gets it would give it on for ever.
+fn is_own(task: &str, own: &str) -> bool {
+    task.split_whitespace().eq(own.split_whitespace())
+}
+
+fn own_task() -> Violation {
+    Violation::new(Code::SelfDelegation, "expected a part of the task: this is the whole task of this run")
+        .hint("do it yourself, or delegate a smaller part of it")
 }
 
 /// Budgets are reserved for the whole reply before any of its calls starts.
 fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(fresh);
-    if setup.limits.tickets.is_some_and(|limit| count(state.tickets.len()) > limit) {
+    let opened = state.spent().tickets.saturating_add(fresh);
+    if setup.limits.tickets.is_some_and(|limit| opened > limit) {
         return Err(Refusal::Limit(Limit::Tickets));
     }
     if setup.limits.open_tickets.is_some_and(|limit| count(state.tickets.open_count()) > limit) {
@@ -90,17 +157,28 @@ fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
 struct Block<'a> {
     state: &'a RunState,
     setup: &'a Setup,
+    own_task: &'a str,
     /// Calls of this block so far, by their names.
     names: HashMap<&'a str, TicketId>,
+    /// Those of them that start agents in the background.
+    agents: Vec<TicketId>,
     /// Calls of this block that are still to come, the one at hand among them.
     later: HashMap<&'a str, Span>,
 }
 
 impl Block<'_> {
-    fn plan(&self, position: usize, call: &ToolCall, ticket: TicketId) -> Result<Planned, Refusal> {
+    fn plan(&self, position: usize, call: &ToolCall, ticket: TicketId, last: bool) -> Result<Planned, Refusal> {
         let tools = &*self.setup.tools;
         let (mut arguments, mut pointers, mut needs) = (call.arguments.clone(), Vec::new(), Vec::new());
-        if self.setup.protocol.references() {
+        let waits = tools.get(&call.tool).filter(|spec| spec.kind == ToolKind::Wait);
+        if let Some(spec) = waits {
+            if !last {
+                let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);
+                let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
+                return Err(violation.hint("put it at the end, or into the next block").into());
+            }
+            needs = self.waited_for(spec, call)?;
+        } else if self.setup.protocol.references() {
             (pointers, needs) = self.references(call)?;
             if needs.is_empty() {
                 arguments = Arc::new(reference::substitute(&arguments, &|_| None));
@@ -121,11 +199,75 @@ impl Block<'_> {
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
         }
+        let task = || arguments.as_object()?.get("task")?.as_str();
+        if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, self.own_task)) {
+            return Err(place(own_task(), call.arguments_span).into());
+        }
         let description = match call.description.as_deref().map(str::trim) {
             Some(description) if !description.is_empty() => description.to_owned(),
             _ => describe(&tool, &arguments),
         };
-        Ok(Planned { ticket, call: position, call_id: call.call_id.clone(), description, tool, arguments, needs })
+        Ok(Planned {
+            ticket,
+            kind: if spec.kind.starts_run() { TicketKind::Task } else { TicketKind::ToolCall },
+            call: position,
+            call_id: call.call_id.clone(),
+            description,
+            tool,
+            arguments,
+            needs,
+            detached: spec.kind == ToolKind::Spawn,
+            needs_approval: spec.needs_approval,
+        })
+    }
+
+    /// The agents that a call waits for, each by its `call_id` with or without the `$`.
+    fn waited_for(&self, spec: &ToolSpec, call: &ToolCall) -> Result<Vec<TicketId>, Violation> {
+        let place = |violation: Violation| violation.at(call.arguments_span);
+        let checked = self.setup.tools.check(spec, &call.arguments).map_err(place)?;
+        let ids = match checked.arguments.get("agent_ids") {
+            Some(Value::Array(ids)) => &**ids,
+            _ => &[],
+        };
+        let mut agents = Vec::new();
+        for (position, id) in ids.iter().enumerate() {
+            let written = id.as_str().unwrap_or_default();
+            let name = written.strip_prefix('$').unwrap_or(written);
+            let found = self.names.get(name).or_else(|| self.state.call_ids.get(name)).copied();
+            let agent = found.filter(|ticket| {
+                self.agents.contains(ticket) || self.state.tickets.get(*ticket).is_some_and(|ticket| ticket.detached)
+            });
+            let Some(agent) = agent else {
+                let message = format!("expected the call_id of an agent that was spawned: got '{written}'");
+                let known = self.known_agents();
+                let hint = if known.is_empty() {
+                    "there is none yet: spawn_agent comes first".to_owned()
+                } else {
+                    format!("there are {}", known.join(", "))
+                };
+                let violation = Violation::new(Code::BadReference, message).pointer(format!("/agent_ids/{position}"));
+                return Err(place(violation).hint(hint));
+            };
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        Ok(agents)
+    }
+
+    /// The agents that can be waited for, as references.
+    fn known_agents(&self) -> Vec<String> {
+        let earlier = self
+            .state
+            .call_ids
+            .iter()
+            .filter(|(_, ticket)| self.state.tickets.get(**ticket).is_some_and(|ticket| ticket.detached));
+        let here = self.names.iter().filter(|(_, ticket)| self.agents.contains(ticket)).map(|(name, _)| *name);
+        let mut known: Vec<String> =
+            earlier.map(|(name, _)| &**name).chain(here).map(|name| format!("'${name}'")).collect();
+        known.sort_unstable();
+        known.dedup();
+        known
     }
 
     /// Where the arguments refer to other calls, and the tickets of those calls.

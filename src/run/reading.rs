@@ -1,13 +1,15 @@
 //! The machine's reading: replies in, whole or chunk by chunk, and what may be done before one has ended.
 
+use super::account::Spent;
 use super::event::{Event, Usage};
-use super::machine::Machine;
+use super::machine::{Machine, Tree};
 use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::decode::read_whole;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
+use crate::tool::ToolKind;
 
 impl Machine {
     /// Takes the next bytes of the reply.
@@ -63,6 +65,9 @@ impl Machine {
     fn take(&mut self, reply: Reply, streamed: bool, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
         let turn = self.state.turn;
         let Reply { raw, repairs, outcome, .. } = reply;
+        if let (Tree::Live(account), Some(usage)) = (&self.tree, usage) {
+            account.spend(&Spent { usage, ..Spent::default() });
+        }
         self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
         match outcome {
             Ok(moved) => self.enact(moved, now),
@@ -103,17 +108,23 @@ impl Machine {
         for delta in deltas {
             let Delta::CallReady { call: position } = delta else { continue };
             let Some(call) = calls.get(*position) else { continue };
-            let readonly = self.setup.tools.get(&call.tool).is_some_and(|tool| tool.readonly);
+            let readonly = self
+                .setup
+                .tools
+                .get(&call.tool)
+                .is_some_and(|tool| tool.readonly && !tool.needs_approval && tool.kind == ToolKind::Function);
             if !readonly || self.state.last_turn.is_some() {
                 continue;
             }
             // The calls before it are needed to know what its references mean; they are planned with it.
             let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup) else { return };
+            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start.task) else {
+                return;
+            };
             // A call that waits for one which has not started can't start early either.
             if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
                 call.ticket = self.state.tickets.next_id();
-                if call.needs.is_empty() {
+                if call.needs.is_empty() && self.consult(now, |account| account.reserve(1, 0)).is_ok() {
                     self.open(call, now);
                 }
             }

@@ -131,7 +131,7 @@ fn write_number(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ticket::Ticket;
+    use crate::ticket::{Ticket, TicketKind};
 
     fn value(json: &str) -> Value {
         serde_json::from_str(json).unwrap()
@@ -160,7 +160,11 @@ mod tests {
             tickets.open(Ticket {
                 id,
                 description: String::new(),
+                kind: TicketKind::ToolCall,
                 tool: "f".into(),
+                role: None,
+                detached: false,
+                parked: false,
                 turn: 1,
                 call_id: None,
                 opened_at: 0.0,

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Note, Record, StopReason};
 use super::limits::Limit;
-use super::machine::Machine;
+use super::machine::{Machine, Tree};
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use crate::ticket::Outcome;
@@ -42,13 +42,24 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
     };
     // A log with gaps is no log, rather than one that differs.
     Machine::fold(records)?;
-    let mut machine = Machine::new(start.run_id, start.agent, start.parent, start.setup);
-    machine.start(&start.task, first.at);
+    let task = Arc::clone(&start.task);
+    let mut machine = Machine::of(start);
+    machine.tree = recorded(records);
+    machine.start(&task, first.at);
     let mut done = compare(&mut machine, first.at, records)?;
     while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
         done += step(&mut machine, rest)?;
     }
     Ok(machine)
+}
+
+/// What the runs around this one had left of the limits they shared, as its log says.
+pub(super) fn recorded(records: &[Arc<Record>]) -> Tree {
+    let noted = records.iter().filter_map(|record| match &record.event {
+        Event::Noted { note: Note::Exhausted(limit) } => Some((record.seq, *limit)),
+        _ => None,
+    });
+    Tree::Recorded(noted.collect())
 }
 
 /// Gives the machine the input that these records begin with. Returns how many of them it led to.
@@ -65,9 +76,14 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
             }
         }
         Event::TicketOpened { .. } => open_early(machine, records, at),
-        Event::TicketCompleted { ticket, outcome } if !matches!(outcome, Outcome::Cancelled) => {
-            machine.completed(*ticket, outcome.clone(), at);
+        Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
+            open_early(machine, records, at);
         }
+        Event::TicketCompleted { ticket, outcome, spent } if !matches!(outcome, Outcome::Cancelled) => {
+            machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
+        }
+        Event::Approved { ticket } => machine.approve(*ticket, at),
+        Event::UserSaid { text } => machine.send(text, at),
         Event::Noted { note: Note::Resumed } => machine.resumed(at),
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.failed(error, at),
@@ -89,6 +105,7 @@ fn unread<'a>(machine: &Machine, text: &'a str) -> &'a [u8] {
 fn open_early(machine: &mut Machine, records: &[Arc<Record>], at: f64) {
     let reply = records.iter().find_map(|record| match &record.event {
         Event::ModelReplied { text, .. } => Some(Some(text)),
+        Event::Noted { note: Note::Exhausted(_) } => None,
         Event::Noted { .. } | Event::RunFinished { .. } => Some(None),
         _ => None,
     });
@@ -118,7 +135,8 @@ fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
         |record: &&Arc<Record>| matches!(record.event, Event::TicketCompleted { outcome: Outcome::Cancelled, .. });
     let cancelled = records.iter().take_while(is_cancelled).count();
     let settling = machine.state().phase == Phase::Settling;
-    match records.get(cancelled).map(|record| &record.event) {
+    let mut rest = records.iter().skip(cancelled).map(|record| &record.event);
+    match rest.find(|event| !matches!(event, Event::Noted { note: Note::Exhausted(_) })) {
         Some(Event::RunFinished { reason: StopReason::ModelError, error, .. }) => {
             Cause::Failed(error.as_deref().unwrap_or_default())
         }

@@ -1,11 +1,11 @@
 //! From a log back to a run: what was done stands, what was under way is dealt with, and the run goes on.
 
 use super::event::{Event, Note, Record, Start, VERSION};
-use super::machine::Machine;
+use super::machine::{Machine, Tree};
 use super::replay;
 use super::snapshot::{Snapshot, sha256};
 use super::state::Phase;
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, TicketId, TicketKind};
 use crate::tool::Effect;
 use std::sync::Arc;
 use thiserror::Error;
@@ -97,14 +97,15 @@ impl Machine {
         let replied = records.iter().rposition(|record| matches!(record.event, Event::ModelReplied { .. }));
         let (head, tail) = records.split_at_checked(replied.unwrap_or_default()).unwrap_or_default();
         machine = Self::fold(head)?;
+        machine.tree = replay::recorded(tail);
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
+        machine.tree = Tree::Alone;
         Ok(machine)
     }
 
     /// The fold of these records, and nothing else.
     pub(super) fn fold(records: &[Arc<Record>]) -> Result<Self, LoadError> {
-        let Start { run_id, agent, parent, setup, .. } = start(records)?.clone();
-        let mut machine = Self::new(run_id, agent, parent, setup);
+        let mut machine = Self::of(start(records)?.clone());
         let first = records.first().map_or(0, |first| first.seq);
         machine.seq = first;
         for record in records {
@@ -142,11 +143,16 @@ impl Machine {
         self.emit(Event::Noted { note: Note::Resumed }, now);
         let (state, tools) = (&self.state, &self.setup.tools);
         let begun = |needs: &[TicketId]| !needs.iter().any(|need| state.open_calls.contains_key(need));
-        let under_way = state.open_calls.iter().filter(|(_, call)| begun(&call.needs));
+        let under_way = state
+            .open_calls
+            .iter()
+            .filter(|(ticket, call)| begun(&call.needs) && !self.is_parked(**ticket) && !self.waits(call));
         let under_way: Vec<_> = under_way
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);
-                let again = spec.is_some_and(|spec| spec.effect != Effect::Once || spec.reconciles);
+                let is_task = state.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
+                // The run of a task has a log of its own, and goes on with that.
+                let again = is_task || spec.is_some_and(|spec| spec.effect != Effect::Once || spec.reconciles);
                 let early = state.phase == Phase::Asking
                     && state.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.turn);
                 (*ticket, Arc::clone(&call.tool), again, early)
@@ -163,7 +169,7 @@ impl Machine {
                     "Error calling tool '{tool}': InDoubt: the process ended before this call had a result, and \
                      whether it took effect is not known. Check before you make it again."
                 );
-                self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message } }, now);
+                self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message }, spent: None }, now);
             }
         }
         self.go_on(now);

@@ -1,5 +1,6 @@
 //! The state of a run: the fold of its events, and nothing else.
 
+use super::account::Spent;
 use super::event::{Event, Note, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
@@ -7,7 +8,7 @@ use super::repetition::{self, Repetition};
 use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
 use crate::reply::Value;
 use crate::reply::violation::Code;
-use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
+use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList, is_false};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,6 +43,15 @@ pub struct Message {
     pub role: Role,
     /// Its text.
     pub content: Arc<str>,
+    /// Its text without the results that were loaded into it, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<Arc<str>>,
+}
+
+impl Message {
+    fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
+        Self { role, content: content.into(), short: None }
+    }
 }
 
 /// What the run is doing.
@@ -104,12 +114,27 @@ pub struct RunState {
     pub tickets: TicketList,
     /// What the replies cost in all.
     pub usage: Usage,
+    /// What the runs below it have spent that have ended.
+    #[serde(default, skip_serializing_if = "Spent::is_nothing")]
+    below: Spent,
+    /// Tasks given to other runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    runs: u32,
     /// What it is doing.
     pub phase: Phase,
     /// The turn of the last question; 0 before the first.
     pub turn: u32,
     /// Unix seconds of the start.
     pub started_at: f64,
+    /// Unix seconds of the user's message by which a run that was over went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    went_on_at: Option<f64>,
+    /// The turns before that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turns_before: u32,
+    /// Whether the user has said something that the model was not told yet.
+    #[serde(default, skip_serializing_if = "is_false")]
+    said: bool,
     /// Seconds between the end of a process that worked on it and the next one's start.
     pub paused: f64,
     /// Unix seconds of the last event.
@@ -148,14 +173,37 @@ pub struct RunState {
     tellings: Vec<Telling>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl RunState {
+    /// What it has spent, with the runs below it that have ended.
+    pub fn spent(&self) -> Spent {
+        let tickets = u32::try_from(self.tickets.len()).unwrap_or(u32::MAX);
+        let mut spent = Spent { usage: self.usage, tickets, runs: self.runs };
+        spent.add(&self.below);
+        spent
+    }
+
+    /// Turns since the user last had the run begin or go on.
+    pub(super) fn steps(&self) -> u32 {
+        self.turn.saturating_sub(self.turns_before)
+    }
+
+    /// Unix seconds from which its wall time is counted.
+    pub(super) fn timed_from(&self) -> f64 {
+        self.went_on_at.unwrap_or(self.started_at) + self.paused
+    }
+
     /// Folds one event in. It must be the next one of the log.
     pub fn apply(&mut self, event: &Event, at: f64, protocol: &dyn Protocol) {
         match event {
             Event::RunStarted(start) => {
                 self.started_at = at;
                 self.result_bytes = start.setup.limits.result_bytes;
-                self.messages.push(Message { role: Role::System, content: Arc::clone(&start.setup.prompt) });
+                self.messages.push(Message::new(Role::System, Arc::clone(&start.setup.prompt)));
                 self.tellings.push(Telling::Task(start.task.to_string()));
             }
             Event::Compacted { state, .. } => self.clone_from(&***state),
@@ -165,7 +213,7 @@ impl RunState {
                 self.midway = true;
                 // Some model services refuse an assistant message without text.
                 let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
-                self.messages.push(Message { role: Role::Assistant, content });
+                self.messages.push(Message::new(Role::Assistant, content));
                 if let Some(usage) = usage {
                     self.usage += *usage;
                 }
@@ -183,16 +231,22 @@ impl RunState {
                 self.tellings.push(Telling::Violation(feedback::render(protocol, violation, raw)));
             }
             Event::Moved { moved, .. } => self.moved(moved, protocol),
+            Event::UserSaid { text } => self.user_said(text, at),
             Event::TicketOpened { .. } => self.opened(event, at),
-            Event::TicketCompleted { ticket, outcome } => self.completed(*ticket, outcome, at),
+            Event::Approved { ticket } => self.tickets.approve(*ticket),
+            Event::TicketCompleted { ticket, outcome, spent } => {
+                if let Some(spent) = spent {
+                    self.below.add(spent);
+                }
+                self.completed(*ticket, outcome, at);
+            }
+            Event::Noted { note: Note::Exhausted(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => {
                 self.last_turn = Some(*limit);
                 self.limit = Some(*limit);
                 self.midway = false;
                 // In the last turn nothing can be loaded any more: what there is must be before the model (ticket).
-                if protocol.background() {
-                    self.load_unseen();
-                }
+                self.tell_unseen(protocol.background());
                 let form = protocol.answer_form();
                 self.tellings.push(Telling::LastTurn(format!(
                     "The limit of this run is reached ({limit}): no more calls are made. Answer now from what there \
@@ -220,12 +274,14 @@ impl RunState {
             Event::RunStarted(_) | Event::Compacted { .. } => first,
             _ if first => false,
             Event::Noted { note: Note::Resumed } => self.resumable(),
+            Event::UserSaid { .. } => true,
             _ if over => false,
             Event::ModelAsked { turn } => Some(*turn) == self.turn.checked_add(1),
             Event::ModelReplied { turn, .. } => *turn == self.turn && self.phase == Phase::Asking,
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
             Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
+            Event::Approved { ticket } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
     }
@@ -261,9 +317,14 @@ impl RunState {
         Arc::new(reference::substitute(&call.arguments, &result))
     }
 
-    fn load_unseen(&mut self) {
-        let unseen = self.tickets.iter().filter(|ticket| ticket.outcome.is_some() && !self.loaded.contains(&ticket.id));
-        let mut unseen: Vec<Telling> = unseen.map(|ticket| Telling::Loaded(ticket.id)).collect();
+    /// Puts results before the model that it can't ask for any more: those never loaded (ticket), those of agents
+    /// never waited for (chatty).
+    fn tell_unseen(&mut self, background: bool) {
+        let unseen = self.tickets.iter().filter(|ticket| {
+            ticket.outcome.is_some() && (background || ticket.detached) && !self.loaded.contains(&ticket.id)
+        });
+        let tell = |id| if background { Telling::Loaded(id) } else { Telling::Result { ticket: id, times: 1 } };
+        let mut unseen: Vec<Telling> = unseen.map(|ticket| tell(ticket.id)).collect();
         // The latest are the likeliest to matter, and a message has an end.
         let earlier = unseen.len().saturating_sub(UNSEEN);
         self.tellings.extend(unseen.drain(earlier..));
@@ -277,18 +338,30 @@ impl RunState {
     fn asked(&mut self, turn: u32, protocol: &dyn Protocol) {
         self.midway = false;
         let mut tellings = Vec::with_capacity(self.batch.len() + self.tellings.len());
-        for ticket in std::mem::take(&mut self.batch).into_values() {
-            if self.tickets.get(ticket).is_some_and(|ticket| ticket.outcome.is_some()) {
-                tellings.push(Telling::Result { ticket, times: self.times.remove(&ticket).unwrap_or(1) });
+        for id in std::mem::take(&mut self.batch).into_values() {
+            let Some(ticket) = self.tickets.get(id) else { continue };
+            if ticket.detached {
+                tellings.push(Telling::Spawned(id));
+            } else if ticket.outcome.is_some() {
+                tellings.push(Telling::Result { ticket: id, times: self.times.remove(&id).unwrap_or(1) });
             }
         }
         tellings.append(&mut self.tellings);
         self.batch_open = 0;
+        self.said = false;
         // A question that is asked again, because its answer never came, has nothing new to tell.
         if turn == 1 || !tellings.is_empty() || self.messages.last().is_some_and(|last| last.role != Role::User) {
             let outcomes = Outcomes { tickets: &self.tickets, result_bytes: self.result_bytes };
-            let content = protocol.message(&tellings, outcomes);
-            self.messages.push(Message { role: Role::User, content: content.into() });
+            let mut message = Message::new(Role::User, protocol.message(&tellings, outcomes));
+            if tellings.iter().any(|telling| matches!(telling, Telling::Loaded(_))) {
+                for telling in &mut tellings {
+                    if let Telling::Loaded(id) = telling {
+                        *telling = Telling::Dropped(*id);
+                    }
+                }
+                message.short = Some(protocol.message(&tellings, outcomes).into());
+            }
+            self.messages.push(message);
         }
         self.turn = turn;
         self.phase = Phase::Asking;
@@ -298,20 +371,14 @@ impl RunState {
         self.violations = 0;
         self.midway = false;
         match moved {
+            // The user has said more meanwhile: the model is told before the run ends.
+            Move::Finish { .. } if self.said => self.phase = Phase::Idle,
             Move::Finish { value, success } => {
                 self.answer = Some((value.clone(), *success));
                 self.phase = Phase::Closing;
             }
-            Move::Call { calls } => {
-                self.called = true;
-                self.repetition.left();
-                self.batch_size = calls.len();
-                self.midway = self.batch.len() < self.batch_size;
-                // Calls that were started early have their tickets already.
-                self.batch_open = calls.len() - self.batch.len().min(calls.len())
-                    + self.batch.values().filter(|ticket| self.open_calls.contains_key(ticket)).count();
-                self.phase = if protocol.background() { Phase::Settling } else { Phase::Calling };
-            }
+            Move::Call { calls } => self.calling(calls.len(), protocol),
+            Move::Delegate { .. } => self.calling(1, protocol),
             Move::Await { ticket_id } | Move::Load { ticket_id } => {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
                 let awaits = matches!(moved, Move::Await { .. });
@@ -323,18 +390,70 @@ impl RunState {
                 });
                 self.phase = if awaits { Phase::Awaiting(ticket) } else { Phase::Idle };
             }
-            Move::Delegate { .. } => {}
+        }
+    }
+
+    fn calling(&mut self, calls: usize, protocol: &dyn Protocol) {
+        self.called = true;
+        self.repetition.left();
+        self.batch_size = calls;
+        self.midway = self.batch.len() < self.batch_size;
+        // Calls that were started early have their tickets already.
+        self.batch_open = calls - self.batch.len().min(calls)
+            + self.batch.values().filter(|ticket| self.open_calls.contains_key(ticket)).count();
+        self.phase = if protocol.background() { Phase::Settling } else { Phase::Calling };
+    }
+
+    fn user_said(&mut self, text: &str, at: f64) {
+        self.said = true;
+        self.tellings.push(Telling::Task(text.to_owned()));
+        if self.ending.take().is_some() {
+            self.went_on_at = Some(at);
+            self.turns_before = self.turn;
+            self.paused = 0.0;
+            self.violations = 0;
+            self.last_turn = None;
+            self.limit = None;
+            self.batch.clear();
+            self.batch_open = 0;
+            self.phase = Phase::Idle;
+        }
+        if self.phase == Phase::Closing {
+            self.phase = Phase::Idle;
+        }
+        if self.phase == Phase::Idle {
+            self.answer = None;
         }
     }
 
     fn opened(&mut self, event: &Event, at: f64) {
-        let Event::TicketOpened { ticket, turn, call, call_id, description, tool, arguments, needs } = event else {
+        let Event::TicketOpened {
+            ticket,
+            kind,
+            turn,
+            call,
+            call_id,
+            description,
+            tool,
+            arguments,
+            needs,
+            detached,
+            needs_approval,
+        } = event
+        else {
             return;
         };
+        let is_task = *kind == TicketKind::Task;
+        let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
+        self.runs += u32::from(is_task);
         self.tickets.open(Ticket {
             id: *ticket,
             description: description.clone(),
+            kind: *kind,
             tool: Arc::clone(tool),
+            role: role.and_then(Value::as_str).map(str::to_owned),
+            detached: *detached,
+            parked: *needs_approval,
             turn: *turn,
             call_id: call_id.clone(),
             opened_at: at,
@@ -354,6 +473,9 @@ impl RunState {
         };
         self.open_calls.insert(*ticket, open);
         self.batch.insert(*call, *ticket);
+        if *detached {
+            self.batch_open = self.batch_open.saturating_sub(1);
+        }
         self.midway = self.midway && self.batch.len() < self.batch_size;
     }
 
@@ -365,6 +487,13 @@ impl RunState {
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
         let times = self.repetition.record(key, id, outcome, &self.tickets);
+        let detached = |id: &TicketId| self.tickets.get(*id).is_some_and(|ticket| ticket.detached);
+        // Whoever waits for an agent is told its result.
+        let waited_for: Vec<TicketId> = call.needs.iter().filter(|need| detached(need)).copied().collect();
+        self.loaded.extend(waited_for);
+        if self.tickets.get(id).is_some_and(|ticket| ticket.detached) {
+            return;
+        }
         let told = self.batch.get(&call.position) == Some(&id);
         if times > 1 && told {
             self.times.insert(id, times);

@@ -47,6 +47,11 @@ impl Run {
                     row.complete(outcome, record.at);
                 }
             }
+            TicketChange::Approved { ticket } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.parked = false;
+                }
+            }
             TicketChange::All(rows) => self.tickets = rows.into_iter().map(|row| (row.ticket, row)).collect(),
         }
     }

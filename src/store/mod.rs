@@ -17,7 +17,7 @@ use claim::Claims;
 pub use error::StoreError;
 pub use log::{Log, LogError};
 pub use memory::MemoryStore;
-pub use row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketKind, TicketRow};
+pub use row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
 pub use sqlite::{Durability, SqliteStore};
 
 use crate::run::Record;

@@ -1,6 +1,6 @@
 //! From events to rows: written once, for every store.
 
-use super::row::{RunRow, TicketKind, TicketRow};
+use super::row::{RunRow, TicketRow};
 use crate::run::{Event, Note, Record, Start};
 use crate::ticket::{Outcome, Ticket, TicketId};
 
@@ -12,6 +12,8 @@ pub(super) enum TicketChange<'a> {
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
     Completed { ticket: TicketId, outcome: &'a Outcome },
+    /// A person has approved of this one.
+    Approved { ticket: TicketId },
     /// A log begins with its snapshot: these are all its tickets.
     All(Vec<TicketRow>),
 }
@@ -19,23 +21,25 @@ pub(super) enum TicketChange<'a> {
 /// What an event does to the tickets of this run. `first` is whether the log begins with it.
 pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> TicketChange<'a> {
     match &record.event {
-        Event::TicketOpened { ticket, turn, call_id, description, tool, arguments, .. } => {
+        Event::TicketOpened { ticket, kind, turn, call_id, description, tool, arguments, needs_approval, .. } => {
             TicketChange::Opened(Box::new(TicketRow {
                 run_id: run_id.to_owned(),
                 ticket: *ticket,
-                kind: TicketKind::ToolCall,
+                kind: *kind,
                 tool: tool.to_string(),
                 description: description.clone(),
                 arguments: serde_json::to_string(arguments).ok(),
                 turn: *turn,
                 call_id: call_id.clone(),
+                parked: *needs_approval,
                 opened_at: record.at,
                 completed_at: None,
                 outcome: None,
                 text: None,
             }))
         }
-        Event::TicketCompleted { ticket, outcome } => TicketChange::Completed { ticket: *ticket, outcome },
+        Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
+        Event::Approved { ticket } => TicketChange::Approved { ticket: *ticket },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }
@@ -47,12 +51,13 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
     let mut row = TicketRow {
         run_id: run_id.to_owned(),
         ticket: ticket.id,
-        kind: TicketKind::ToolCall,
+        kind: ticket.kind,
         tool: ticket.tool.to_string(),
         description: ticket.description.clone(),
         arguments: None,
         turn: ticket.turn,
         call_id: ticket.call_id.clone(),
+        parked: ticket.parked,
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,
@@ -68,6 +73,7 @@ impl TicketRow {
     /// Takes the outcome, if there is none yet.
     pub(super) fn complete(&mut self, outcome: &Outcome, at: f64) {
         if self.outcome.is_none() {
+            self.parked = false;
             self.completed_at = Some(at);
             self.outcome = Some(outcome.word().to_owned());
             self.text = Some(outcome.text().to_owned());
@@ -109,7 +115,7 @@ impl RunRow {
                 self.cost += usage.cost;
             }
             Event::Violated { .. } => self.violations = self.violations.saturating_add(1),
-            Event::Noted { note: Note::Resumed } => {
+            Event::Noted { note: Note::Resumed } | Event::UserSaid { .. } => {
                 self.stop_reason = None;
                 self.error = None;
                 self.finished_at = None;

@@ -147,6 +147,9 @@ pub struct Ticket {
     /// The role that the run of a task has (chatty).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// Whether the model goes on without its outcome, and asks for it later (chatty).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub detached: bool,
     /// Whether it waits for a person's approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub parked: bool,

@@ -1,5 +1,6 @@
 //! What can be called: tools, the schemas of their arguments, and the checks before a call.
 
+pub mod agents;
 mod coerce;
 mod describe;
 mod json_text;

@@ -47,6 +47,8 @@ pub struct ToolSet {
     catalogue: OnceLock<Catalogue>,
     /// The document that the tools come from, as it was given.
     document: Option<Box<RawValue>>,
+    /// The tools beside those of the document.
+    beside: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -71,16 +73,8 @@ impl ToolSet {
     /// # Errors
     /// Where two share a name, a name cannot be written, or a schema is not one of an object.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
-        let mut entries = IndexMap::with_capacity(tools.len());
-        for tool in tools {
-            check_spec(&tool)?;
-            let name = tool.name.clone();
-            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default() };
-            if entries.insert(name.clone(), entry).is_some() {
-                return Err(ToolSetError::Duplicate(name));
-            }
-        }
-        Ok(Self { entries, catalogue: OnceLock::new(), document: None })
+        let entries = IndexMap::with_capacity(tools.len());
+        Self { entries, catalogue: OnceLock::new(), document: None, beside: Vec::new() }.with(tools)
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -94,7 +88,26 @@ impl ToolSet {
             .map(|name| (name.to_owned(), Entry { spec: OnceLock::new(), checker: Checker::default() }))
             .collect();
         let document = RawValue::from_string(document_json.trim().to_owned()).ok();
-        Ok(Self { entries, catalogue: OnceLock::from(catalogue), document })
+        Ok(Self { entries, catalogue: OnceLock::from(catalogue), document, beside: Vec::new() })
+    }
+
+    /// These tools and those.
+    ///
+    /// # Errors
+    /// As [`ToolSet::new`].
+    pub fn with(mut self, tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
+        for tool in tools {
+            check_spec(&tool)?;
+            let name = tool.name.clone();
+            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default() };
+            if self.entries.insert(name.clone(), entry).is_some() {
+                return Err(ToolSetError::Duplicate(name));
+            }
+            if self.document.is_some() {
+                self.beside.push(name);
+            }
+        }
+        Ok(self)
     }
 
     /// The number of tools.
@@ -257,6 +270,7 @@ impl ToolSet {
 enum Stored<'a> {
     Tools(Vec<&'a ToolSpec>),
     Openapi(&'a RawValue),
+    OpenapiBeside { document: &'a RawValue, tools: Vec<&'a ToolSpec> },
 }
 
 #[derive(Deserialize)]
@@ -264,12 +278,17 @@ enum Stored<'a> {
 enum Loaded {
     Tools(Vec<ToolSpec>),
     Openapi(Box<RawValue>),
+    OpenapiBeside { document: Box<RawValue>, tools: Vec<ToolSpec> },
 }
 
 impl Serialize for ToolSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.document {
-            Some(document) => Stored::Openapi(document).serialize(serializer),
+            Some(document) if self.beside.is_empty() => Stored::Openapi(document).serialize(serializer),
+            Some(document) => {
+                let tools = self.beside.iter().filter_map(|name| self.get(name)).collect();
+                Stored::OpenapiBeside { document, tools }.serialize(serializer)
+            }
             None => Stored::Tools(self.iter().collect()).serialize(serializer),
         }
     }
@@ -280,6 +299,9 @@ impl<'de> Deserialize<'de> for ToolSet {
         match Loaded::deserialize(deserializer)? {
             Loaded::Tools(specs) => Self::new(specs),
             Loaded::Openapi(document) => Self::from_openapi(document.get()),
+            Loaded::OpenapiBeside { document, tools } => {
+                Self::from_openapi(document.get()).and_then(|set| set.with(tools))
+            }
         }
         .map_err(D::Error::custom)
     }

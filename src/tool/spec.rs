@@ -26,6 +26,8 @@ pub enum ToolKind {
     Function,
     /// It starts a run of an agent; the call ends when that run does.
     Agent,
+    /// It starts a run of the very agent that calls.
+    Delegate,
     /// It starts a run in the background and ends at once (chatty's `spawn_agent`).
     Spawn,
     /// It waits for runs in the background (chatty's `wait_for_agents`).
@@ -33,9 +35,14 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
+    /// Whether the tool is the runtime's own, and not one of the program.
+    pub fn is_built_in(self) -> bool {
+        matches!(self, Self::Delegate | Self::Spawn | Self::Wait)
+    }
+
     /// Whether a call starts a run.
     pub fn starts_run(self) -> bool {
-        matches!(self, Self::Agent | Self::Spawn)
+        matches!(self, Self::Agent | Self::Delegate | Self::Spawn)
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
@@ -46,6 +53,7 @@ impl ToolKind {
 
 /// One tool: its name, what it does and the schema of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one option, which stands by its name in the log")]
 pub struct ToolSpec {
     /// Exact and case-sensitive. For an `OpenAPI` operation: `METHOD /path`.
     pub name: String,

@@ -2,7 +2,7 @@
 
 use callslip::protocol::{FinishReason, Move, Protocol, ReadOptions};
 use callslip::reply::RepairPolicy;
-use callslip::tool::{Effect, ToolSet, ToolSpec};
+use callslip::tool::{Effect, ToolKind, ToolSet, ToolSpec};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::Value as Json;
@@ -104,7 +104,9 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         parameters,
         effect: Effect::Pure,
         readonly: true,
+        kind: ToolKind::Function,
         reconciles: false,
+        needs_approval: false,
         repeatable: false,
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
     let tools = tools();
     let flag = |bit: u8| kind.options & (1 << bit) != 0;
     Arc::new(Setup {
-        prompt: protocol.system_prompt(&tools).unwrap().into(),
+        prompt: protocol.system_prompt(&tools, false).unwrap().into(),
         protocol,
         tools: Arc::new(tools),
         limits: Limits {
@@ -56,6 +56,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
         },
         on_limit: if flag(0) { OnLimit::Raise } else { OnLimit::Answer },
         on_open_tickets: if flag(1) { OnOpenTickets::Cancel } else { OnOpenTickets::Wait },
+        delegates: false,
         call_first: false,
         early_start: !flag(2),
         early_stop: !flag(3),

@@ -3,8 +3,8 @@
 use crate::kit::*;
 use callslip::run::{Event, Record, StopReason, compact};
 use callslip::store::sqlite::SqlValue;
-use callslip::store::{Durability, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketKind};
-use callslip::ticket::{Outcome, Status, TicketId};
+use callslip::store::{Durability, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter};
+use callslip::ticket::{Outcome, Status, TicketId, TicketKind};
 use std::sync::Arc;
 
 fn count(store: &SqliteStore, table: &str) -> i64 {

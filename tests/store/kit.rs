@@ -2,9 +2,9 @@
 
 use callslip::protocol::{FinishReason, React};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Event, Limits, Note, Parent, Record, Setup, Start, StopReason, Usage, event};
+use callslip::run::{Event, Limits, Note, Parent, Record, Setup, Spent, Start, StopReason, Usage, event};
 use callslip::store::{Durability, MemoryStore, SqliteStore, Store};
-use callslip::ticket::{Outcome, TicketId};
+use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::ToolSet;
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,7 @@ pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
         limits: Limits::default(),
         on_limit: OnLimit::Answer,
         on_open_tickets: OnOpenTickets::Wait,
+        delegates: false,
         call_first: false,
         early_stop: true,
         early_start: true,
@@ -74,6 +75,7 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         run_id: run_id.to_owned(),
         agent: agent.to_owned(),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
+        depth: u32::from(parent.is_some()),
         task: "Say \"setup\":null and \u{1F600}".into(),
         setup: Arc::clone(&SETUP),
     }
@@ -101,6 +103,7 @@ pub(crate) fn replied(turn: u32) -> Event {
 pub(crate) fn opened(ticket: u32) -> Event {
     Event::TicketOpened {
         ticket: TicketId(ticket),
+        kind: if ticket.is_multiple_of(3) { TicketKind::Task } else { TicketKind::ToolCall },
         turn: 1,
         call: 0,
         call_id: ticket.is_multiple_of(2).then(|| format!("call {ticket}")),
@@ -108,11 +111,18 @@ pub(crate) fn opened(ticket: u32) -> Event {
         tool: "add".into(),
         arguments: Arc::new(serde_json::from_str(r#"{"a": 1.0, "b": "x\u0001y", "c": [1e300]}"#).unwrap()),
         needs: Vec::new(),
+        detached: ticket.is_multiple_of(6),
+        needs_approval: ticket.is_multiple_of(4),
     }
 }
 
+pub(crate) fn approved(ticket: u32) -> Event {
+    Event::Approved { ticket: TicketId(ticket) }
+}
+
 pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
-    Event::TicketCompleted { ticket: TicketId(ticket), outcome }
+    let spent = ticket.is_multiple_of(3).then(|| Box::new(Spent { tickets: 2, runs: 1, ..Spent::default() }));
+    Event::TicketCompleted { ticket: TicketId(ticket), outcome, spent }
 }
 
 pub(crate) fn ok(json: &str) -> Outcome {

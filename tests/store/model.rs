@@ -3,7 +3,7 @@
 use crate::kit::*;
 use callslip::run::{Event, Record, compact};
 use callslip::store::{Claim, MemoryStore, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter};
-use callslip::ticket::{Outcome, Status};
+use callslip::ticket::{Outcome, Status, TicketKind};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -74,7 +74,9 @@ fn event(kind: u8, tickets: &mut u32) -> Event {
             opened(*tickets)
         }
         5 | 6 => completed(u32::from(kind / 8 % 8), outcome(kind / 16)),
-        _ if kind >= 128 => finished(),
+        _ if kind >= 192 => finished(),
+        _ if kind >= 128 => approved(u32::from(kind / 8 % 8)),
+        _ if kind >= 64 => Event::UserSaid { text: "More.".into() },
         _ => resumed(),
     }
 }
@@ -92,6 +94,8 @@ fn ticket_filters() -> Vec<TicketFilter> {
     vec![
         TicketFilter::default(),
         TicketFilter { status: Some(Status::Completed), limit: Some(3), ..TicketFilter::default() },
+        TicketFilter { parked: Some(true), ..TicketFilter::default() },
+        TicketFilter { kind: Some(TicketKind::Task), parked: Some(false), ..TicketFilter::default() },
         TicketFilter { parent: Some("r1".into()), until: Some(1010.0), ..TicketFilter::default() },
         TicketFilter { run: Some("r2".into()), status: Some(Status::InProgress), ..TicketFilter::default() },
     ]

@@ -35,6 +35,8 @@ pub struct Scope<'a> {
     pub tools: &'a ToolSet,
     /// Whether a call may be made.
     pub calls: bool,
+    /// Whether a task may be delegated (ticket).
+    pub delegates: bool,
     /// Whether the run may be finished. Where nothing else can be said, it may.
     pub finish: bool,
     /// Ids of tickets in progress, which may be awaited (ticket).

@@ -14,6 +14,7 @@ const PAYLOAD: &str = r#", "payload": "#;
 const DESCRIPTION: &str = r#", "description": "#;
 const AWAIT: &str = r#""AWAIT", "ticket_id": "#;
 const LOAD: &str = r#""LOAD_TICKET", "ticket_id": "#;
+const DELEGATE: &str = r#""DELEGATE", "task": "#;
 const RETURN: &str = r#""RETURN", "value": "#;
 const END: &str = "}\n</output>";
 
@@ -29,6 +30,10 @@ pub fn ticket(scope: &Scope<'_>) -> Grammar {
     if let Some(routes) = Node::choice(routes) {
         let description = string(&mut rules, 1, bounds::DESCRIPTION);
         moves.push(Node::sequence([Node::literal(CALL), routes, Node::literal(DESCRIPTION), description]));
+    }
+    if scope.calls && scope.delegates {
+        let task = string(&mut rules, 1, bounds::ANSWER);
+        moves.push(Node::sequence([Node::literal(DELEGATE), task]));
     }
     moves.extend(about(AWAIT, scope.in_progress.iter().chain(&scope.completed)));
     moves.extend(about(LOAD, scope.completed.iter()));

@@ -1,6 +1,6 @@
 //! Large parts of events, kept apart: an event's JSON holds a null in their place.
 
-use crate::run::{Event, Parent, Setup, Snapshot, Start};
+use crate::run::{Event, Parent, Setup, Snapshot, Spent, Start};
 use crate::ticket::{Outcome, TicketId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -30,8 +30,18 @@ pub(super) struct Stored<'a> {
 #[serde(rename_all = "snake_case")]
 enum Without<'a> {
     RunStarted(StartWithout<'a>),
-    Compacted { start: StartWithout<'a>, hash: &'a str, sum: &'a str, state: &'a Snapshot },
-    TicketCompleted { ticket: TicketId, outcome: OutcomeWithout },
+    Compacted {
+        start: StartWithout<'a>,
+        hash: &'a str,
+        sum: &'a str,
+        state: &'a Snapshot,
+    },
+    TicketCompleted {
+        ticket: TicketId,
+        outcome: OutcomeWithout,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spent: Option<&'a Spent>,
+    },
 }
 
 #[derive(Serialize)]
@@ -41,6 +51,8 @@ struct StartWithout<'a> {
     agent: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a Parent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
     task: &'a str,
     setup: (),
 }
@@ -58,6 +70,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             run_id: &start.run_id,
             agent: &start.agent,
             parent: start.parent.as_ref(),
+            depth: (start.depth > 0).then_some(start.depth),
             task: &start.task,
             setup: (),
         }
@@ -71,9 +84,9 @@ pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
         Event::Compacted { start, hash, sum, state } => {
             (Without::Compacted { start: start.into(), hash, sum, state }, Part::Setup(&start.setup))
         }
-        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json) } if json.get().len() > INLINE => {
+        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent } if json.get().len() > INLINE => {
             let outcome = OutcomeWithout::Ok(());
-            (Without::TicketCompleted { ticket: *ticket, outcome }, Part::Result(json.get()))
+            (Without::TicketCompleted { ticket: *ticket, outcome, spent: spent.as_deref() }, Part::Result(json.get()))
         }
         _ => return Ok(Stored { text: serde_json::to_string(event)?, part: None }),
     };

@@ -3,8 +3,8 @@
 use super::blob;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::StoreError;
-use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketKind, TicketRow};
-use crate::ticket::{Outcome, Status, TicketId};
+use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
+use crate::ticket::{Outcome, Status, TicketId, TicketKind};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
@@ -155,7 +155,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, opened_at, \
+const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
      completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data \
      FROM ticket JOIN run ON run.key = ticket.run \
@@ -206,6 +206,7 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         arguments,
         turn: row.get("turn")?,
         call_id: row.get("call_id")?,
+        parked: row.get("parked")?,
         opened_at: row.get("opened_at")?,
         completed_at: row.get("completed_at")?,
         outcome: row.get("outcome")?,
@@ -226,6 +227,7 @@ pub(super) fn tickets(connection: &Connection, filter: &TicketFilter) -> Result<
     admitted.add("run.id = ?", filter.run.clone());
     admitted.add("ticket.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()));
     admitted.add("run.parent = ?", filter.parent.clone());
+    admitted.add("ticket.parked = ?", filter.parked);
     admitted.add("opened_at >= ?", filter.since);
     admitted.add("opened_at < ?", filter.until);
     let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC LIMIT";

@@ -230,7 +230,7 @@ impl Writer {
             TicketChange::None => Ok(()),
             TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
             TicketChange::Completed { ticket, outcome } => {
-                let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5 \
+                let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0 \
                      WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
                 self.connection.prepare_cached(update)?.execute(params![
                     run,
@@ -239,6 +239,11 @@ impl Writer {
                     record.seq.cast_signed(),
                     outcome.word()
                 ])?;
+                Ok(())
+            }
+            TicketChange::Approved { ticket } => {
+                let update = "UPDATE ticket SET parked = 0 WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0])?;
                 Ok(())
             }
             TicketChange::All(rows) => {
@@ -312,7 +317,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING";
+         completed_at, outcome, parked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+         ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
         row.ticket.0,
@@ -325,6 +331,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         seq.map(u64::cast_signed),
         row.completed_at,
         row.outcome,
+        row.parked,
     ])?;
     Ok(())
 }

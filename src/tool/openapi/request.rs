@@ -10,7 +10,7 @@ use crate::tool::coerce::join;
 use crate::tool::describe::{cut, named};
 use crate::tool::json_text;
 use crate::tool::problem::{Problem, ProblemCode, found};
-use crate::tool::spec::{Effect, ToolSpec};
+use crate::tool::spec::{Effect, ToolKind, ToolSpec};
 use crate::tool::types::{Schema, Types, list};
 use serde_json::{Map, Value as Json, json};
 
@@ -40,6 +40,8 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         parameters,
         effect,
         readonly: flag("readonly", safe),
+        kind: ToolKind::Function,
+        needs_approval: false,
         reconciles: false,
         repeatable: flag("repeatable", false),
     }
@@ -53,6 +55,8 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         parameters: json!({"type": "object", "properties": {}}),
         effect: Effect::Once,
         readonly: false,
+        kind: ToolKind::Function,
+        needs_approval: false,
         reconciles: false,
         repeatable: false,
     }
