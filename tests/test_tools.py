@@ -9,6 +9,7 @@ import functools
 import json
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -88,6 +89,7 @@ def test_a_simple_function() -> None:
         "readonly": False,
         "reconciles": False,
         "repeatable": False,
+        "needs_approval": False,
     }
 
 
@@ -131,6 +133,15 @@ def test_options() -> None:
             "effect must be 'once', 'idempotent' or 'pure': got 'twice'",
         ),
         (lambda: tool(timeout=0), "timeout must be more than 0 seconds: got 0"),
+        (
+            lambda: tool(concurrency=0),
+            "concurrency must be a whole number of calls, 1 or more: got 0",
+        ),
+        (
+            lambda: tool(concurrency=True),
+            "concurrency must be a whole number of calls, 1 or more: got True",
+        ),
+        (lambda: tool(needs_approval="yes"), "needs_approval must be True or False: got 'yes'"),
         (
             lambda: tool(lambda x: x),
             "a lambda has no name that a model could write: use tool(name=…)",
@@ -666,6 +677,68 @@ def test_timeouts() -> None:
     assert call(aslow) == ("error", f"Error calling tool 'aslow': {late}")
     assert call(own) == ("error", "Error calling tool 'own': TimeoutError: the tool's own.")
     assert call(fine) == ("ok", "1")
+
+
+class State:
+    cancelled = False
+
+
+def test_a_call_that_was_given_up_can_see_it() -> None:
+    context = Context(run_id="r", ticket_id="T1", tool="f")
+    assert not context.cancelled
+    state = State()
+    shared = Context(run_id="r", ticket_id="T1", tool="f", _call=state)
+    assert not shared.cancelled
+    state.cancelled = True
+    assert shared.cancelled
+    # It is no part of what the context says.
+    assert shared == context
+    assert repr(shared) == repr(context)
+
+
+def test_a_sync_tool_sees_that_its_time_is_over() -> None:
+    seen: list[bool] = []
+    stopped = threading.Event()
+
+    @tool(timeout=0.05)
+    def slow(context: Context) -> None:
+        seen.append(context.cancelled)
+        until = time.monotonic() + 10
+        while not context.cancelled and time.monotonic() < until:
+            time.sleep(0.001)
+        seen.append(context.cancelled)
+        stopped.set()
+
+    @tool(timeout=5)
+    def own(context: Context) -> None:
+        raise TimeoutError("the tool's own")
+
+    state = State()
+    context = Context(run_id="r", ticket_id="T1", tool="slow", _call=state)
+    kind, text = slow.call({}, context)
+    assert kind == "error"
+    assert text.endswith("TimeoutError: no result within 0.05 seconds.")
+    assert stopped.wait(5)
+    assert seen == [False, True]
+    state = State()
+    assert own.call({}, Context(run_id="r", ticket_id="T1", tool="own", _call=state))[0] == "error"
+    assert not state.cancelled
+
+
+def test_a_bound_on_the_calls_at_once_is_one_for_all_copies() -> None:
+    class Shop:
+        @tool(concurrency=2, needs_approval=True)
+        def buy(self, item: str) -> None: ...
+
+    first, second = Shop().buy, Shop().buy
+    assert first.gate is not None
+    assert first.gate.limit == 2
+    assert first.gate is second.gate is Shop.buy.gate
+    assert first.needs_approval
+    assert json.loads(first.spec())["needs_approval"] is True
+    assert as_tool(first) is first
+    assert search.gate is None
+    assert not search.needs_approval
 
 
 # Results as JSON.

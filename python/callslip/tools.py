@@ -15,24 +15,28 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
     Literal,
     ParamSpec,
+    Protocol,
     TypeAlias,
     TypeVar,
     cast,
     overload,
 )
 
+from callslip._function import check_reconcile, doc_of, is_async, name_of, scope
 from callslip._json import to_json
+from callslip._timeout import awaited_within, within
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
     from callslip._core import ToolSet
+    from callslip._gate import Gate
     from callslip._signature import Signature
     from callslip.openapi import OpenAPI
 
@@ -64,6 +68,16 @@ Reconcile: TypeAlias = "Callable[[Context], Any]"
 _MESSAGE = 500
 
 
+class CallState(Protocol):
+    """What the parties to one call share of it.
+
+    Attributes:
+        cancelled: Whether the call was given up: nobody waits for its outcome any more.
+    """
+
+    cancelled: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a tool is told about its call, where a parameter is annotated with it.
@@ -79,6 +93,15 @@ class Context:
     ticket_id: str
     tool: str
     deps: Any = None
+    _call: CallState | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was given up, so that a long sync tool can stop.
+
+        So it is once the run is cancelled, its time is over or the tool's `timeout` has passed.
+        """
+        return self._call is not None and self._call.cancelled
 
     @property
     def key(self) -> str:
@@ -113,6 +136,8 @@ class Tool(Generic[P, R]):
             knows.
         repeatable: It polls: the guard against repetition does not apply.
         timeout: Seconds after which a call fails; `None` for no bound.
+        gate: Bounds the calls of it that run at once; `None` for no bound.
+        needs_approval: Each call waits until a person approves it.
         is_async: Whether calling it gives a coroutine for certain.
     """
 
@@ -123,6 +148,8 @@ class Tool(Generic[P, R]):
     reconcile: Reconcile | None
     repeatable: bool
     timeout: float | None
+    gate: Gate | None
+    needs_approval: bool
     is_async: bool
 
     def __init__(
@@ -136,6 +163,8 @@ class Tool(Generic[P, R]):
         reconcile: Reconcile | None = None,
         repeatable: bool = False,
         timeout: float | None = None,
+        concurrency: int | None = None,
+        needs_approval: bool = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
@@ -147,9 +176,11 @@ class Tool(Generic[P, R]):
                 f"reconcile is for effect='once': an {effect} call is repeated without asking"
             )
         if reconcile is not None:
-            _check_reconcile(reconcile)
+            check_reconcile(reconcile)
         if timeout is not None and not timeout > 0:
             raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
+        if not isinstance(needs_approval, bool):
+            raise ToolError(f"needs_approval must be True or False: got {needs_approval!r}")
         if isinstance(function, Tool):
             function = function._function  # noqa: SLF001
         # Not its attributes: a callable object may have a `name` or `timeout` of its own.
@@ -158,13 +189,15 @@ class Tool(Generic[P, R]):
         self._names = names
         self._own_name = name
         self._own_description = description
-        self.name = name if name is not None else _name_of(function)
+        self.name = name if name is not None else name_of(function)
         self.readonly = readonly
         self.effect = effect
         self.reconcile = reconcile
         self.repeatable = repeatable
         self.timeout = timeout
-        self.is_async = _is_async(function)
+        self.gate = None if concurrency is None else _gate(concurrency)
+        self.needs_approval = needs_approval
+        self.is_async = is_async(function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, unchecked."""
@@ -175,7 +208,7 @@ class Tool(Generic[P, R]):
         bind = getattr(self._function, "__get__", None)
         if instance is None or bind is None or not inspect.isfunction(self._function):
             return self
-        return Tool(
+        bound: Tool[..., R] = Tool(
             bind(instance, owner),
             name=self._own_name,
             description=self._own_description,
@@ -184,8 +217,11 @@ class Tool(Generic[P, R]):
             reconcile=self.reconcile,
             repeatable=self.repeatable,
             timeout=self.timeout,
+            needs_approval=self.needs_approval,
             names=self._names,
         )
+        bound.gate = self.gate
+        return bound
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
@@ -194,7 +230,7 @@ class Tool(Generic[P, R]):
     def _documentation(self) -> tuple[str, dict[str, str]]:
         from callslip._docstring import read_docstring
 
-        return read_docstring(_doc_of(self._function))
+        return read_docstring(doc_of(self._function))
 
     @functools.cached_property
     def description(self) -> str:
@@ -239,6 +275,7 @@ class Tool(Generic[P, R]):
                 "readonly": self.readonly,
                 "reconciles": self.reconcile is not None,
                 "repeatable": self.repeatable,
+                "needs_approval": self.needs_approval,
             }
         )
 
@@ -257,7 +294,8 @@ class Tool(Generic[P, R]):
             if self.timeout is None or self.is_async:
                 result: Any = self._function(*args, **kwargs)
             else:
-                result = _within(self.timeout, self._function, args, kwargs)
+                state = None if context is None else context._call  # noqa: SLF001
+                result = within(self.timeout, self._function, args, kwargs, state)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         if hasattr(result, "__await__"):
@@ -281,7 +319,7 @@ class Tool(Generic[P, R]):
             if self.timeout is None:
                 result = await awaitable
             else:
-                result = await _awaited_within(self.timeout, awaitable)
+                result = await awaited_within(self.timeout, awaitable)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         return self._returned(result)
@@ -318,6 +356,8 @@ def tool(
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
     timeout: float | None = None,
+    concurrency: int | None = None,
+    needs_approval: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -330,6 +370,8 @@ def tool(
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
     timeout: float | None = None,
+    concurrency: int | None = None,
+    needs_approval: bool = False,
 ) -> Any:
     """Make a tool of a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -345,13 +387,17 @@ def tool(
             then the call is made. Without it the model is told that the call is in doubt.
         repeatable: It polls: the same call may be made any number of times.
         timeout: Seconds after which a call fails. A sync function can't be stopped: it goes on in
-            its thread, and its result is dropped.
+            its thread, and its result is dropped. It can look at `Context.cancelled` and stop.
+        concurrency: Calls of it that run at once, over all runs; `None` for no bound. The time
+            that a call waits for its turn is no part of its `timeout`. A call made from inside of
+            another one is part of that one; one that was given up counts no more.
+        needs_approval: Each call waits until a person approves it: `run.approve`.
 
     Raises:
         ToolError: It is not callable, or an option is out of range. A signature that can't be
             described raises when an agent is made.
     """
-    names = _scope(sys._getframe(1))  # noqa: SLF001
+    names = scope(sys._getframe(1))  # noqa: SLF001
 
     def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
         return Tool(
@@ -363,6 +409,8 @@ def tool(
             reconcile=reconcile,
             repeatable=repeatable,
             timeout=timeout,
+            concurrency=concurrency,
+            needs_approval=needs_approval,
             names=names,
         )
 
@@ -412,53 +460,13 @@ def as_tool(function: ToolLike) -> Tool[..., Any]:
     return Tool(function)
 
 
-def _check_reconcile(reconcile: Reconcile) -> None:
-    """It is needed after a crash, which is too late to learn that it can't be called."""
+def _gate(concurrency: int) -> Gate:
+    from callslip._gate import Gate
+
     try:
-        inspect.signature(reconcile).bind(None)
-    except TypeError as error:
-        raise ToolError(
-            f"reconcile is called with the Context of the call and nothing else: {error}"
-        ) from None
-    except ValueError:  # a builtin without a signature
-        return
-
-
-def _name_of(function: Any) -> str:
-    plain = function
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    name = getattr(plain, "__name__", None) or type(plain).__name__
-    if name == "<lambda>":
-        raise ToolError("a lambda has no name that a model could write: use tool(name=…)")
-    return str(name)
-
-
-def _doc_of(function: Any) -> str:
-    plain = function
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    if not (inspect.isroutine(plain) or inspect.isclass(plain)):
-        call = getattr(type(plain), "__call__", None)  # noqa: B004
-        # Not `getdoc`, which finds what `object` says of calling.
-        if own := getattr(call, "__doc__", None):
-            return inspect.cleandoc(own)
-        plain = type(plain)
-    return inspect.getdoc(plain) or ""
-
-
-def _is_async(function: Any) -> bool:
-    if inspect.iscoroutinefunction(function):
-        return True
-    call = getattr(function, "__call__", None)  # noqa: B004
-    return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
-
-
-def _scope(frame: Any) -> dict[str, Any] | None:
-    """Names of the function in which a tool is made: annotations that are text may need them."""
-    if frame.f_locals is frame.f_globals:
-        return None
-    return dict(frame.f_locals)
+        return Gate(concurrency)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
 
 
 def in_one_line(error: BaseException) -> str:
@@ -486,45 +494,3 @@ def log_failure(name: str, error: BaseException) -> None:
     logging.getLogger("callslip.tools").warning(
         "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
     )
-
-
-def _within(seconds: float, function: Callable[..., Any], args: list[Any], kwargs: Any) -> Any:
-    """Call in a thread of its own and give it up after a time."""
-    import threading
-    from concurrent.futures import Future
-    from contextvars import copy_context
-
-    future: Future[Any] = Future()
-    context = copy_context()
-
-    def perform() -> None:
-        try:
-            result = context.run(function, *args, **kwargs)
-        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=perform, name="callslip tool", daemon=True).start()
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        if future.done():
-            raise
-        raise _too_late(seconds) from None
-
-
-async def _awaited_within(seconds: float, awaitable: Any) -> Any:
-    import asyncio
-
-    try:
-        async with asyncio.timeout(seconds) as scope:
-            return await awaitable
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise _too_late(seconds) from None
-
-
-def _too_late(seconds: float) -> TimeoutError:
-    return TimeoutError(f"no result within {seconds:g} seconds")
