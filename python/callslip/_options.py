@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["check_one_of"]
+from callslip.errors import UsageError
+
+__all__ = ["check_one_of", "check_text"]
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -10,3 +12,14 @@ def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         expected = " or ".join(repr(word) for word in allowed)
         raise ValueError(f"expected {name}={expected}: got {value!r}")
+
+
+def check_text(what: str, text: str) -> None:
+    """Raise `UsageError` where a text can't be written down."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{what} holds half of a surrogate pair at {error.start}, which is no character: "
+            "decode it anew"
+        ) from None

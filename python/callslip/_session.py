@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
     from callslip._commits import Commits
     from callslip._reconcile import Reconciling
-    from callslip.models._call import ModelCall
-    from callslip.models._reply import ModelChunk
+    from callslip.agent import Agent, Offer
+    from callslip.models._reply import ModelChunk, Messages
     from callslip.runs import Run
-    from callslip.tools import Context, Tool, Toolbox
+    from callslip.store import TicketStore
+    from callslip.tools import Context, Tool
 
-__all__ = ["Call", "Listener", "Session", "cancelled_inside", "current_call"]
+__all__ = ["Begin", "Call", "Listener", "Session", "cancelled_inside", "current_call"]
 
 Listener: TypeAlias = Callable[[Event | Delta], None]
 
@@ -31,14 +32,22 @@ _call: ContextVar[Call | None] = ContextVar("callslip_call", default=None)
 
 
 class Call:
-    """A tool call under way, for whatever runs in its context."""
+    """A tool call under way, for whatever runs in its context.
 
-    __slots__ = ("_token", "over", "run_id", "ticket")
+    Attributes:
+        session: The run that makes it.
+        ticket: The number of its ticket.
+        over: Whether it has ended, for the run.
+        cancelled: Whether it was given up.
+    """
 
-    def __init__(self, run_id: str, ticket: int) -> None:
-        self.run_id = run_id
+    __slots__ = ("_token", "cancelled", "over", "session", "ticket")
+
+    def __init__(self, session: Session, ticket: int) -> None:
+        self.session = session
         self.ticket = ticket
         self.over = False
+        self.cancelled = False
         self._token = _call.set(self)
 
     def end(self) -> None:
@@ -56,11 +65,14 @@ class Call:
             pass
 
 
-def current_call() -> tuple[str, int] | None:
-    """Return the run and the ticket of the call that this code runs in; `None` outside of calls."""
+def current_call() -> Call | None:
+    """Return the call that this code runs in; `None` outside of calls."""
     call = _call.get()
-    return None if call is None or call.over else (call.run_id, call.ticket)
+    return None if call is None or call.over else call
 
+
+Begin: TypeAlias = "Callable[[Session], list[Command]]"
+"""How a run is begun, or gone on with."""
 
 _SURPLUS = 8
 """Chunks without text that are waited for after the end of a move."""
@@ -70,47 +82,55 @@ class Session:
     """What performs the commands of one run needs, and how its outcomes go back in."""
 
     __slots__ = (
-        "_begins",
+        "_begin",
         "_clock",
         "_seq",
-        "_thoughts",
-        "commits",
+        "agent",
         "core",
         "error",
-        "grace",
+        "levels",
         "listener",
         "model",
-        "options",
+        "offer",
+        "room",
+        "root",
         "run",
-        "toolbox",
+        "store",
+        "watches_children",
     )
 
     def __init__(
         self,
         run: Run,
+        agent: Agent,
+        offer: Offer,
+        begin: Begin,
         *,
-        begins: bool,
-        commits: Commits | None,
-        model: ModelCall,
-        toolbox: Toolbox,
-        options: Mapping[str, Any],
-        grace: float,
-        thoughts: int,
+        store: TicketStore | None,
+        levels: int | None,
+        root: str,
     ) -> None:
         self.run = run
         self.core = run._core  # noqa: SLF001
-        self._begins = begins
-        self.commits = commits
-        self.model = model
-        self.toolbox = toolbox
-        self.options = dict(options)
-        self.grace = grace
-        self._thoughts = thoughts
+        self.agent = agent
+        self.offer = offer
+        self.model = agent._model  # noqa: SLF001
+        self.store = store
+        self.levels = levels
+        self.root = root
+        self._begin = begin
         self.listener: Listener | None = None
+        self.room: Callable[[], Awaitable[None]] | None = None
+        self.watches_children = False
         self.error: BaseException | None = None
         self._seq = 0
         # The wall clock may jump in mid-run; a time limit must not.
         self._clock = time.time() - time.perf_counter()
+
+    @property
+    def commits(self) -> Commits | None:
+        """What tells when something is written down; `None` for a run that is not kept."""
+        return None if self.store is None else self.store.commits
 
     def now(self) -> float:
         """Unix seconds."""
@@ -126,28 +146,31 @@ class Session:
         if self.listener is not None:
             for text in self.core.records(self._seq):
                 self._seq += 1
-                self.listener(Event.from_json(text))
+                self.listener(Event.from_json(text, self.run.id))
         return commands
 
     def start(self) -> list[Command]:
         """Begin the run, or go on with it."""
-        if self._begins:
-            return self.told(self.core.start(self.run.task, self.now()))
-        # The listener is told what is new, not what another process did.
+        # The listener is told what is new, not what happened before.
         self._seq = self.core.event_count
-        return self.told(self.core.resumed(self.now()))
+        return self.told(self._begin(self))
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
-        options = self.options
+        options = self.agent._options  # noqa: SLF001
+        messages: Messages = self.run.messages
+        if self.agent.history is not None:
+            from callslip.history import shown
+
+            messages = shown(messages, self.core.short, self.agent.history)
         if not options:
-            return self.model(self.run.messages)
+            return self.model(messages)
         if "grammar" in options:
-            grammar = self.core.grammar(self._thoughts)
+            grammar = self.core.grammar(self.agent.protocol.thoughts)
             options = {**options, "grammar": grammar}
             # A reply that is cut is lost: the bound is what the grammar's longest reply may take.
             options.setdefault("max_tokens", grammar.max_tokens)
-        return self.model(self.run.messages, **options)
+        return self.model(messages, **options)
 
     def reply(
         self,
@@ -174,23 +197,36 @@ class Session:
         return self.told(self.core.failed(message, self.now()))
 
     def tool(
-        self, command: Command.CallTool
+        self, command: Command.CallTool, call: Call
     ) -> tuple[Tool[..., Any] | Reconciling, Context | None]:
         """Return the tool that a command names, and what it is told about the call."""
-        tool = self.toolbox.get(command.tool)
+        tool = self.offer.toolbox.get(command.tool)
         if command.again and tool.reconcile is not None:
             from callslip._reconcile import Reconciling
 
-            return Reconciling(tool), self.run.context(command.ticket, command.tool)
+            return Reconciling(tool), self._context(command, call)
         if not tool.wants_context:
             return tool, None
-        return tool, self.run.context(command.ticket, command.tool)
+        return tool, self._context(command, call)
+
+    def _context(self, command: Command.CallTool, call: Call) -> Context:
+        from callslip.tools import Context
+
+        return Context(
+            run_id=self.run.id, ticket_id=f"T{command.ticket}", tool=command.tool, _call=call
+        )
 
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""
         kind, text = outcome
         commands = self.core.completed(ticket, kind, text, self.now())
         return commands if self.listener is None else self.told(commands)
+
+    def run_ended(self, ticket: int, outcome: tuple[str, str], run: Run | None) -> list[Command]:
+        """Give the outcome of a task's run in, with what it has spent."""
+        kind, text = outcome
+        core = None if run is None else run._core  # noqa: SLF001
+        return self.told(self.core.run_ended(ticket, kind, text, core, self.now()))
 
     def settled(self) -> list[Command]:
         """Say that the grace is over."""
@@ -218,6 +254,7 @@ class Session:
     ) -> None:
         """Leave the run to whoever resumes it."""
         self.core.release()
+        self.run.left()
         if isinstance(error, StoreError) and error.run is None:
             error.run = self.run
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
-from callslip._options import check_one_of
+from callslip._children import child_id, levels_below, role_agent
+from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
+from callslip._offer import Offer
+from callslip._options import check_one_of, check_text
 from callslip._session import Session, current_call
 from callslip.errors import StoreError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
-from callslip.protocols import (
-    ChattyProtocol,
-    Protocol,
-    ProtocolName,
-    TicketProtocol,
-    find_protocol,
-)
-from callslip.runs import Run, RunResult
+from callslip.protocols import Protocol, ProtocolName, find_protocol
+from callslip.runs import Run, RunResult, Ticket
 from callslip.tools import Toolbox, ToolLike
 
 if TYPE_CHECKING:
+    from callslip._agent_tool import AgentTool
     from callslip._stream import RunStream
+    from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
     from callslip.openapi import OpenAPI
+    from callslip.roles import Role
     from callslip.store import TicketStore
 
 __all__ = ["Agent"]
@@ -45,6 +46,13 @@ class Agent:
         store: Where runs are kept: the path of an SQLite file, made where it is not there, or a
             `TicketStore`. Without one a run is kept in memory, by whoever holds it.
         name: Recorded with every run; `resume_all` resumes those of this name.
+        delegate: Whether runs may give tasks to runs of their own, up to `Limits.depth` levels:
+            `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty,
+            `delegate_task` in react. Default: in all but react.
+        roles: Agents to take for the roles that a run spawns agents for (chatty): a `Role`, or
+            an `Agent`. For any other role it is this agent.
+        history: What of a long transcript the model is shown, for example `KeepLast(20)`; default
+            all of it.
         grammar: Whether a model that takes a `grammar` is given that of what may be said now.
         seed: Offered to the model.
         max_tokens: Of one reply; offered to the model.
@@ -68,6 +76,9 @@ class Agent:
         on_open_tickets: Literal["wait", "cancel"] = "wait",
         store: TicketStore | str | os.PathLike[str] | None = None,
         name: str = "agent",
+        delegate: bool | None = None,
+        roles: Mapping[str, Agent | Role] | None = None,
+        history: HistoryPolicy | None = None,
         grammar: bool = True,
         seed: int | None = None,
         max_tokens: int | None = None,
@@ -77,17 +88,30 @@ class Agent:
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._model = ModelCall(model)
         self.protocol = find_protocol(protocol)
-        self._toolbox = Toolbox(tools)
+        self._tools = tools
+        self.roles = dict(roles or {})
+        self.history = history
+        if delegate is None:
+            delegate = self.protocol.name != "react" and not _OWN.intersection(_names(tools))
+        self.delegate = delegate
+        if self.roles and not (delegate and self.protocol.name == "chatty"):
+            raise UsageError(
+                "roles are for agents that are spawned, which only the chatty protocol does: give "
+                "other agents as tools, tools=[agent.as_tool()]"
+            )
+        check_text("name", name)
+        self.name = name
+        self.limits = limits or Limits()
+        self.on_limit = on_limit
+        self.on_open_tickets = on_open_tickets
+        self._offer = Offer(self, delegates=delegate and self.limits.depth != 0, agents=True)
         if self.protocol.name == "react":
-            for tool_name in self._toolbox.tool_set.names():
+            for tool_name in self._offer.toolbox.tool_set.names():
                 if tool_name.upper() == "FINISH":
                     raise ToolError(
                         f"a tool of the react protocol can't be named '{tool_name}', the word that "
                         "ends a run: use tool(name=…)"
                     )
-        self.limits = limits or Limits()
-        self.on_limit = on_limit
-        self.on_open_tickets = on_open_tickets
         offered = {"seed": seed, "max_tokens": max_tokens, "stop": list(stop) or None}
         self._options: dict[str, Any] = {
             name: value
@@ -96,46 +120,40 @@ class Agent:
         }
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
-        self.system_prompt = self.protocol.native.system_prompt(self._toolbox.tool_set)
-        self._setup = _core.Setup(
-            self.protocol.native,
-            self._toolbox.tool_set,
-            prompt=self.system_prompt,
-            limits=self.limits.to_json(),
-            raise_on_limit=on_limit == "raise",
-            cancel_open=on_open_tickets == "cancel",
-            call_first=self.protocol.first_move == "call",
-            early_stop=self.protocol.early_stop,
-            early_start=isinstance(self.protocol, ChattyProtocol) and self.protocol.early_start,
-        )
-        _check_text("name", name)
-        self.name = name
+        self.system_prompt = self._offer.system_prompt
         self.store = _store(store)
+        self._role_agents: dict[str, Agent] = {}
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
 
         Raises:
+            UsageError: A tool needs approval, and nobody could give it.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ModelError: The model client failed.
+            RunCancelled: The run was cancelled by `Run.cancel`.
             StoreError: The run could not be written down. What was, can be resumed.
         """
-        return await _drive(self._started(task))
+        self._check_approvals()
+        return await drive_async(self._started(task))
 
     def run_sync(self, task: str) -> RunResult:
         """Work on a task to its end, in this thread. Works inside a running event loop too.
 
         Raises:
-            UsageError: It was called inside a tool.
+            UsageError: It was called inside a tool; or a tool needs approval, and nobody could
+                give it.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ModelError: The model client failed.
+            RunCancelled: The run was cancelled by `Run.cancel`.
             StoreError: The run could not be written down. What was, can be resumed.
             KeyboardInterrupt: Ctrl-C; the run so far is the exception's `.run`.
         """
-        _not_in_a_tool("run_sync", "run")
-        return _drive_sync(self._started(task))
+        not_in_a_tool("run_sync", "run")
+        self._check_approvals()
+        return drive_sync(self._started(task))
 
     async def resume(self, run_id: str) -> RunResult:
         """Go on with a run of the store, on the caller's event loop.
@@ -153,12 +171,12 @@ class Agent:
         import asyncio
 
         # Reading a long log takes time, and waits for what is still to be written.
-        return await _drive(await asyncio.to_thread(self._resumed, run_id))
+        return await drive_async(await asyncio.to_thread(self._resumed, run_id))
 
     def resume_sync(self, run_id: str) -> RunResult:
         """Go on with a run of the store, in this thread. As `resume`."""
-        _not_in_a_tool("resume_sync", "resume")
-        return _drive_sync(self._resumed(run_id))
+        not_in_a_tool("resume_sync", "resume")
+        return drive_sync(self._resumed(run_id))
 
     async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult | Exception]:
         """Go on with all runs of this agent's name that are not over and not being worked on.
@@ -202,53 +220,127 @@ class Agent:
                     results[run_id] = error
         return results
 
-    def stream(self, task: str) -> RunStream:
+    def stream(self, task: str, *, children: bool = False) -> RunStream:
         """Work on a task and watch it.
 
         `async with agent.stream(…) as run:` and then `async for event in run: …`.
-        The events are `Event`s of the log and `Delta`s of replies that are still arriving. Leaving
-        the block early cancels the run.
+        The events are `Event`s of the log and `Delta`s of replies that are still arriving. The run
+        goes on as far as its events are taken, and a little further. Leaving the block early
+        cancels it.
+
+        Args:
+            task: What to do.
+            children: Whether to give the events of the runs below it too, without their deltas;
+                `Event.run_id` tells them apart.
         """
         from callslip._stream import RunStream
 
-        return RunStream(self._started(task))
+        return RunStream(self._started(task), children=children)
+
+    def as_tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        needs_approval: bool = False,
+        concurrency: int | None = None,
+    ) -> AgentTool:
+        """Return a tool for other agents, of any protocol, by which they give tasks to this one.
+
+        Each call is a run of this agent below the run that calls. The call's result is the run's
+        value; a run that fails is a failed call.
+
+        Args:
+            name: Default: the agent's.
+            description: For the model; say what the agent is good for.
+            needs_approval: As for `tool`.
+            concurrency: Runs by this tool at once; `None` for no bound.
+
+        Raises:
+            ToolError: The agent's name is none for a tool.
+        """
+        from callslip._agent_tool import AgentTool
+
+        return AgentTool(
+            self,
+            name=name,
+            description=description,
+            needs_approval=needs_approval,
+            concurrency=concurrency,
+        )
+
+    @cached_property
+    def _last_offer(self) -> Offer:
+        """For the last level, whose runs start no others."""
+        return Offer(self, delegates=False, agents=False)
+
+    def _offer_at(self, levels: int | None) -> Offer:
+        """What a run is offered that so many levels may be below."""
+        return self._last_offer if levels == 0 else self._offer
 
     def _started(self, task: str) -> Session:
         if not isinstance(task, str):
             raise UsageError(f"expected the task as a string: got {type(task).__name__}")
-        _check_text("the task", task)
+        check_text("the task", task)
+        call = current_call()
+        parent = above = None
+        levels = self.limits.depth
         run_id = os.urandom(8).hex()
-        native = None if self.store is None else self.store.native
+        root = run_id
+        if call is not None:
+            parent, above = (call.session.run.id, call.ticket), call.session
+            levels, root = levels_below(above, self.limits.depth), above.root
+        offer = self._offer_at(levels)
         core = _core.Run(
-            self._setup, run_id=run_id, agent=self.name, parent=current_call(), store=native
+            offer.setup,
+            run_id=run_id,
+            agent=self.name,
+            parent=parent,
+            above=None if above is None else above.core,
+            store=None if self.store is None else self.store.native,
         )
-        return self._session(Run(core, run_id, task), begins=True)
+        run = Run(core, run_id, task, agent=self)
+        return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
 
     def _resumed(self, run_id: str) -> Session:
         store = self._kept()
-        core = _core.Run.resume(store.native, run_id, self._setup)
-        run = Run(core, run_id, core.task)
+        levels = self.limits.depth
+        offer = self._offer_at(levels)
+        core = _core.Run.resume(store.native, run_id, offer.setup)
+        run = Run(core, run_id, core.task, agent=self)
         # Calls that were under way are made anew or in doubt, and so is what was started in them.
-        under_way = {ticket.id for ticket in run.tickets if ticket.status == "IN_PROGRESS"}
+        # The run of a task goes on; one that is not waited for any more has no parent.
+        gone_on = {ticket.id for ticket in run.tickets if _goes_on(ticket)}
         try:
-            if under_way:
-                store.end_children(run_id, under_way)
-            return self._session(run, begins=False)
+            store.end_children(run_id, but=gone_on)
         except BaseException:
             core.release()
             raise
+        return Session(run, self, offer, go_on, store=store, levels=levels, root=run_id)
 
     def _unfinished(self) -> list[str]:
         store = self._kept()
-        runs = store.runs(status="running", agent=self.name)
-        under_way = {(ticket.run_id, ticket.id) for ticket in store.tickets(status="IN_PROGRESS")}
-        return [
-            run.run_id
-            for run in reversed(runs)
-            # What was started in a call under way is its run's to end, and to start anew.
-            if (run.parent_run, run.parent_ticket) not in under_way
-            and not store.native.is_claimed(run.run_id)
-        ]
+        running = store.runs(status="running", agent=self.name)
+        by_parent = {run.parent_run for run in running} - {None}
+        under_way = set()
+        if by_parent:
+            tickets = store.tickets(status="IN_PROGRESS")
+            under_way = {(ticket.run_id, ticket.id) for ticket in tickets}
+        unfinished = []
+        for run in reversed(running):
+            if store.native.is_claimed(run.run_id):
+                continue
+            # What was started in a call under way is its run's to end, or to go on with.
+            if (run.parent_run, run.parent_ticket) in under_way:
+                continue
+            if run.parent_run is not None and run.run_id == child_id(
+                run.parent_run, int((run.parent_ticket or "T0")[1:])
+            ):
+                # Its process ended between the end of the run above it and its own.
+                store.end_children(run.parent_run, only={run.parent_ticket or ""})
+                continue
+            unfinished.append(run.run_id)
+        return unfinished
 
     def _is_taken(self, run_id: str, error: Exception) -> bool:
         """Whether somebody else has begun to work on the run meanwhile."""
@@ -262,42 +354,45 @@ class Agent:
             )
         return self.store
 
-    def _session(self, run: Run, *, begins: bool) -> Session:
-        protocol = self.protocol
-        return Session(
-            run,
-            begins=begins,
-            commits=None if self.store is None else self.store.commits,
-            model=self._model,
-            toolbox=self._toolbox,
-            options=self._options,
-            grace=protocol.grace if isinstance(protocol, TicketProtocol) else 0.0,
-            thoughts=protocol.thoughts,
-        )
+    def _check_approvals(self) -> None:
+        if self.store is None and self._asks_for_approval:
+            raise UsageError(
+                f"the tool '{self._asks_for_approval}' needs approval, which nobody could give: "
+                "watch the run with agent.stream(…) and say run.approve(ticket), or give the agent "
+                "a store, so that store.run(run_id).approve(ticket) can be said elsewhere"
+            )
+
+    @cached_property
+    def _asks_for_approval(self) -> str | None:
+        """A tool of this agent, or of one that it can start, that needs approval."""
+        seen: set[int] = set()
+        agents = [self]
+        while agents:
+            agent = agents.pop()
+            if id(agent) in seen:
+                continue
+            seen.add(id(agent))
+            agents.extend(role_agent(agent, role) for role in agent.roles)
+            for tool in agent._offer.toolbox:
+                if tool.needs_approval:
+                    return tool.name
+                if isinstance(inner := getattr(tool, "agent", None), Agent):
+                    agents.append(inner)
+        return None
+
+    def __repr__(self) -> str:
+        return f"Agent({self.name!r}, protocol={self.protocol.name!r})"
 
 
-async def _drive(session: Session) -> RunResult:
-    from callslip._drive import drive
-
-    with session:
-        await drive(session)
-        return RunResult.of(session)
+_OWN = frozenset({"spawn_agent", "wait_for_agents"})
 
 
-def _drive_sync(session: Session) -> RunResult:
-    from callslip._drive_sync import drive
-
-    with session:
-        drive(session)
-        return RunResult.of(session)
+def _names(tools: Sequence[ToolLike] | OpenAPI) -> set[str]:
+    return set(Toolbox(tools).tool_set.names())
 
 
-def _not_in_a_tool(called: str, instead: str) -> None:
-    if current_call() is not None:
-        raise UsageError(
-            f"{called} was called inside a tool, where it would hold the run's own thread: make "
-            f"the tool async and await agent.{instead}(…)"
-        )
+def _goes_on(ticket: Ticket) -> bool:
+    return ticket.status == "IN_PROGRESS" and ticket.kind == "task"
 
 
 def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | None:
@@ -306,13 +401,3 @@ def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | 
     from callslip.store import TicketStore
 
     return store if isinstance(store, TicketStore) else TicketStore(store)
-
-
-def _check_text(what: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{what} holds half of a surrogate pair at {error.start}, which is no character: "
-            "decode it anew"
-        ) from None

@@ -17,7 +17,9 @@ EventKind: TypeAlias = Literal[
     "model_replied",
     "violated",
     "moved",
+    "user_said",
     "ticket_opened",
+    "approved",
     "ticket_completed",
     "noted",
     "run_finished",
@@ -33,16 +35,18 @@ class Event:
         at: Unix seconds.
         kind: What happened.
         data: The fields of that kind of event, JSON values throughout.
+        run_id: The run it happened in.
     """
 
     seq: int
     at: float
     kind: EventKind
     data: Mapping[str, Any]
+    run_id: str = ""
 
     @classmethod
-    def from_json(cls, text: str) -> Event:
+    def from_json(cls, text: str, run_id: str = "") -> Event:
         """Read one line of a log."""
         record = from_json(text)
         ((kind, data),) = record["event"].items()
-        return cls(record["seq"], record["at"], kind, data)
+        return cls(record["seq"], record["at"], kind, data, run_id)

@@ -12,13 +12,18 @@ __all__ = ["Limits"]
 class Limits:
     """How far a run may go. `None` is no limit; a count of 0 allows none.
 
+    Tickets, tokens, cost and runs are counted with those of all runs below it: a run that was given
+    a task draws from its own limits and from those of every run above it.
+
     At a limit the model gets one last turn without tools, to answer from what there is; with
     `Agent(on_limit="raise")` the run ends with `LimitExceeded`.
 
     Attributes:
         steps: Turns of the model.
-        tickets: Tool calls in all.
-        open_tickets: Tool calls in progress at once.
+        tickets: Tool calls and tasks given to other runs in all.
+        open_tickets: Of those, in progress at once.
+        runs: Runs started below it in all.
+        depth: Levels of runs below it; with 0 no task can be given to another run.
         seconds: Wall time. The last turn after it is bounded by the same time once more.
         tokens: Input and output tokens together, as the model client reports them.
         cost: As the model client reports it, in its own currency.
@@ -39,6 +44,8 @@ class Limits:
     steps: int | None = 50
     tickets: int | None = 500
     open_tickets: int | None = 32
+    runs: int | None = 100
+    depth: int | None = 4
     seconds: float | None = None
     tokens: int | None = None
     cost: float | None = None

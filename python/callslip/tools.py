@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
@@ -420,6 +420,10 @@ def tool(
 class Toolbox:
     """The tools of an agent, by name, and the core's view of them.
 
+    Args:
+        tools: Those of the program.
+        built_in: Those of the runtime, as the core specifies them.
+
     Raises:
         ToolError: A tool can't be offered, or two share a name.
     """
@@ -428,7 +432,9 @@ class Toolbox:
 
     tool_set: ToolSet
 
-    def __init__(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> None:
+    def __init__(
+        self, tools: Sequence[ToolLike] | OpenAPI = (), built_in: Sequence[str] = ()
+    ) -> None:
         from callslip._core import ToolSet
 
         self._tools: dict[str, Tool[..., Any]]
@@ -436,19 +442,27 @@ class Toolbox:
         if isinstance(tools, Sequence) and len(tools) == 1:
             document = tools[0]
         if hasattr(document, "document_json"):
-            self.tool_set = ToolSet.from_openapi(document.document_json)
+            self.tool_set = ToolSet.from_openapi(document.document_json, list(built_in))
             self._tools = dict(document.tools)
             return
         if isinstance(tools, str) or not isinstance(tools, Sequence):
             kind = type(tools).__name__
             raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
         made = [as_tool(one) for one in tools]
-        self.tool_set = ToolSet([one.spec() for one in made])
+        self.tool_set = ToolSet([*(one.spec() for one in made), *built_in])
         self._tools = {one.name: one for one in made}
 
     def get(self, name: str) -> Tool[..., Any]:
         """Return the tool of exactly this name."""
         return self._tools[name]
+
+    def find(self, name: str) -> Tool[..., Any] | None:
+        """Return the tool of exactly this name, if the program has one."""
+        return self._tools.get(name)
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
+        """Iterate over the tools of the program, in their order."""
+        return iter(self._tools.values())
 
 
 def as_tool(function: ToolLike) -> Tool[..., Any]:

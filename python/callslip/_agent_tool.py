@@ -1,0 +1,79 @@
+"""An agent as a tool of another one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from callslip._json import to_json
+from callslip.errors import ToolError
+from callslip.tools import Tool
+
+if TYPE_CHECKING:
+    from callslip.agent import Agent
+
+__all__ = ["AgentTool"]
+
+
+class AgentTool(Tool[[str], Any]):
+    """A tool whose calls are runs of an agent, below the run that calls. Made by `Agent.as_tool`.
+
+    Calling it works on a task with a run of its own.
+
+    Attributes:
+        agent: The agent.
+    """
+
+    agent: Agent
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        name: str | None,
+        description: str | None,
+        needs_approval: bool,
+        concurrency: int | None,
+    ) -> None:
+        if name is None:
+            name = agent.name
+            if not re.fullmatch(r"\w+", name):
+                raise ToolError(f"'{name}' is no name for a tool: say as_tool(name=…)")
+        if description is None:
+            description = f"Give a task to the agent '{agent.name}' and get its answer."
+
+        async def work(task: str) -> Any:
+            return (await agent.run(task)).value
+
+        super().__init__(
+            work,
+            name=name,
+            description=description,
+            effect="idempotent",
+            needs_approval=needs_approval,
+            concurrency=concurrency,
+        )
+        self.agent = agent
+
+    def spec(self) -> str:
+        """Return what the core is told of the tool, as JSON text."""
+        task = {
+            "type": "string",
+            "minLength": 1,
+            "description": "What it is to do, with all that it needs to know.",
+        }
+        return to_json(
+            {
+                "name": self.name,
+                "description": self.description,
+                "parameters": {
+                    "type": "object",
+                    "properties": {"task": task},
+                    "required": ["task"],
+                    "additionalProperties": False,
+                },
+                "kind": "agent",
+                "effect": self.effect,
+                "needs_approval": self.needs_approval,
+            }
+        )

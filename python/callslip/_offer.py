@@ -1,0 +1,44 @@
+"""What the runs of an agent are set up with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from callslip import _core
+from callslip.protocols import ChattyProtocol
+from callslip.tools import Toolbox
+
+if TYPE_CHECKING:
+    from callslip.agent import Agent
+
+__all__ = ["Offer"]
+
+
+class Offer:
+    """What the runs of an agent are offered: all of it, or without what starts further runs."""
+
+    __slots__ = ("setup", "system_prompt", "toolbox")
+
+    def __init__(self, agent: Agent, *, delegates: bool, agents: bool) -> None:
+        protocol = agent.protocol
+        tools = agent._tools  # noqa: SLF001  # one class in two parts
+        if not agents:
+            tools = [tool for tool in Toolbox(tools) if not hasattr(tool, "agent")]
+        built_in: list[str] = []
+        if delegates:
+            built_in = _core.ToolSet.delegation(protocol.name, sorted(agent.roles))
+        self.toolbox = Toolbox(tools, built_in)
+        delegates = delegates and protocol.name == "ticket"
+        self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
+        self.setup = _core.Setup(
+            protocol.native,
+            self.toolbox.tool_set,
+            prompt=self.system_prompt,
+            limits=agent.limits.to_json(),
+            raise_on_limit=agent.on_limit == "raise",
+            cancel_open=agent.on_open_tickets == "cancel",
+            delegates=delegates,
+            call_first=protocol.first_move == "call",
+            early_stop=protocol.early_stop,
+            early_start=isinstance(protocol, ChattyProtocol) and protocol.early_start,
+        )
