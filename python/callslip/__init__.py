@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from callslip.events import Delta, Event
     from callslip.limits import Limits
-    from callslip.models import as_model
+    from callslip.models import BoundedModel, as_model
     from callslip.models._reply import ModelChunk, ModelReply
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "BoundedModel",
     "CallslipError",
     "ChattyProtocol",
     "Context",
@@ -120,7 +121,7 @@ _HOMES = {
     ),
     "callslip.events": "Event",
     "callslip.limits": "Limits",
-    "callslip.models": "ModelChunk ModelReply as_model",
+    "callslip.models": "BoundedModel ModelChunk ModelReply as_model",
     "callslip.models.local": "LocalModel",
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
