@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from callslip.events import Delta, Event
+    from callslip.history import Exchange, HistoryPolicy, KeepLast
     from callslip.limits import Limits
     from callslip.models import BoundedModel, as_model
     from callslip.models._reply import ModelChunk, ModelReply
@@ -65,9 +66,12 @@ __all__ = [
     "Context",
     "Delta",
     "Event",
+    "Exchange",
     "Fail",
     "FunctionModel",
     "Grammar",
+    "HistoryPolicy",
+    "KeepLast",
     "LimitExceeded",
     "Limits",
     "LocalModel",
@@ -120,6 +124,7 @@ _HOMES = {
         "StoreError TemplateError ToolError UsageError"
     ),
     "callslip.events": "Event",
+    "callslip.history": "Exchange HistoryPolicy KeepLast",
     "callslip.limits": "Limits",
     "callslip.models": "BoundedModel ModelChunk ModelReply as_model",
     "callslip.models.local": "LocalModel",
@@ -135,6 +140,7 @@ _MODULES = {
     "agent",
     "errors",
     "events",
+    "history",
     "limits",
     "models",
     "openapi",
