@@ -1,7 +1,8 @@
-"""The gate: its bound, its turns, and that no cancellation loses a slot."""
+"""The gate: its bound, its turns, that no cancellation loses a slot; and models behind one."""
 
 import asyncio
 import contextlib
+import functools
 import gc
 import os
 import random
@@ -11,12 +12,15 @@ import sys
 import threading
 import time
 from contextvars import copy_context
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callslip import Agent, BoundedModel, ScriptedModel, UsageError
 from callslip._gate import Gate, _holds
+from callslip.models._call import ModelCall
 
 
 def all_free(gate):
@@ -493,3 +497,79 @@ def test_it_tells_who_is_there():
     gate = Gate(3)
     with gate.held_sync("g"):
         assert repr(gate) == "<Gate: 1 of 3 inside, 0 waiting>"
+
+
+# Models behind a gate.
+
+
+def takes_all(messages, *, grammar=None, **options):
+    return repr((grammar, sorted(options)))
+
+
+takes_all.grammar_form = "lark"
+
+
+def test_a_bounded_model_is_called_as_the_model_in_it():
+    model = BoundedModel(takes_all, concurrency=2)
+    call = ModelCall(model)
+    assert call.gate is model.gate
+    assert (model.gate.limit, BoundedModel(takes_all).gate.limit) == (2, 8)
+    assert call.accepts == {"stop", "seed", "max_tokens", "grammar"}
+    assert (call.grammar_form, call.is_async) == ("lark", False)
+    assert call([], grammar="g", seed=1, stop=None) == "('g', ['seed'])"
+    assert repr(model) == f"BoundedModel({takes_all!r}, concurrency=2)"
+    assert ModelCall(BoundedModel(ScriptedModel([], is_async=True))).is_async
+    # Calling it does not go through the gate, which its caller may hold already.
+    model.gate.enter_sync("g")
+    model.gate.enter_sync("g")
+    assert call([]) == "(None, [])"
+
+
+def test_a_gate_is_found_behind_what_wraps_the_model():
+    model = BoundedModel(takes_all)
+    assert ModelCall(ModelCall(model)).gate is model.gate
+    assert ModelCall(functools.partial(functools.partial(model, seed=1), stop=[])).gate is (
+        model.gate
+    )
+    assert ModelCall(takes_all).gate is None
+
+    class Other:
+        gate = SimpleNamespace(limit=1)
+
+        def __call__(self, messages):
+            return "x"
+
+    assert ModelCall(Other()).gate is None
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: BoundedModel(takes_all, 0),
+            "concurrency must be a whole number of calls, 1 or more: got 0",
+        ),
+        (
+            lambda: BoundedModel(BoundedModel(takes_all)),
+            "the model is bounded already: give BoundedModel the model inside it",
+        ),
+        (
+            lambda: BoundedModel(5),
+            "expected a callable from messages to text as the model, got int: pass a callable, or "
+            'wrap a client with as_model(client, model="...")',
+        ),
+    ],
+)
+def test_what_cannot_be_bounded(make, text):
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert str(caught.value) == text
+
+
+def test_an_agent_with_a_bounded_model():
+    reply = '{"thought": "t", "action": "FINISH", "final_answer": "x", "task_successful": true}'
+    model = BoundedModel(ScriptedModel([reply, reply], chunk_size=5), concurrency=1)
+    agent = Agent(model)
+    assert agent.run_sync("a").value == "x"
+    assert asyncio.run(agent.run("b")).value == "x"
+    assert all_free(model.gate)

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from callslip.events import Delta, Event
+    from callslip.history import Exchange, HistoryPolicy, KeepLast
     from callslip.limits import Limits
-    from callslip.models import as_model
+    from callslip.models import BoundedModel, as_model
     from callslip.models._reply import ModelChunk, ModelReply
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
@@ -59,14 +60,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "BoundedModel",
     "CallslipError",
     "ChattyProtocol",
     "Context",
     "Delta",
     "Event",
+    "Exchange",
     "Fail",
     "FunctionModel",
     "Grammar",
+    "HistoryPolicy",
+    "KeepLast",
     "LimitExceeded",
     "Limits",
     "LocalModel",
@@ -119,8 +124,9 @@ _HOMES = {
         "StoreError TemplateError ToolError UsageError"
     ),
     "callslip.events": "Event",
+    "callslip.history": "Exchange HistoryPolicy KeepLast",
     "callslip.limits": "Limits",
-    "callslip.models": "ModelChunk ModelReply as_model",
+    "callslip.models": "BoundedModel ModelChunk ModelReply as_model",
     "callslip.models.local": "LocalModel",
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
@@ -134,6 +140,7 @@ _MODULES = {
     "agent",
     "errors",
     "events",
+    "history",
     "limits",
     "models",
     "openapi",

@@ -8,10 +8,29 @@ from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
 
 if TYPE_CHECKING:
+    from callslip.models._bounded import BoundedModel
     from callslip.models.anthropic import AnthropicModel
     from callslip.models.openai import OpenAIModel
 
-__all__ = ["Message", "Messages", "Model", "ModelChunk", "ModelReply", "as_model"]
+__all__ = [
+    "BoundedModel",
+    "Message",
+    "Messages",
+    "Model",
+    "ModelChunk",
+    "ModelReply",
+    "as_model",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Most programs bound no model, and `import callslip` stays cheap.
+    if name != "BoundedModel":
+        raise AttributeError(f"module 'callslip.models' has no attribute {name!r}")
+    from callslip.models._bounded import BoundedModel
+
+    globals()[name] = BoundedModel
+    return BoundedModel
 
 
 def as_model(

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import cast
 
+from callslip._gate import Gate
 from callslip.errors import UsageError
 from callslip.models._clients import find_client
 from callslip.models._reply import Messages
@@ -36,13 +37,15 @@ class ModelCall:
             `None` if it takes none.
         is_async: True if a call is known to return at once, with a coroutine or an async
             iterator. False says nothing: only the result tells.
+        gate: Of a `BoundedModel`: whoever calls it holds this until the reply has been read to its
+            end; else `None`.
 
     Raises:
         UsageError: Not callable, a class instead of an instance, a client instead of a model, or
             not callable with the messages alone.
     """
 
-    __slots__ = ("_call", "_required", "accepts", "grammar_form", "is_async", "model")
+    __slots__ = ("_call", "_required", "accepts", "gate", "grammar_form", "is_async", "model")
 
     model: object
 
@@ -60,6 +63,9 @@ class ModelCall:
             self.grammar_form = getattr(model, "grammar_form", None) or "gbnf"
         known = getattr(model, "is_async", None)
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
+        # An attribute of that name may be anything.
+        gate = getattr(_unbound(model), "gate", None)
+        self.gate: Gate | None = gate if isinstance(gate, Gate) else None
 
     def __call__(self, messages: Messages, **offered: object) -> object:
         """Call the model, with those of the offered keywords that it takes and that are not None.
@@ -137,12 +143,17 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
 
 
 def _is_async(model: object) -> bool:
-    while isinstance(model, functools.partial):
-        model = model.func
+    model = _unbound(model)
     return any(
         inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one)
         for one in (model, getattr(type(model), "__call__", None))  # noqa: B004
     )
+
+
+def _unbound(model: object) -> object:
+    while isinstance(model, functools.partial):
+        model = model.func
+    return model
 
 
 def _name(value: object) -> str:

@@ -1,0 +1,204 @@
+"""What of a long transcript the model is shown.
+
+    Agent(model, history=KeepLast(20))
+
+A policy chooses among the exchanges of a run: each reply of the model together with its outcome.
+The prompt and the task are always shown, and the transcript itself is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from callslip.errors import UsageError
+from callslip.models._reply import Message, Messages
+
+__all__ = ["Exchange", "History", "HistoryPolicy", "KeepLast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A reply of the model and its outcome. Change nothing: the messages are shared with the run.
+
+    Attributes:
+        reply: What the model wrote.
+        outcome: What it was told then.
+        short: The outcome without the results that were loaded into it; `None` where there is
+            nothing to drop.
+    """
+
+    reply: Message
+    outcome: Message
+    short: Message | None = None
+
+    @property
+    def characters(self) -> int:
+        """How long the reply and its outcome are together."""
+        return len(self.reply["content"]) + len(self.outcome["content"])
+
+    def without_results(self) -> Exchange:
+        """Return the exchange without the results that were loaded into its outcome."""
+        return self if self.short is None else Exchange(self.reply, self.short)
+
+
+HistoryPolicy: TypeAlias = Callable[[Sequence[Exchange]], Sequence[Exchange]]
+"""Takes all exchanges, oldest first; returns those to show in the same order, each as it is or
+`without_results()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLast:
+    """Shows the last exchanges.
+
+    Args:
+        exchanges: How many, 1 or more.
+        characters: How long they may be together; `None` (default) for no bound. From the oldest on
+            loaded results are dropped first, and only then whole exchanges, until the rest fits.
+            The last exchange is always shown whole.
+
+    Raises:
+        ValueError: A number is less than 1.
+    """
+
+    exchanges: int
+    characters: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name, value in (("exchanges", self.exchanges), ("characters", self.characters)):
+            if value is None and name == "characters":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"expected KeepLast({name}=…) to be 1 or more: got {value!r}")
+
+    def __call__(self, exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
+        """Choose what is shown."""
+        kept = exchanges[-self.exchanges :]
+        if self.characters is None:
+            return kept
+        surplus = sum(one.characters for one in kept) - self.characters
+        if surplus <= 0:
+            return kept
+        *earlier, last = kept
+        for at, one in enumerate(earlier):
+            shorter = one.without_results()
+            gained = one.characters - shorter.characters
+            # What stands in place of a result may be longer than that was.
+            if gained > 0:
+                earlier[at] = shorter
+                surplus -= gained
+                if surplus <= 0:
+                    break
+        dropped = 0
+        while surplus > 0 and dropped < len(earlier):
+            surplus -= earlier[dropped].characters
+            dropped += 1
+        return [*earlier[dropped:], last]
+
+
+class History:
+    """What of one run the model is shown. Keeps account of it, so that nothing is read twice.
+
+    Args:
+        policy: Chooses the exchanges.
+        short: Gives the text of the message at a position as it reads without loaded results;
+            `None` where it has none.
+    """
+
+    __slots__ = ("_exchanges", "_opening", "_policy", "_read", "_reply", "_short")
+
+    def __init__(self, policy: HistoryPolicy, short: Callable[[int], str | None]) -> None:
+        self._policy = policy
+        self._short = short
+        self._read = 0
+        self._opening: list[Message] = []
+        self._exchanges: list[Exchange] = []
+        self._reply: Message | None = None
+
+    def shown(self, messages: Messages) -> Messages:
+        """Return what the model is shown of a transcript, which only grows between the calls.
+
+        That is the transcript itself where nothing is left out.
+
+        Raises:
+            UsageError: The policy returned what it was not given.
+        """
+        for position in range(self._read, len(messages)):
+            self._take(messages[position], position)
+        self._read = len(messages)
+        if not self._exchanges:
+            return messages
+        every = tuple(self._exchanges)
+        kept = self._policy(every)
+        if kept is every:
+            return messages
+        _check(kept, every)
+        left_out = len(every) - len(kept)
+        if not left_out and all(
+            one.outcome is own.outcome for one, own in zip(kept, every, strict=True)
+        ):
+            return messages
+        shown = self._opened(left_out)
+        for one in kept:
+            shown += (one.reply, one.outcome)
+        if self._reply is not None:
+            shown.append(self._reply)
+        return shown
+
+    def _take(self, message: Message, position: int) -> None:
+        if message["role"] == "assistant":
+            self._reply = message
+        elif self._reply is not None:
+            self._exchanges.append(Exchange(self._reply, message, self._shortened(position)))
+            self._reply = None
+        elif not self._exchanges:
+            self._opening.append(message)
+        else:
+            # The model was asked anew before it had replied: at a time limit, or after a crash.
+            last = self._exchanges[-1]
+            short = self._shortened(position)
+            if last.short is not None or short is not None:
+                short = _joined([last.short or last.outcome, short or message])
+            outcome = _joined([last.outcome, message])
+            self._exchanges[-1] = Exchange(last.reply, outcome, short)
+
+    def _shortened(self, position: int) -> Message | None:
+        text = self._short(position)
+        return None if text is None else {"role": "user", "content": text}
+
+    def _opened(self, left_out: int) -> list[Message]:
+        """The messages before the first reply, with a note of what comes no more after them."""
+        system, *asked = self._opening
+        if left_out:
+            asked.append({"role": "user", "content": _note(left_out)})
+        return [system, _joined(asked)]
+
+
+def _check(kept: object, every: Sequence[Exchange]) -> None:
+    """Check that exchanges are some of those that there are, in their order."""
+    at = len(every)
+    # From the end, where most policies take theirs from.
+    for one in reversed(kept) if isinstance(kept, Sequence) else (None,):
+        if isinstance(one, Exchange):
+            at -= 1
+            while at >= 0 and every[at].reply is not one.reply:
+                at -= 1
+            if at >= 0 and (one.outcome is every[at].outcome or one.outcome is every[at].short):
+                continue
+        raise UsageError(
+            "a history policy returns a list of the exchanges it was given, in the same order, "
+            "each as it is or its without_results(): got something else"
+        )
+
+
+def _joined(messages: Sequence[Message]) -> Message:
+    if len(messages) == 1:
+        return messages[0]
+    return {"role": "user", "content": "\n\n".join(one["content"] for one in messages)}
+
+
+def _note(left_out: int) -> str:
+    if left_out == 1:
+        return "[1 earlier reply and its outcome are left out here.]"
+    return f"[{left_out} earlier replies and their outcomes are left out here.]"

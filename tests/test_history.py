@@ -1,0 +1,303 @@
+"""What a model is shown of a long transcript: moves stay with their outcomes."""
+
+import copy
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callslip import Agent, Exchange, KeepLast, Limits, UsageError, tool
+from callslip.history import History
+
+
+def message(role, content):
+    return {"role": role, "content": content}
+
+
+def transcript(count, *, loaded=()):
+    """A transcript of so many exchanges, and how its outcomes read without their results."""
+    messages = [message("system", "prompt"), message("user", "task")]
+    shorts = {}
+    for number in range(1, count + 1):
+        messages.append(message("assistant", f"reply {number}"))
+        if number in loaded:
+            shorts[len(messages)] = f"outcome {number}, result dropped"
+            messages.append(message("user", f"outcome {number}, result {'x' * 100}"))
+        else:
+            messages.append(message("user", f"outcome {number}"))
+    return messages, shorts.get
+
+
+def shown(policy, messages, short=lambda position: None):
+    return History(policy, short).shown(messages)
+
+
+def contents(messages):
+    return [one["content"] for one in messages]
+
+
+# Keeping the last.
+
+
+def test_the_last_exchanges_are_shown_and_the_others_told_of():
+    messages, short = transcript(5)
+    before = copy.deepcopy(messages)
+    assert shown(KeepLast(2), messages, short) == [
+        message("system", "prompt"),
+        message("user", "task\n\n[3 earlier replies and their outcomes are left out here.]"),
+        *messages[-4:],
+    ]
+    assert contents(shown(KeepLast(4), messages, short))[1] == (
+        "task\n\n[1 earlier reply and its outcome are left out here.]"
+    )
+    assert messages == before
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_a_transcript_of_which_all_is_shown_is_handed_on_as_it_is(count):
+    messages, short = transcript(count, loaded={1, 2, 3})
+    assert shown(KeepLast(3), messages, short) is messages
+    assert shown(KeepLast(3, characters=10_000), messages, short) is messages
+    assert shown(list, messages, short) is messages
+
+
+def test_loaded_results_are_dropped_before_exchanges():
+    messages, short = transcript(4, loaded={1, 3, 4})
+    kept = [len(one) for one in contents(messages[2:])]
+    # One character less than there is: the oldest result goes.
+    policy = KeepLast(9, characters=sum(kept) - 1)
+    assert contents(shown(policy, messages, short)) == [
+        *contents(messages[:3]),
+        "outcome 1, result dropped",
+        *contents(messages[4:]),
+    ]
+    # Then the next one. The last exchange stays as it is.
+    less = sum(kept) - kept[1] + len("outcome 1, result dropped") - 1
+    assert contents(shown(KeepLast(9, characters=less), messages, short)) == [
+        *contents(messages[:3]),
+        "outcome 1, result dropped",
+        *contents(messages[4:7]),
+        "outcome 3, result dropped",
+        *contents(messages[8:]),
+    ]
+    # Then exchanges, the oldest first.
+    least = less + 1 - kept[5] + len("outcome 3, result dropped")
+    assert contents(shown(KeepLast(9, characters=least - 1), messages, short)) == [
+        "prompt",
+        "task\n\n[1 earlier reply and its outcome are left out here.]",
+        *contents(messages[4:7]),
+        "outcome 3, result dropped",
+        *contents(messages[8:]),
+    ]
+    assert shown(KeepLast(9, characters=1), messages, short)[2:] == messages[-2:]
+
+
+def test_a_result_that_is_shorter_than_its_mark_is_not_dropped():
+    messages, _ = transcript(3)
+    size = sum(len(one) for one in contents(messages[2:]))
+    long_mark = {5: "outcome 2, and a long mark of a result that was dropped"}.get
+    assert shown(KeepLast(3, characters=size - 1), messages, long_mark)[2:] == messages[4:]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: KeepLast(0), "expected KeepLast(exchanges=…) to be 1 or more: got 0"),
+        (lambda: KeepLast(None), "expected KeepLast(exchanges=…) to be 1 or more: got None"),
+        (lambda: KeepLast(True), "expected KeepLast(exchanges=…) to be 1 or more: got True"),
+        (
+            lambda: KeepLast(1, characters=0),
+            "expected KeepLast(characters=…) to be 1 or more: got 0",
+        ),
+    ],
+)
+def test_bounds_are_counts(make, text):
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert str(caught.value) == text
+
+
+# Policies of one's own.
+
+
+def test_an_exchange():
+    plain = Exchange(message("assistant", "abc"), message("user", "de"))
+    assert plain.characters == 5
+    assert plain.without_results() is plain
+    loaded = Exchange(plain.reply, plain.outcome, message("user", "d"))
+    assert loaded.without_results() == Exchange(plain.reply, message("user", "d"))
+    assert loaded.without_results().characters == 4
+
+
+def test_only_results_may_be_dropped_without_a_note():
+    messages, short = transcript(2, loaded={1})
+
+    def policy(exchanges):
+        return [one.without_results() for one in exchanges]
+
+    assert contents(shown(policy, messages, short)) == [
+        *contents(messages[:3]),
+        "outcome 1, result dropped",
+        *contents(messages[4:]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        lambda exchanges: None,
+        lambda exchanges: "some",
+        lambda exchanges: [one.reply for one in exchanges],
+        lambda exchanges: exchanges[::-1],
+        lambda exchanges: [exchanges[0], exchanges[0]],
+        lambda exchanges: [*exchanges, exchanges[-1]],
+        lambda exchanges: [Exchange(exchanges[0].reply, exchanges[1].outcome)],
+        lambda exchanges: [Exchange(message("assistant", "reply 1"), exchanges[0].outcome)],
+        lambda exchanges: [Exchange(exchanges[0].reply, message("user", "outcome 1"))],
+    ],
+)
+def test_a_policy_may_return_only_what_it_was_given(policy):
+    messages, short = transcript(2)
+    with pytest.raises(UsageError) as caught:
+        shown(policy, messages, short)
+    assert str(caught.value) == (
+        "a history policy returns a list of the exchanges it was given, in the same order, each as "
+        "it is or its without_results(): got something else"
+    )
+
+
+# Whatever the transcript and the policy.
+
+
+@st.composite
+def shapes(draw):
+    """How many user messages follow the task and each reply: a question may be asked anew."""
+    anew = st.sampled_from([1, 1, 1, 2, 3])
+    return draw(anew), draw(st.lists(anew, max_size=8)), draw(st.booleans())
+
+
+@given(shapes(), st.data())
+def test_moves_alternate_and_stay_with_their_outcomes(shape, data):
+    opening, replies, replied = shape
+    messages = [message("system", "prompt"), message("user", "task")]
+    messages += [message("user", f"anew 0.{at}") for at in range(1, opening)]
+    outcomes, shorts, texts = {}, {}, {}
+    for number, outcome in enumerate(replies, 1):
+        messages.append(message("assistant", f"{number}"))
+        whole, dropped = [], []
+        for at in range(outcome):
+            whole.append(f"outcome {number}.{at}")
+            dropped.append(whole[-1])
+            if data.draw(st.booleans()):
+                dropped[-1] = texts[len(messages)] = f"short {number}.{at}"
+            messages.append(message("user", whole[-1]))
+        outcomes[f"{number}"] = "\n\n".join(whole)
+        shorts[f"{number}"] = "\n\n".join(dropped)
+    if replied:
+        messages.append(message("assistant", "newest"))
+    before = copy.deepcopy(messages)
+    choice = {f"{n}": data.draw(st.sampled_from("kds")) for n in range(1, len(replies) + 1)}
+
+    def policy(exchanges):
+        assert [one.reply["content"] for one in exchanges] == list(choice)
+        kept = [one for one in exchanges if choice[one.reply["content"]] != "d"]
+        return [
+            one.without_results() if choice[one.reply["content"]] == "s" else one for one in kept
+        ]
+
+    history = History(policy, texts.get)
+    result = history.shown(messages)
+    assert messages == before
+    left_out = list(choice.values()).count("d")
+    if not left_out and not any(
+        choice[number] == "s" and outcomes[number] != shorts[number] for number in choice
+    ):
+        assert result is messages
+        return
+    assert [one["role"] for one in result] == [
+        "system",
+        *(["user", "assistant"] * len(result))[: len(result) - 1],
+    ]
+    assert result[0] == messages[0]
+    task = "\n\n".join(contents(messages[1 : 1 + opening]))
+    first = result[1]["content"]
+    assert first.startswith(task)
+    assert (first == task) == (not left_out)
+    if left_out > 1:
+        assert first.endswith(
+            f"\n\n[{left_out} earlier replies and their outcomes are left out here.]"
+        )
+    told = contents(result[2:])
+    if replied:
+        assert told.pop() == "newest"
+    expected = []
+    for number, chosen in choice.items():
+        if chosen != "d":
+            expected += [number, (outcomes if chosen == "k" else shorts)[number]]
+    assert told == expected
+
+
+@given(shapes(), st.integers(1, 4))
+def test_a_transcript_that_grows_is_read_once(shape, count):
+    opening, replies, replied = shape
+    messages = [message("system", "prompt"), *[message("user", "task")] * opening]
+    for number, outcome in enumerate(replies):
+        messages.append(message("assistant", f"{number}"))
+        messages += [message("user", f"{number}.{at}") for at in range(outcome)]
+    if replied:
+        messages.append(message("assistant", "newest"))
+    asked = []
+    history = History(KeepLast(count), asked.append)
+    for length in range(2, len(messages) + 1):
+        part = messages[:length]
+        assert history.shown(part) == shown(KeepLast(count), part)
+    assert asked == sorted(set(asked))
+
+
+def test_a_question_that_was_asked_anew_at_a_time_limit():
+    @tool
+    def look() -> int:
+        """Look."""
+        return 1
+
+    def model(messages):
+        turn = sum(one["role"] == "assistant" for one in messages)
+        if turn < 3:
+            return json.dumps({"thought": "t", "action": "look", "args": "{}"})
+        if messages[-1]["content"].startswith("Observation"):
+            time.sleep(0.6)
+        return json.dumps(
+            {"thought": "t", "action": "FINISH", "final_answer": "x", "task_successful": True}
+        )
+
+    result = Agent(model, tools=[look], limits=Limits(seconds=0.3)).run_sync("task")
+    messages = result.messages
+    assert [one["role"] for one in messages[-3:]] == ["user", "user", "assistant"]
+    assert shown(KeepLast(1), messages) == [
+        messages[0],
+        message("user", "task\n\n[2 earlier replies and their outcomes are left out here.]"),
+        messages[-4],
+        message("user", f"{messages[-3]['content']}\n\n{messages[-2]['content']}"),
+        messages[-1],
+    ]
+
+
+def test_long_transcripts_cost_no_more_than_what_is_shown():
+    messages, short = transcript(20_000)
+    history = History(KeepLast(5), short)
+    history.shown(messages)
+    reads = []
+
+    class Watched(list):
+        def __getitem__(self, at):
+            reads.append(at)
+            return super().__getitem__(at)
+
+        def __iter__(self):
+            raise AssertionError
+
+    watched = Watched([*messages, message("assistant", "reply"), message("user", "outcome")])
+    assert len(history.shown(watched)) == 12
+    assert reads == [40_002, 40_003]
