@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
+    from callslip.roles import Role
     from callslip.runs import Run, RunResult, Ticket, Usage
     from callslip.store import StoredRun, TicketStore, replay
     from callslip.tools import Context, Fail, NotDone, Retry, Tool, tool
@@ -89,6 +90,7 @@ __all__ = [
     "ReplayError",
     "Reply",
     "Retry",
+    "Role",
     "Run",
     "RunCancelled",
     "RunFailed",
@@ -131,6 +133,7 @@ _HOMES = {
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
+    "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage",
     "callslip.store": "StoredRun TicketStore replay",
     "callslip.tools": "Context Fail NotDone Retry Tool tool",
@@ -145,6 +148,7 @@ _MODULES = {
     "models",
     "openapi",
     "protocols",
+    "roles",
     "runs",
     "store",
     "tools",

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from callslip import _core
 from callslip._going import begin, go_on
 from callslip._json import to_json
-from callslip._session import Session
+from callslip._session import Listener, Session
 from callslip.errors import ModelError, RunFailed
+from callslip.events import Event
 from callslip.runs import Run, RunResult
 
 if TYPE_CHECKING:
-    from callslip._core import Command
+    from callslip._core import Command, Delta
     from callslip.agent import Agent
     from callslip.tools import Outcome
 
@@ -42,12 +43,7 @@ def role_agent(agent: Agent, role: str) -> Agent:
     from callslip.agent import Agent
 
     if not isinstance(prepared, Agent):
-        given = {
-            "protocol": prepared.protocol or agent.protocol,
-            "tools": agent._tools if prepared.tools is None else prepared.tools,  # noqa: SLF001
-            "limits": prepared.limits or agent.limits,
-        }
-        prepared = agent._like(prepared.model, role, **given)  # noqa: SLF001
+        prepared = agent.like(role, prepared)
     agent._role_agents[role] = prepared  # noqa: SLF001
     return prepared
 
@@ -77,7 +73,7 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
     else:
         assert native is not None
         core = _core.Run.resume(native, run_id, offer.setup, session.core)
-    run = Run(core, run_id, task, agent=agent)
+    run = Run(core, run_id, task, agent=agent, store=session.store)
     session.run.adopt(command.ticket, run)
     child = Session(
         run,
@@ -89,9 +85,20 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
         root=session.root,
     )
     if session.watches_children:
-        child.listener, child.room = session.listener, session.room
+        child.listener, child.room = _without_deltas(session.listener), session.room
         child.watches_children = True
     return child
+
+
+def _without_deltas(listener: Listener | None) -> Listener | None:
+    if listener is None:
+        return None
+
+    def hear(item: Event | Delta) -> None:
+        if isinstance(item, Event):
+            listener(item)
+
+    return hear
 
 
 def _worker(session: Session, command: Command.StartRun) -> tuple[Agent, str]:

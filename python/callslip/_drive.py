@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -14,11 +14,16 @@ from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
-    from callslip.tools import Outcome
+    from concurrent.futures import Future
+    from contextvars import Context as ContextVariables
 
-__all__ = ["drive", "receive"]
+    from callslip._reconcile import Reconciling
+    from callslip.runs import Run, RunResult
+    from callslip.tools import Context, Outcome, Tool
 
-AskModel, CallTool = Command.AskModel, Command.CallTool
+__all__ = ["End", "drive", "make_call", "receive", "work"]
+
+AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
 
 T = TypeVar("T")
 
@@ -31,7 +36,10 @@ async def drive(session: Session) -> None:
     """
     try:
         async with asyncio.TaskGroup() as group:
-            await _Driver(session, group).follow(session.start())
+            driver = _Driver(session, group)
+            session.run.drive_by(driver)
+            await driver.follow(session.start())
+            await driver.ended()
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -49,27 +57,111 @@ async def drive(session: Session) -> None:
         raise
 
 
+async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Run | None]:
+    """Take the run of a task to its end. Returns what is told of it, and the run."""
+    from callslip._children import child_of, outcome_of, too_deep
+
+    if session.levels == 0:
+        return too_deep(), None
+    child = child_of(session, command)
+    tool = session.offer.toolbox.find(command.tool)
+    with child:
+        if tool is None or tool.gate is None:
+            await drive(child)
+        else:
+            async with tool.gate.held(session.root):
+                await drive(child)
+        return outcome_of(child), child.run
+
+
+async def make_call(session: Session, command: CallTool, call: Call) -> Outcome:
+    """Make a call. A tool that is not async has a thread of the pool."""
+    tool, context = session.tool(command, call)
+    gate = session.offer.toolbox.get(command.tool).gate
+    if gate is not None:
+        async with gate.held(session.root):
+            return await _made(tool, command, context)
+    return await _made(tool, command, context)
+
+
+async def _made(
+    tool: Tool[..., Any] | Reconciling, command: CallTool, context: Context | None
+) -> Outcome:
+    if tool.is_async:
+        return await tool.acall(command.arguments, context)
+    outcome = await _in_thread(tool.call, command.arguments, context)
+    if hasattr(outcome, "__await__"):
+        outcome = await cast("Awaitable[Outcome]", outcome)
+    return cast("Outcome", outcome)
+
+
 class _Driver:
     __slots__ = (
+        "_asking",
         "_calls",
         "_commits",
         "_ended",
         "_given_up",
         "_group",
         "_is_bounded",
+        "_loop",
         "_model_is_async",
+        "_room",
         "_session",
+        "_stopped",
     )
 
     def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
         self._session = session
         self._group = group
+        self._loop = asyncio.get_running_loop()
         self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
         self._given_up: set[int] = set()
         self._ended = asyncio.Event()
+        self._asking: asyncio.Task[Any] | None = None
+        self._stopped = False
         self._is_bounded = session.core.deadline is not None
         self._model_is_async = session.model.is_async
+        self._room = session.room
+
+    def give(self, make: Callable[[float], list[Command]]) -> None:
+        """Take what somebody else gives in, from any thread."""
+        commands = make(self._session.now())
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._take(commands)
+        else:
+            self._loop.call_soon_threadsafe(self._take, commands)
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return what is to be awaited for the end of the run."""
+        return End(self._session.outcome())
+
+    def _take(self, commands: list[Command]) -> None:
+        session = self._session
+        session.told(commands)
+        for command in commands:
+            self._begin(command)
+        if session.core.finished and self._asking is not None and not self._stopped:
+            self._stopped = True
+            self._asking.cancel()
+
+    async def ended(self) -> None:
+        """Wait for the end of the run; while all its calls are parked, nothing else does."""
+        while not self._ended.is_set():
+            if not self._is_bounded:
+                await self._ended.wait()
+                return
+            deadline = self._session.core.deadline or 0.0
+            try:
+                async with asyncio.timeout(deadline - self._session.now()):
+                    await self._ended.wait()
+            except TimeoutError:
+                await self.follow(self._session.timed_out(deadline))
 
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
@@ -77,13 +169,29 @@ class _Driver:
             if self._commits is not None:
                 # What has happened is written down before anything is done about it.
                 await self._commits.written(self._session.core.position)
+            if self._room is not None:
+                await self._room()
             for sibling in commands[1:]:
                 self._begin(sibling)
-            performing = self._perform(commands[0])
+            first = commands[0]
+            if isinstance(first, StartRun):
+                # Runs below runs are awaited from tasks of their own, however deep.
+                self._begin(first)
+                return
+            performing = self._perform(first)
             commands = await (self._bounded(performing) if self._is_bounded else performing)
 
-    def _begin(self, command: Command) -> None:
-        self._group.create_task(self.follow([command]))
+    def _begin(self, command: Command, context: ContextVariables | None = None) -> None:
+        if isinstance(command, StartRun):
+            self._group.create_task(self._follow_run(command))
+        else:
+            self._group.create_task(self.follow([command]), context=context)
+
+    async def _follow_run(self, command: StartRun) -> None:
+        if self._commits is not None:
+            await self._commits.written(self._session.core.position)
+        performing = self._start_run(command)
+        await self.follow(await (self._bounded(performing) if self._is_bounded else performing))
 
     def _perform(self, command: Command) -> Awaitable[Sequence[Command]]:
         if isinstance(command, AskModel):
@@ -112,8 +220,37 @@ class _Driver:
         return ()
 
     async def _ask(self) -> Sequence[Command]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking = task
+        cancelled_before = task.cancelling()
+        gate = self._session.model.gate
+        try:
+            if gate is None:
+                commands = await self._asked(self._begin)
+            else:
+                # A call that starts early is no part of the model's call.
+                outside = copy_context()
+                async with gate.held(self._session.root):
+                    commands = await self._asked(
+                        lambda command: self._begin(command, outside.copy())
+                    )
+        except asyncio.CancelledError as error:
+            # The run is over, and nobody has cancelled the task as a whole.
+            if self._stopped and task.uncancel() <= cancelled_before:
+                return ()
+            if task.cancelling() > cancelled_before:
+                raise
+            return self._session.failed(error)
+        finally:
+            self._asking = None
+        if self._stopped and task.cancelling() > cancelled_before:
+            # The model was stopped and has swallowed it.
+            task.uncancel()
+        return commands
+
+    async def _asked(self, begin: Callable[[Command], object]) -> Sequence[Command]:
         session = self._session
-        cancelled_before = _cancelling()
         try:
             if self._model_is_async:
                 result = session.ask()
@@ -128,45 +265,60 @@ class _Driver:
             reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 return session.reply(reply.text, reply.finish_reason, reply.usage)
-            return await receive(session, reply, self._begin)
-        except asyncio.CancelledError as error:
-            if _cancelling() > cancelled_before:
-                raise
-            return session.failed(error)
+            return await receive(session, reply, begin)
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
             return session.failed(error)
 
-    async def _call(self, command: Command.CallTool) -> Sequence[Command]:
-        session, ticket = self._session, command.ticket
+    async def _call(self, command: CallTool) -> Sequence[Command]:
+        session = self._session
+        call = Call(session, command.ticket)
+        try:
+            outcome = await self._unless_given_up(
+                command.ticket, make_call(session, command, call), command.tool
+            )
+        except asyncio.CancelledError:
+            call.cancelled = True
+            raise
+        finally:
+            call.end()
+        if outcome is None:
+            call.cancelled = True
+            return ()
+        return session.completed(command.ticket, outcome)
+
+    async def _start_run(self, command: StartRun) -> Sequence[Command]:
+        ended = await self._unless_given_up(
+            command.ticket, work(self._session, command), command.tool
+        )
+        if ended is None:
+            return ()
+        if isinstance(ended[1], str):
+            return self._session.run_ended(command.ticket, ended, None)
+        return self._session.run_ended(command.ticket, *ended)
+
+    async def _unless_given_up(self, ticket: int, working: Awaitable[T], tool: str) -> T | Outcome | None:
+        """Return what comes of the work on a ticket; `None` where the run gives it up meanwhile."""
         task = asyncio.current_task()
         assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
-        call = Call(session.run.id, ticket)
         try:
-            tool, context = session.tool(command)
-            if tool.is_async:
-                outcome = await tool.acall(command.arguments, context)
-            else:
-                outcome = await _in_thread(tool.call, command.arguments, context)
-                if hasattr(outcome, "__await__"):
-                    outcome = await cast("Awaitable[Outcome]", outcome)
+            outcome = await working
         except asyncio.CancelledError:
-            # The run has given this call up, and nobody has cancelled the task as a whole.
+            # The run has given this up, and nobody has cancelled the task as a whole.
             if ticket in self._given_up and task.uncancel() <= cancelled_before:
-                return ()
+                return None
             if task.cancelling() > cancelled_before:
                 raise
-            # Something that the tool waited for was cancelled, and not the run.
-            outcome = cancelled_inside(command.tool)
+            # Something that was waited for in it was cancelled, and not the run.
+            return cancelled_inside(tool)
         finally:
-            call.end()
             del self._calls[ticket]
         if ticket in self._given_up and task.cancelling() > cancelled_before:
-            # The call was given up and has swallowed it.
+            # It was given up and has swallowed that.
             task.uncancel()
-        return session.completed(ticket, outcome)
+        return outcome
 
     def _give_up(self, ticket: int) -> None:
         task = self._calls.get(ticket)
@@ -183,9 +335,15 @@ class _Driver:
         return ()
 
 
-def _cancelling() -> int:
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
+class End:
+    """The end of a run under way, for who waits for it and does not work on it."""
+
+    def __init__(self, outcome: Future[RunResult]) -> None:
+        self._outcome = outcome
+
+    def __await__(self) -> Generator[Any, Any, RunResult]:
+        # Who gives up waiting does not end the run.
+        return asyncio.shield(asyncio.wrap_future(self._outcome)).__await__()
 
 
 async def receive(
@@ -203,6 +361,8 @@ async def receive(
                     begin(command)
                 if stop:
                     break
+                if session.room is not None:
+                    await session.room()
         finally:
             await stream.aclose()
         return receipt.close()
@@ -213,6 +373,8 @@ async def receive(
                 begin(command)
             if stop:
                 break
+            if session.room is not None:
+                await session.room()
         await _in_thread(stream.close)
     except BaseException:
         # The thread may still be in the generator: it is closed when that has come back.

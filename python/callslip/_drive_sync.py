@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import CancelledError as FutureCancelledError
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,11 +23,15 @@ from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
+    from callslip.runs import Run, RunResult
     from callslip.tools import Outcome
 
 __all__ = ["drive"]
 
 T = TypeVar("T")
+
+_PATIENCE = 10.0
+"""Seconds to wait for runs that were given up. What holds one up is a tool that will not end."""
 
 
 def drive(session: Session) -> None:
@@ -36,12 +41,15 @@ def drive(session: Session) -> None:
         KeyboardInterrupt: Ctrl-C was pressed; the run is cancelled and kept as its `.run`.
     """
     driver = _Driver(session)
+    session.run.drive_by(driver)
     try:
         driver.drive(session.start())
+        driver.clear()
     except BaseException as error:
         if not isinstance(error, StoreError):
             session.cancelled()
         driver.abandon()
+        driver.clear()
         if isinstance(error, KeyboardInterrupt):
             error.run = session.run  # type: ignore[attr-defined]
         raise
@@ -51,13 +59,39 @@ class _DeadlineReached(Exception):  # noqa: N818
     """The run's time is over."""
 
 
+class _Stopped(Exception):  # noqa: N818
+    """The run was ended from outside, while something was waited for."""
+
+
 class _Driver:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._todo: deque[Command] = deque()
-        self._calls: dict[int, Future[Any]] = {}
-        self._ended: SimpleQueue[tuple[int, str, Future[Outcome]]] = SimpleQueue()
+        self._calls: dict[int, tuple[Call | None, Callable[[], object] | None]] = {}
+        # The runs of tasks that were given up and may not have ended yet.
+        self._ending: list[Future[Any]] = []
+        self._ended: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._settle_at: float | None = None
+        # What the run's own thread waits for, or does, right now.
+        self._awaited: Future[Any] | None = None
+        self._inline: Call | None = None
+
+    def give(self, make: Callable[[float], list[Command]]) -> None:
+        """Take what somebody else gives in, from any thread."""
+        commands = make(self._session.now())
+        self._ended.put(lambda: self._todo.extend(self._session.told(commands)))
+        if not self._session.core.finished:
+            return
+        if (inline := self._inline) is not None:
+            inline.cancelled = True
+        if (awaited := self._awaited) is not None:
+            awaited.cancel()
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return what is to be awaited for the end of the run."""
+        from callslip._drive import End
+
+        return End(self._session.outcome())
 
     def drive(self, commands: Sequence[Command]) -> None:
         """Perform commands until the run is over."""
@@ -72,7 +106,10 @@ class _Driver:
                     self._wait()
             except _DeadlineReached:
                 self._todo.extend(self._session.timed_out(deadline))
+            except _Stopped:
+                self._take_ended()
         self._written()
+        self._take_ended()
         for command in self._todo:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
@@ -87,6 +124,11 @@ class _Driver:
         for ticket in list(self._calls):
             self._give_up(ticket)
 
+    def clear(self) -> None:
+        """Wait until the runs that were given up have ended: none survives its parent."""
+        if self._ending:
+            wait(self._ending, _PATIENCE)
+
     def _perform(self, command: Command) -> None:
         match command:
             case Command.AskModel():
@@ -97,6 +139,8 @@ class _Driver:
                     self._begin(command)
                 else:
                     self._todo.extend(self._call(command))
+            case Command.StartRun():
+                self._begin(command)
             case Command.Settle():
                 self._settle_at = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
@@ -117,20 +161,22 @@ class _Driver:
             elif self._session.remaining() == 0.0:
                 raise _DeadlineReached from None
             return
-        self._take(*ended)
-
-    def _take(self, ticket: int, tool: str, call: Future[Outcome]) -> None:
-        if self._calls.pop(ticket, None) is None:
-            return
-        try:
-            outcome = call.result()
-        except BaseException as error:
-            if not _is_cancelled(error):
-                raise
-            outcome = cancelled_inside(tool)
-        self._todo.extend(self._session.completed(ticket, outcome))
+        ended()
 
     def _ask(self) -> Sequence[Command]:
+        gate = self._session.model.gate
+        if gate is None:
+            return self._asked()
+        try:
+            hold = gate.held_sync(self._session.root, self._session.remaining())
+            with hold:
+                return self._asked()
+        except TimeoutError:
+            if hold.inside:
+                raise
+            raise _DeadlineReached from None
+
+    def _asked(self) -> Sequence[Command]:
         session = self._session
         self._settle_at = None
         try:
@@ -146,7 +192,7 @@ class _Driver:
                 self._take_ended()
                 return session.reply(reply.text, reply.finish_reason, reply.usage)
             return self._receive(reply)
-        except _DeadlineReached:
+        except (_DeadlineReached, _Stopped):
             raise
         except BaseException as error:  # whatever a client raises ends the run
             if not isinstance(error, Exception) and not _is_cancelled(error):
@@ -156,13 +202,13 @@ class _Driver:
     def _take_ended(self) -> None:
         """What ended while the model was writing comes before its reply."""
         while not self._ended.empty():
-            self._take(*self._ended.get())
+            self._ended.get()()
 
     def _receive(self, stream: ReplyStream | AsyncReplyStream) -> Sequence[Command]:
         if isinstance(stream, AsyncReplyStream):
+            self._take_ended()
             from callslip._drive import receive
 
-            self._take_ended()
             return self._result(_threads.on_loop(receive(self._session, stream, self._begin)))
         receipt = Receipt(self._session)
         try:
@@ -180,54 +226,100 @@ class _Driver:
         return receipt.close()
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
+        """Make a call that nothing stands beside, in this thread."""
         session = self._session
-        tool, context = session.tool(command)
-        call = Call(session.run.id, command.ticket)
+        call = self._inline = Call(session, command.ticket)
         try:
-            if tool.is_async:
-                outcome = self._result(_threads.on_loop(tool.acall(command.arguments, context)))
+            tool, context = session.tool(command, call)
+            if tool.is_async or session.offer.toolbox.get(command.tool).gate is not None:
+                outcome = self._result(_on_loop(session, command, call))
             else:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
                     outcome = self._result(_threads.on_loop(_awaited(outcome)))
+        except _Stopped:
+            return ()
         except BaseException as error:
             if not _is_cancelled(error):
+                call.cancelled = True
                 raise
             outcome = cancelled_inside(command.tool)
         finally:
+            self._inline = None
             call.end()
         return session.completed(command.ticket, outcome)
 
     def _begin(self, command: Command) -> None:
-        """Make a call beside what else is going on."""
+        """Make a call, or start the run of a task, beside what else is going on."""
+        if isinstance(command, Command.StartRun):
+            self._begin_run(command)
+            return
         if not isinstance(command, Command.CallTool):
             self._todo.append(command)
             return
         self._written()
         session, ticket = self._session, command.ticket
-        tool, context = session.tool(command)
-        call = Call(session.run.id, ticket)
+        call = Call(session, ticket)
+        tool, context = session.tool(command, call)
         future: Future[Outcome]
-        if tool.is_async:
-            future = _threads.on_loop(tool.acall(command.arguments, context))
+        if tool.is_async or session.offer.toolbox.get(command.tool).gate is not None:
+            future = _on_loop(session, command, call)
         else:
             future = _threads.submit(_finish_call, tool.call, command.arguments, context)
         call.leave()
-        self._calls[ticket] = future
+        self._calls[ticket] = (call, future.cancel)
 
         def ended(done: Future[Outcome]) -> None:
             call.over = True
-            self._ended.put((ticket, command.tool, done))
+            self._ended.put(lambda: self._take(ticket, command.tool, done))
 
         future.add_done_callback(ended)
 
+    def _begin_run(self, command: Command.StartRun) -> None:
+        """Start the run of a task. It goes on on the private loop, where it never holds a thread."""
+        from callslip._drive import work
+
+        self._written()
+        future, cancel = _threads.to_end_on_loop(work(self._session, command))
+
+        def give_up() -> None:
+            self._ending.append(future)
+            cancel()
+
+        self._calls[command.ticket] = (None, give_up)
+        future.add_done_callback(lambda done: self._ended.put(lambda: self._take_run(command, done)))
+
+    def _take(self, ticket: int, tool: str, call: Future[Outcome]) -> None:
+        if self._calls.pop(ticket, None) is None:
+            return
+        try:
+            outcome = call.result()
+        except BaseException as error:
+            if not _is_cancelled(error):
+                raise
+            outcome = cancelled_inside(tool)
+        self._todo.extend(self._session.completed(ticket, outcome))
+
+    def _take_run(
+        self, command: Command.StartRun, working: Future[tuple[Outcome, Run | None]]
+    ) -> None:
+        if self._calls.pop(command.ticket, None) is None:
+            return
+        self._todo.extend(self._session.run_ended(command.ticket, *working.result()))
+
     def _give_up(self, ticket: int) -> None:
-        call = self._calls.pop(ticket, None)
+        call, cancel = self._calls.pop(ticket, (None, None))
         if call is not None:
-            call.cancel()
+            call.cancelled = True
+        if cancel is not None:
+            cancel()
 
     def _result(self, future: Future[T]) -> T:
         """Wait for something in another thread, no longer than the run may take."""
+        self._awaited = future
+        if self._session.core.finished:
+            # It was ended from outside in this very moment.
+            future.cancel()
         try:
             return future.result(self._session.remaining())
         except FutureTimeoutError:
@@ -235,9 +327,19 @@ class _Driver:
                 raise
             future.cancel()
             raise _DeadlineReached from None
+        except FutureCancelledError:
+            raise _Stopped from None
         except BaseException:
             future.cancel()
             raise
+        finally:
+            self._awaited = None
+
+
+def _on_loop(session: Session, command: Command.CallTool, call: Call) -> Future[Outcome]:
+    from callslip._drive import make_call
+
+    return _threads.on_loop(make_call(session, command, call))
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -9,18 +9,22 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
-from callslip.errors import StoreError
+from callslip.errors import RunCancelled, StoreError
 from callslip.events import Event
+from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from concurrent.futures import Future
     from types import TracebackType
 
     from callslip._commits import Commits
     from callslip._reconcile import Reconciling
-    from callslip.agent import Agent, Offer
+    from callslip._offer import Offer
+    from callslip.agent import Agent
+    from callslip.history import History
     from callslip.models._reply import ModelChunk, Messages
-    from callslip.runs import Run
+    from callslip.runs import Run, RunResult
     from callslip.store import TicketStore
     from callslip.tools import Context, Tool
 
@@ -84,6 +88,8 @@ class Session:
     __slots__ = (
         "_begin",
         "_clock",
+        "_history",
+        "_outcome",
         "_seq",
         "agent",
         "core",
@@ -119,6 +125,8 @@ class Session:
         self.levels = levels
         self.root = root
         self._begin = begin
+        self._history: History | None = None
+        self._outcome: Future[RunResult] | None = None
         self.listener: Listener | None = None
         self.room: Callable[[], Awaitable[None]] | None = None
         self.watches_children = False
@@ -131,6 +139,12 @@ class Session:
     def commits(self) -> Commits | None:
         """What tells when something is written down; `None` for a run that is not kept."""
         return None if self.store is None else self.store.commits
+
+    @property
+    def grace(self) -> float:
+        """Seconds that a call may take before the model goes on without it (ticket)."""
+        protocol = self.agent.protocol
+        return protocol.grace if isinstance(protocol, TicketProtocol) else 0.0
 
     def now(self) -> float:
         """Unix seconds."""
@@ -160,9 +174,11 @@ class Session:
         options = self.agent._options  # noqa: SLF001
         messages: Messages = self.run.messages
         if self.agent.history is not None:
-            from callslip.history import shown
+            if self._history is None:
+                from callslip.history import History
 
-            messages = shown(messages, self.core.short, self.agent.history)
+                self._history = History(self.agent.history, self.core.short)
+            messages = self._history.shown(self.run.messages)
         if not options:
             return self.model(messages)
         if "grammar" in options:
@@ -257,6 +273,28 @@ class Session:
         self.run.left()
         if isinstance(error, StoreError) and error.run is None:
             error.run = self.run
+        if self._outcome is not None and not self._outcome.done():
+            self._tell(self._outcome, error)
+
+    def outcome(self) -> Future[RunResult]:
+        """Return what will be told of the end of the run to who waits for it from outside."""
+        if self._outcome is None:
+            from concurrent.futures import Future
+
+            self._outcome = Future()
+        return self._outcome
+
+    def _tell(self, outcome: Future[RunResult], error: BaseException | None) -> None:
+        from callslip.runs import RunResult
+
+        try:
+            if not self.core.finished:
+                raise error or RunCancelled("the run was left before its end", self.run)
+            result = RunResult.of(self)
+        except BaseException as failure:  # noqa: BLE001  # it is the waiter's to handle
+            outcome.set_exception(failure)
+        else:
+            outcome.set_result(result)
 
 
 class Receipt:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from callslip._drive import drive
 from callslip.errors import UsageError
+from callslip.events import Event
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from types import TracebackType
 
     from callslip._session import Session
-    from callslip.events import Delta, Event
-    from callslip.runs import Run, RunResult
+    from callslip.events import Delta
+    from callslip.runs import Run, RunResult, Ticket
 
 __all__ = ["RunStream"]
+
+_AHEAD = 256
+"""Events and deltas that a run may be ahead of whoever watches it."""
 
 
 class RunStream:
     """Events of a run as they happen. Made by `Agent.stream`.
 
     Iterating ends when the run does, however it ends: its last event says how, and `result` raises
-    where there is no answer.
+    where there is no answer. The run waits for whoever iterates: it is never more than a few
+    hundred events ahead.
 
     Attributes:
         run: The run that is watched.
@@ -30,16 +37,21 @@ class RunStream:
 
     run: Run
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, children: bool) -> None:
         self.run = session.run
         self._session = session
-        self._queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
+        self._children = children
+        self._ahead: deque[Event | Delta] = deque()
+        self._news = asyncio.Event()
+        self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._session.listener = self._queue.put_nowait
+        self._session.listener = self._hear
+        self._session.room = self._room
+        self._session.watches_children = self._children
         self._task = asyncio.create_task(self._drive())
-        self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        self._task.add_done_callback(lambda _: self._news.set())
         return self
 
     async def __aexit__(
@@ -59,19 +71,53 @@ class RunStream:
         with self._session:
             await drive(self._session)
 
+    def _hear(self, item: Event | Delta) -> None:
+        self._ahead.append(item)
+        self._news.set()
+
+    async def _room(self) -> None:
+        """Wait until whoever watches has caught up."""
+        while len(self._ahead) >= _AHEAD:
+            self._taken.clear()
+            await self._taken.wait()
+
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event | Delta:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
-        if self._task.done() and self._queue.empty():
-            raise StopAsyncIteration
-        event = await self._queue.get()
-        if event is None:
-            self._task.result()
-            raise StopAsyncIteration
-        return event
+        while not self._ahead:
+            if self._task.done():
+                if not self._task.cancelled():
+                    self._task.result()
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        item = self._ahead.popleft()
+        self._taken.set()
+        return item
+
+    @property
+    def approvals(self) -> list[Ticket]:
+        """The calls that wait for approval. As `Run.approvals`."""
+        return self.run.approvals
+
+    def approve(self, ticket: Ticket | str) -> None:
+        """Have a call made that waits for approval. As `Run.approve`."""
+        self.run.approve(ticket)
+
+    def deny(self, ticket: Ticket | str, why: str = "") -> None:
+        """Refuse a call that waits for approval. As `Run.deny`."""
+        self.run.deny(ticket, why)
+
+    def send(self, message: str) -> Awaitable[RunResult]:
+        """Say more to the run. As `Run.send`; go on iterating rather than await what it returns."""
+        return self.run.send(message)
+
+    def cancel(self) -> None:
+        """End the run and all below it. As `Run.cancel`; the iteration ends then."""
+        self.run.cancel()
 
     @property
     def result(self) -> RunResult:
@@ -82,6 +128,7 @@ class RunStream:
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ModelError: The model client failed.
+            RunCancelled: It was cancelled.
         """
         if not self.run.finished:
             raise UsageError("the run is not over yet: iterate the stream to its end first")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
-__all__ = ["WORKERS", "on_loop", "pool", "submit"]
+__all__ = ["WORKERS", "on_loop", "pool", "submit", "to_end_on_loop"]
 
 T = TypeVar("T")
 
@@ -67,6 +67,39 @@ def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
     loop.call_soon_threadsafe(begin, context=copy_context())
     return future
+
+
+def to_end_on_loop(
+    coroutine: Coroutine[Any, Any, T],
+) -> tuple[Future[T], Callable[[], object]]:
+    """Run a coroutine on the private loop, and never leave it before its end.
+
+    Returns:
+        What comes of it, told once it has ended; and what cancels it.
+    """
+    import asyncio
+
+    loop = _private_loop()
+    future: Future[T] = Future()
+    tasks: list[asyncio.Task[T]] = []
+
+    def ended(task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            future.set_exception(asyncio.CancelledError())
+        elif (error := task.exception()) is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
+
+    def begin() -> None:
+        tasks.append(asyncio.ensure_future(coroutine))
+        tasks[0].add_done_callback(ended)
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+
+    loop.call_soon_threadsafe(begin, context=copy_context())
+    return future, cancel
 
 
 def _private_loop() -> asyncio.AbstractEventLoop:

@@ -112,17 +112,24 @@ class Agent:
                         f"a tool of the react protocol can't be named '{tool_name}', the word that "
                         "ends a run: use tool(name=…)"
                     )
-        offered = {"seed": seed, "max_tokens": max_tokens, "stop": list(stop) or None}
+        offered = {"seed": seed, "max_tokens": max_tokens, "stop": list(stop)}
         self._options: dict[str, Any] = {
             name: value
             for name, value in offered.items()
-            if value is not None and name in self._model.accepts
+            if value not in (None, []) and name in self._model.accepts
         }
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
         self.system_prompt = self._offer.system_prompt
         self.store = _store(store)
         self._role_agents: dict[str, Agent] = {}
+        self._more: dict[str, Any] = {
+            "on_limit": on_limit,
+            "on_open_tickets": on_open_tickets,
+            "history": history,
+            "grammar": grammar,
+            **offered,
+        }
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -299,7 +306,7 @@ class Agent:
             above=None if above is None else above.core,
             store=None if self.store is None else self.store.native,
         )
-        run = Run(core, run_id, task, agent=self)
+        run = Run(core, run_id, task, agent=self, store=self.store)
         return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
 
     def _resumed(self, run_id: str) -> Session:
@@ -307,12 +314,11 @@ class Agent:
         levels = self.limits.depth
         offer = self._offer_at(levels)
         core = _core.Run.resume(store.native, run_id, offer.setup)
-        run = Run(core, run_id, core.task, agent=self)
-        # Calls that were under way are made anew or in doubt, and so is what was started in them.
-        # The run of a task goes on; one that is not waited for any more has no parent.
-        gone_on = {ticket.id for ticket in run.tickets if _goes_on(ticket)}
+        run = Run(core, run_id, core.task, agent=self, store=store)
         try:
-            store.end_children(run_id, but=gone_on)
+            over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
+            if over:
+                store.end_children(run_id, over)
         except BaseException:
             core.release()
             raise
@@ -337,7 +343,7 @@ class Agent:
                 run.parent_run, int((run.parent_ticket or "T0")[1:])
             ):
                 # Its process ended between the end of the run above it and its own.
-                store.end_children(run.parent_run, only={run.parent_ticket or ""})
+                store.end_children(run.parent_run, {run.parent_ticket or ""})
                 continue
             unfinished.append(run.run_id)
         return unfinished
@@ -353,6 +359,22 @@ class Agent:
                 "be resumed"
             )
         return self.store
+
+    def like(self, role: str, prepared: Role) -> Agent:
+        """Return the agent for a role, which has all that the role says nothing of as this one."""
+        protocol = find_protocol(prepared.protocol or self.protocol)
+        agent = Agent(
+            self._model if prepared.model is None else prepared.model,
+            protocol=protocol,
+            tools=self._tools if prepared.tools is None else prepared.tools,
+            limits=prepared.limits or self.limits,
+            name=role,
+            roles=self.roles if protocol.name == "chatty" else None,
+            **self._more,
+        )
+        # An agent of a role may spawn others of any role.
+        agent._role_agents = self._role_agents
+        return agent
 
     def _check_approvals(self) -> None:
         if self.store is None and self._asks_for_approval:
@@ -391,8 +413,12 @@ def _names(tools: Sequence[ToolLike] | OpenAPI) -> set[str]:
     return set(Toolbox(tools).tool_set.names())
 
 
-def _goes_on(ticket: Ticket) -> bool:
-    return ticket.status == "IN_PROGRESS" and ticket.kind == "task"
+def _has_left(ticket: Ticket) -> bool:
+    """Whether what was started by a ticket is to end when its run is gone on with.
+
+    A call that was under way is made anew, or is in doubt. A task that was under way goes on.
+    """
+    return (ticket.kind == "task") == (ticket.status == "COMPLETED")
 
 
 def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | None:

@@ -119,8 +119,10 @@ class _OperationTool(Tool[..., Any]):
             effect=own.effect,
             repeatable=own.repeatable,
             timeout=own.timeout,
+            needs_approval=own.needs_approval,
             names=own._names,  # noqa: SLF001
         )
+        self.gate = own.gate
 
     def _bind(
         self, arguments: Mapping[str, Any], context: Context | None
@@ -198,6 +200,7 @@ def _traits(handler: Handler) -> dict[str, Any]:
             "effect": handler.effect,
             "readonly": handler.readonly,
             "repeatable": handler.repeatable,
+            "needs_approval": handler.needs_approval,
         }
     }
 

@@ -105,19 +105,32 @@ class Protocol(ABC):
             return "strict"
         return "lenient" if self.lenient else "default"
 
+    def _tool_set(self, tools: Sequence[ToolLike] | OpenAPI, delegate: bool) -> ToolSet:
+        from callslip.tools import Toolbox
+
+        built_in = ToolSet.delegation(self.name, []) if delegate else ()
+        return Toolbox(tools, built_in).tool_set
+
     def _template(self) -> str | None:
         if self.template is None or isinstance(self.template, str):
             return self.template
         with open(fspath(self.template), encoding="utf-8") as file:  # noqa: PTH123  # pathlib is slow to import
             return file.read()
 
-    def system_prompt(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> str:
+    def system_prompt(
+        self, tools: Sequence[ToolLike] | OpenAPI = (), *, delegate: bool = False
+    ) -> str:
         """Return the system prompt with the tools rendered in.
+
+        Args:
+            tools: The tools on offer.
+            delegate: Whether tasks may be given to other runs; as for `Agent`.
 
         Raises:
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
-        return self.native.system_prompt(_tool_set(tools))
+        offered = delegate and self.name == "ticket"
+        return self.native.system_prompt(self._tool_set(tools, delegate), offered)
 
     def parse(
         self,
@@ -161,6 +174,7 @@ class Protocol(ABC):
         tools: Sequence[ToolLike] | OpenAPI = (),
         *,
         calls: bool = True,
+        delegate: bool = False,
         finish: bool = True,
         in_progress: Sequence[str] = (),
         completed: Sequence[str] = (),
@@ -170,13 +184,15 @@ class Protocol(ABC):
         Args:
             tools: The tools on offer.
             calls: Whether a call may be made.
+            delegate: Whether tasks may be given to other runs; as for `Agent`.
             finish: Whether the run may be finished.
             in_progress: Ids of tickets that may be awaited (ticket protocol).
             completed: Ids of tickets that may be loaded (ticket protocol).
         """
         return self.native.grammar(
-            _tool_set(tools),
+            self._tool_set(tools, delegate),
             calls=calls,
+            delegates=delegate and self.name == "ticket",
             finish=finish,
             in_progress=list(in_progress),
             completed=list(completed),
@@ -271,9 +287,3 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
             f"got {protocol!r}"
         )
     return kind()
-
-
-def _tool_set(tools: Sequence[ToolLike] | OpenAPI) -> ToolSet:
-    from callslip.tools import Toolbox
-
-    return Toolbox(tools).tool_set

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from callslip._json import from_json
 from callslip._messages import Messages, Transcript
+from callslip._options import check_text
 from callslip.errors import (
     LimitExceeded,
     ModelError,
     ProtocolError,
     RunCancelled,
+    UsageError,
 )
 from callslip.events import Event
-from callslip.tools import Context
 
 if TYPE_CHECKING:
     from callslip import _core
     from callslip._session import Session
+    from callslip.agent import Agent
+    from callslip.store import TicketStore
 
 __all__ = ["Run", "RunResult", "StopReason", "Ticket", "TicketStatus", "Usage"]
 
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
 TicketStatus: TypeAlias = Literal["IN_PROGRESS", "COMPLETED"]
-Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "cancelled"]
+TicketKind: TypeAlias = Literal["tool_call", "task"]
+Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +48,32 @@ class Usage:
     cached_tokens: int
     cost: float
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cost + other.cost,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The record of one tool call.
+    """The record of one tool call, or of one task that was given to another run.
 
     Attributes:
         id: `T1`, `T2`, … in the order of opening.
         run_id: The run that made the call.
-        kind: `"tool_call"`.
+        kind: `"tool_call"` or `"task"`.
         description: What it is for: the model's words, or the call itself.
         status: `"IN_PROGRESS"` or `"COMPLETED"`.
-        tool: The tool called.
+        tool: The tool called; `DELEGATE` for that move.
         call_id: The model's own name for the call (chatty).
+        parked: Whether it waits until a person approves it.
         outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (its
-            process ended during the call), `"cancelled"`, or `None` while it is in progress.
+            process ended during the call), `"denied"` (by a person), `"cancelled"`, or `None` while
+            it is in progress.
         result: The whole result as JSON values; `None` where there is none.
         error: What the model was told of a failure.
         opened_at: Unix seconds.
@@ -66,11 +82,12 @@ class Ticket:
 
     id: str
     run_id: str
-    kind: Literal["tool_call"]
+    kind: TicketKind
     description: str
     status: TicketStatus
     tool: str
     call_id: str | None
+    parked: bool
     outcome: Outcome | None
     result: Any
     error: str | None
@@ -80,7 +97,8 @@ class Ticket:
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:
         """Read what the core says of a ticket."""
-        run_id, ticket_id, description, status, tool, call_id, outcome, opened, completed = row
+        run_id, ticket_id, kind, description, status, tool, call_id, parked, *rest = row
+        outcome, opened, completed = rest
         word, text = (None, None) if outcome is None else outcome
         result = None
         if word == "ok" and text is not None:
@@ -88,11 +106,12 @@ class Ticket:
         return cls(
             id=ticket_id,
             run_id=run_id,
-            kind="tool_call",
+            kind=kind,
             description=description,
             status=status,
             tool=tool,
             call_id=call_id,
+            parked=parked,
             outcome=word,
             result=result,
             error=None if word == "ok" else text,
@@ -104,23 +123,53 @@ class Ticket:
 class Run:
     """One agent working on one task: its transcript, its tickets, its log.
 
+    While it is under way it can be cancelled, told more, and its calls be approved or denied, from
+    any thread. One that was read from a store and that nobody works on can be told, approved and
+    denied too: that is written down, and `Agent.resume` goes on with it.
+
     Attributes:
         id: Unique among runs.
         task: What the user asked for.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_agent",
+        "_children",
+        "_core",
+        "_driver",
+        "_store",
+        "_transcript",
+        "id",
+        "task",
+    )
+
     id: str
     task: str
 
-    def __init__(self, core: _core.Run, run_id: str, task: str) -> None:
+    def __init__(
+        self,
+        core: _core.Run,
+        run_id: str,
+        task: str,
+        *,
+        agent: Agent | None = None,
+        store: TicketStore | None = None,
+    ) -> None:
         self._core = core
-        self._transcript = Transcript(core)
+        self._transcript: Transcript | None = None
+        self._agent = agent
+        self._store = store
+        self._driver: Driver | None = None
+        self._children: dict[int, Run] | None = None
         self.id = run_id
         self.task = task
 
     @property
     def messages(self) -> Messages:
-        """The transcript as it is now; the model is given the same."""
+        """The transcript as it is now; the model is given the same, but for what `history` drops."""
+        if self._transcript is None:
+            self._transcript = Transcript(self._core)
         return self._transcript.now()
 
     @property
@@ -129,9 +178,90 @@ class Run:
         return [Ticket.from_row(row) for row in self._core.tickets()]
 
     @property
+    def children(self) -> list[Run]:
+        """The runs of the tasks that this one has given to others, oldest first.
+
+        Those that this process has seen; of a run that was read from a store, all of them.
+        """
+        if self._children is None and self._store is not None and self._agent is None:
+            rows = self._store.runs(parent=self.id)
+            return [self._store.run(row.run_id) for row in reversed(rows)]
+        children = self._children or {}
+        return [children[ticket] for ticket in sorted(children)]
+
+    @property
+    def approvals(self) -> list[Ticket]:
+        """The calls that wait for approval, of this run and of all below it."""
+        parked = [ticket for ticket in self.tickets if ticket.parked]
+        for child in self.children:
+            if not child.finished:
+                parked += child.approvals
+        return parked
+
+    def approve(self, ticket: Ticket | str) -> None:
+        """Have a call made that waits for approval.
+
+        Args:
+            ticket: Its ticket; or the ticket's id, of this run. A ticket may be one of a run below.
+
+        Raises:
+            UsageError: It does not wait for approval.
+            StoreError: That can't be written down.
+        """
+        run, number = self._of_ticket(ticket)
+        run._give(lambda now: run._core.approve(number, now))
+
+    def deny(self, ticket: Ticket | str, why: str = "") -> None:
+        """Refuse a call that waits for approval. The model is told so, and why.
+
+        Raises:
+            UsageError: It does not wait for approval.
+            StoreError: That can't be written down.
+        """
+        check_text("the reason", why)
+        run, number = self._of_ticket(ticket)
+        run._give(lambda now: run._core.deny(number, why, now))
+
+    def cancel(self) -> None:
+        """End the run, all runs below it and all its calls; it does nothing where it is over.
+
+        Whoever waits for the run gets `RunCancelled`. A sync tool can't be stopped: it finds
+        `Context.cancelled` set.
+        """
+        if not self.finished:
+            self._give(self._core.cancel)
+
+    def send(self, message: str) -> Awaitable[RunResult]:
+        """Say more to the run. It is told with the next message to the model.
+
+        A run that is over goes on with it when what this returns is awaited. One that is under way
+        takes it up by itself, also where its model is just giving its answer: then it goes on.
+
+        Returns:
+            To be awaited for what comes of the run then; it raises as `Agent.run` does.
+
+        Raises:
+            UsageError: The message is no text, or the run has not begun.
+            StoreError: It can't be written down.
+        """
+        from callslip import _conversation
+
+        return _conversation.send(self, message)
+
+    def send_sync(self, message: str) -> RunResult:
+        """Say more to a run that is over and go on with it, in this thread. As `send`.
+
+        Raises:
+            UsageError: The run is under way, or was called inside a tool.
+        """
+        from callslip import _conversation
+
+        return _conversation.send_sync(self, message)
+
+    @property
     def log(self) -> list[Event]:
         """Everything that has happened: the run is the fold of these events."""
-        return [Event.from_json(text) for text in self._core.records()]
+        return [Event.from_json(text, self.id) for text in self._core.records()]
 
     def export(self) -> str:
         """Return the log as JSON lines, one event a line: what `replay` and `import_run` read."""
@@ -141,6 +271,17 @@ class Run:
     def usage(self) -> Usage:
         """What the replies cost so far."""
         return Usage(*self._core.usage)
+
+    @property
+    def total(self) -> Usage:
+        """The same with all runs below it: those that have ended, and those under way."""
+        *spent, _, _ = self._core.spent
+        usage = Usage(*spent)
+        under_way = {ticket.id for ticket in self.tickets if ticket.status == "IN_PROGRESS"}
+        for number, child in (self._children or {}).items():
+            if f"T{number}" in under_way:
+                usage += child.total
+        return usage
 
     @property
     def turns(self) -> int:
@@ -163,13 +304,73 @@ class Run:
         ending = self._core.ending
         return None if ending is None else ending[0]
 
-    def context(self, ticket: int, tool: str) -> Context:
-        """Return what a tool of this run is told about its call."""
-        return Context(run_id=self.id, ticket_id=f"T{ticket}", tool=tool)
+    def drive_by(self, driver: Driver) -> None:
+        """Say who works on it."""
+        self._driver = driver
+        if self._store is not None:
+            from callslip.store import took_up
+
+            took_up(self)
+
+    def is_kept_in(self, store: TicketStore) -> bool:
+        """Whether it is under way, and kept there."""
+        kept = self._store
+        if self._driver is None or kept is None:
+            return False
+        return kept is store or (kept.path is not None and kept.path == store.path)
+
+    def left(self) -> None:
+        """Say that nobody works on it any more."""
+        self._driver = None
+
+    def adopt(self, ticket: int, child: Run) -> None:
+        """Take the run of a task as its child."""
+        if self._children is None:
+            self._children = {}
+        self._children[ticket] = child
+
+    def _of_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
+        run_id, ticket_id = (
+            (self.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
+        )
+        digits = ticket_id.removeprefix("T")
+        if not digits.isdecimal():
+            raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
+        run = self._find(run_id)
+        if run is None:
+            raise UsageError(f"ticket {ticket_id} is one of run {run_id}, which is not below {self.id}")
+        return run, int(digits)
+
+    def _find(self, run_id: str) -> Run | None:
+        if run_id == self.id:
+            return self
+        found = (child._find(run_id) for child in self.children)
+        return next((run for run in found if run is not None), None)
+
+    def _give(self, make: Callable[[float], list[_core.Command]]) -> None:
+        """Give something in from outside: to whoever works on the run, or into its log."""
+        if self._driver is not None:
+            self._driver.give(make)
+        elif self._store is not None:
+            from callslip._conversation import written_down
+
+            written_down(self, self._store, make)
+        else:
+            raise UsageError(
+                "nobody works on this run: watch it with agent.stream(…), or take it from its "
+                "store with store.run(run_id)"
+            )
 
     def __repr__(self) -> str:
         state = self.stop_reason or "running"
         return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={len(self._core.tickets())})"
+
+
+class Driver(Protocol):
+    """Whoever works on a run."""
+
+    def give(self, make: Callable[[float], list[_core.Command]]) -> None:
+        """Take what somebody else gives in, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +432,8 @@ class RunResult:
     def usage(self) -> Usage:
         """What the replies cost."""
         return self.run.usage
+
+    @property
+    def total(self) -> Usage:
+        """The same with all runs below it."""
+        return self.run.total

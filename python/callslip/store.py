@@ -12,13 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from callslip import _core
 from callslip._commits import Commits
 from callslip._options import check_one_of
 from callslip.errors import StoreError
-from callslip.runs import Run, StopReason, Ticket, TicketStatus, Usage
+from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
 
@@ -66,6 +66,13 @@ class StoredRun:
 
 
 _open: WeakSet[TicketStore] = WeakSet()
+_under_way: WeakValueDictionary[str, Run] = WeakValueDictionary()
+"""The kept runs that this process works on."""
+
+
+def took_up(run: Run) -> None:
+    """Note that this process works on a kept run."""
+    _under_way[run.id] = run
 
 
 @atexit.register
@@ -181,9 +188,10 @@ class TicketStore:
         self,
         *,
         status: TicketStatus | None = None,
-        kind: Literal["tool_call"] | None = None,
+        kind: TicketKind | None = None,
         run: str | None = None,
         parent: str | None = None,
+        parked: bool | None = None,
         since: float | None = None,
         until: float | None = None,
         limit: int | None = None,
@@ -192,9 +200,10 @@ class TicketStore:
 
         Args:
             status: `"IN_PROGRESS"` or `"COMPLETED"`.
-            kind: `"tool_call"`.
+            kind: `"tool_call"` or `"task"`.
             run: The run that opened them.
             parent: The run in whose calls the runs that opened them were started.
+            parked: Those that wait for approval, or those that do not.
             since: Opened at this Unix time or later.
             until: Opened before this Unix time.
             limit: At most so many.
@@ -207,6 +216,7 @@ class TicketStore:
             kind=kind,
             run=run,
             parent=parent,
+            parked=parked,
             since=since,
             until=until,
             limit=limit,
@@ -214,13 +224,20 @@ class TicketStore:
         return [Ticket.from_row(row) for row in rows]
 
     def run(self, run_id: str) -> Run:
-        """Return a run as it stands in the store, to be looked at: transcript, tickets, log.
+        """Return a run as it stands in the store: transcript, tickets, log.
+
+        Where this process works on it, it is that very run, which can be cancelled or told more. A
+        run that nobody works on can be told more too, and its calls be approved or denied:
+        `Agent.resume` goes on with that.
 
         Raises:
             StoreError: There is no such run.
         """
+        run = _under_way.get(run_id)
+        if run is not None and run.is_kept_in(self):
+            return run
         core = _core.Run.load(self.native, run_id)
-        return Run(core, run_id, core.task)
+        return Run(core, run_id, core.task, store=self)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Return the rows of an SQL query, which can't change anything.

@@ -187,6 +187,16 @@ impl PyStore {
         Ok(self.open()?.is_claimed(run_id))
     }
 
+    /// Whether it has a run.
+    fn has(&self, py: Python<'_>, run_id: &str) -> PyResult<bool> {
+        let store = self.open()?;
+        match py.detach(|| store.load(run_id)) {
+            Ok(_) => Ok(true),
+            Err(StoreError::NoSuchRun { .. }) => Ok(false),
+            Err(cause) => Err(error::store(&cause)),
+        }
+    }
+
     /// Runs, the latest first, as the rows that the stub describes.
     #[pyo3(signature = (*, status, agent, parent, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]

@@ -41,7 +41,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         effect,
         readonly: flag("readonly", safe),
         kind: ToolKind::Function,
-        needs_approval: false,
+        needs_approval: flag("needs_approval", false),
         reconciles: false,
         repeatable: flag("repeatable", false),
     }

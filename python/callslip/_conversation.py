@@ -1,0 +1,118 @@
+"""What is said to a run from outside of it: by users, and by those who approve."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from callslip._going import drive_async, drive_sync, not_in_a_tool
+from callslip._options import check_text
+from callslip.errors import UsageError
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip._session import Session
+    from callslip.runs import Run, RunResult
+    from callslip.store import TicketStore
+
+__all__ = ["send", "send_sync", "written_down"]
+
+Make = Callable[[float], "list[_core.Command]"]
+
+
+def send(run: Run, message: str) -> Awaitable[RunResult]:
+    """Say more to a run. As `Run.send`."""
+    _check(message)
+    driver = run._driver  # noqa: SLF001  # two parts of one run
+    if driver is not None:
+        driver.give(lambda now: run._core.send(message, now))  # noqa: SLF001
+        return driver.result()
+    return _Reply(run, _said(run, message))
+
+
+def send_sync(run: Run, message: str) -> RunResult:
+    """Say more to a run that is over, and go on with it. As `Run.send_sync`."""
+    _check(message)
+    not_in_a_tool("send_sync", "send")
+    if run._driver is not None:  # noqa: SLF001
+        raise UsageError("the run is under way: say run.send(…), which waits for nothing")
+    commands = _said(run, message)
+    session = _session(run, commands)
+    return drive_sync(session)
+
+
+def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
+    """Write something into the log of a run that nobody works on."""
+    core = run._core  # noqa: SLF001
+    with _claimed(core, store):
+        commands = make(time.time())
+        store.commits.wait(core.position)
+    return commands
+
+
+class _Reply:
+    """What comes of a run that was over and is told more, once somebody waits for it."""
+
+    def __init__(self, run: Run, commands: list[_core.Command]) -> None:
+        self._run = run
+        self._commands = commands
+
+    def __await__(self) -> Iterator[asyncio.Future[None]]:
+        return drive_async(_session(self._run, self._commands)).__await__()
+
+
+def _check(message: str) -> None:
+    if not isinstance(message, str):
+        raise UsageError(f"expected the message as a string: got {type(message).__name__}")
+    if not message.strip():
+        raise UsageError("expected a message: it is blank")
+    check_text("the message", message)
+
+
+def _said(run: Run, message: str) -> list[_core.Command]:
+    """Write the message into the log of a run that nobody works on. Returns what is to be done."""
+    core = run._core  # noqa: SLF001
+    store = _store_of(run)
+    if store is None:
+        return core.send(message, time.time())
+    return written_down(run, store, lambda now: core.send(message, now))
+
+
+def _store_of(run: Run) -> TicketStore | None:
+    return run._store  # noqa: SLF001
+
+
+def _session(run: Run, commands: list[_core.Command]) -> Session:
+    from callslip._session import Session
+
+    agent = run._agent  # noqa: SLF001
+    if agent is None:
+        raise UsageError(
+            "the message is written down, and this run was read from a store: go on with "
+            f"agent.resume({run.id!r})"
+        )
+    store = _store_of(run)
+    if store is not None:
+        run._core.claim(store.native)  # noqa: SLF001
+    levels = agent.limits.depth
+    return Session(
+        run,
+        agent,
+        agent._offer_at(levels),  # noqa: SLF001
+        lambda _: commands,
+        store=store,
+        levels=levels,
+        root=run.id,
+    )
+
+
+@contextmanager
+def _claimed(core: _core.Run, store: TicketStore) -> Iterator[None]:
+    core.claim(store.native)
+    try:
+        yield
+    finally:
+        core.release()
