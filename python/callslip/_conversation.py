@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callslip._going import drive_async, drive_sync, not_in_a_tool
 from callslip._options import check_text
@@ -60,7 +59,7 @@ class _Reply:
         self._run = run
         self._commands = commands
 
-    def __await__(self) -> Iterator[asyncio.Future[None]]:
+    def __await__(self) -> Generator[Any, Any, RunResult]:
         return drive_async(_session(self._run, self._commands)).__await__()
 
 

@@ -74,7 +74,7 @@ async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Ru
         return outcome_of(child), child.run
 
 
-async def make_call(session: Session, command: CallTool, call: Call) -> Outcome:
+async def make_call(session: Session, command: Command.CallTool, call: Call) -> Outcome:
     """Make a call. A tool that is not async has a thread of the pool."""
     tool, context = session.tool(command, call)
     gate = session.offer.toolbox.get(command.tool).gate
@@ -85,7 +85,7 @@ async def make_call(session: Session, command: CallTool, call: Call) -> Outcome:
 
 
 async def _made(
-    tool: Tool[..., Any] | Reconciling, command: CallTool, context: Context | None
+    tool: Tool[..., Any] | Reconciling, command: Command.CallTool, context: Context | None
 ) -> Outcome:
     if tool.is_async:
         return await tool.acall(command.arguments, context)
@@ -187,7 +187,7 @@ class _Driver:
         else:
             self._group.create_task(self.follow([command]), context=context)
 
-    async def _follow_run(self, command: StartRun) -> None:
+    async def _follow_run(self, command: Command.StartRun) -> None:
         if self._commits is not None:
             await self._commits.written(self._session.core.position)
         performing = self._start_run(command)
@@ -269,7 +269,7 @@ class _Driver:
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
             return session.failed(error)
 
-    async def _call(self, command: CallTool) -> Sequence[Command]:
+    async def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session = self._session
         call = Call(session, command.ticket)
         try:
@@ -286,7 +286,7 @@ class _Driver:
             return ()
         return session.completed(command.ticket, outcome)
 
-    async def _start_run(self, command: StartRun) -> Sequence[Command]:
+    async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         ended = await self._unless_given_up(
             command.ticket, work(self._session, command), command.tool
         )
@@ -296,7 +296,9 @@ class _Driver:
             return self._session.run_ended(command.ticket, ended, None)
         return self._session.run_ended(command.ticket, *ended)
 
-    async def _unless_given_up(self, ticket: int, working: Awaitable[T], tool: str) -> T | Outcome | None:
+    async def _unless_given_up(
+        self, ticket: int, working: Awaitable[T], tool: str
+    ) -> T | Outcome | None:
         """Return what comes of the work on a ticket; `None` where the run gives it up meanwhile."""
         task = asyncio.current_task()
         assert task is not None

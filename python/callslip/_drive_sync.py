@@ -287,7 +287,9 @@ class _Driver:
             cancel()
 
         self._calls[command.ticket] = (None, give_up)
-        future.add_done_callback(lambda done: self._ended.put(lambda: self._take_run(command, done)))
+        future.add_done_callback(
+            lambda done: self._ended.put(lambda: self._take_run(command, done))
+        )
 
     def _take(self, ticket: int, tool: str, call: Future[Outcome]) -> None:
         if self._calls.pop(ticket, None) is None:

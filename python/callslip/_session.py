@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._commits import Commits
-    from callslip._reconcile import Reconciling
     from callslip._offer import Offer
+    from callslip._reconcile import Reconciling
     from callslip.agent import Agent
     from callslip.history import History
-    from callslip.models._reply import ModelChunk, Messages
+    from callslip.models._reply import Messages, ModelChunk
     from callslip.runs import Run, RunResult
     from callslip.store import TicketStore
     from callslip.tools import Context, Tool

@@ -97,8 +97,8 @@ class Ticket:
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:
         """Read what the core says of a ticket."""
-        run_id, ticket_id, kind, description, status, tool, call_id, parked, *rest = row
-        outcome, opened, completed = rest
+        run_id, ticket_id, kind, description, status, tool, call_id, parked = row[:8]
+        outcome, opened, completed = row[8:]
         word, text = (None, None) if outcome is None else outcome
         result = None
         if word == "ok" and text is not None:
@@ -209,7 +209,7 @@ class Run:
             StoreError: That can't be written down.
         """
         run, number = self._of_ticket(ticket)
-        run._give(lambda now: run._core.approve(number, now))
+        run._give(lambda now: run._core.approve(number, now))  # noqa: SLF001  # of this class
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Refuse a call that waits for approval. The model is told so, and why.
@@ -220,7 +220,7 @@ class Run:
         """
         check_text("the reason", why)
         run, number = self._of_ticket(ticket)
-        run._give(lambda now: run._core.deny(number, why, now))
+        run._give(lambda now: run._core.deny(number, why, now))  # noqa: SLF001  # of this class
 
     def cancel(self) -> None:
         """End the run, all runs below it and all its calls; it does nothing where it is over.
@@ -275,8 +275,7 @@ class Run:
     @property
     def total(self) -> Usage:
         """The same with all runs below it: those that have ended, and those under way."""
-        *spent, _, _ = self._core.spent
-        usage = Usage(*spent)
+        usage = Usage(*self._core.spent[:4])
         under_way = {ticket.id for ticket in self.tickets if ticket.status == "IN_PROGRESS"}
         for number, child in (self._children or {}).items():
             if f"T{number}" in under_way:
@@ -338,13 +337,15 @@ class Run:
             raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
         run = self._find(run_id)
         if run is None:
-            raise UsageError(f"ticket {ticket_id} is one of run {run_id}, which is not below {self.id}")
+            raise UsageError(
+                f"ticket {ticket_id} is one of run {run_id}, which is not below {self.id}"
+            )
         return run, int(digits)
 
     def _find(self, run_id: str) -> Run | None:
         if run_id == self.id:
             return self
-        found = (child._find(run_id) for child in self.children)
+        found = (child._find(run_id) for child in self.children)  # noqa: SLF001  # of this class
         return next((run for run in found if run is not None), None)
 
     def _give(self, make: Callable[[float], list[_core.Command]]) -> None:
@@ -371,6 +372,9 @@ class Driver(Protocol):
 
     def give(self, make: Callable[[float], list[_core.Command]]) -> None:
         """Take what somebody else gives in, from any thread."""
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return what is to be awaited for the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
