@@ -278,7 +278,9 @@ def read_events(reader: sqlite3.Connection, tasks: set[str]) -> Logs:
             {"seq": seq, "at": at, "event": {kind: json.loads(data)}}
             for seq, at, kind, data in events
         ]
-    logs.parked = set(reader.execute("select run_id, ticket from tickets where parked").fetchall())
+    if logs.runs:  # else the process may have died at making the file
+        parked = reader.execute("select run_id, ticket from tickets where parked").fetchall()
+        logs.parked = set(parked)
     reader.execute("rollback")
     return logs
 
