@@ -131,10 +131,17 @@ class CrashTest:
         if batch.reader is None and batch.database.exists() and self.random.random() < 0.2:
             uri = f"{batch.database.as_uri()}?mode=ro"
             batch.reader = sqlite3.connect(uri, uri=True, isolation_level=None)
-        if batch.reader is not None:
-            self.seen["lives with a reader"] += 1
+        if batch.reader is None:
+            return
+        try:
             batch.reader.execute("begin")
             batch.reader.execute("select count(*) from sqlite_schema").fetchall()
+            self.seen["lives with a reader"] += 1
+        except sqlite3.OperationalError as error:
+            # What died while it made the file has left it to be mended by somebody who may write.
+            demand("readonly" in str(error), "the file can't be read", error)
+            batch.reader.close()
+            batch.reader = None
 
     def look(self, batch: Batch, life: Life, plan: dict[str, Any]) -> None:
         """Compare what the logs say now with what they said and with what really happened."""
