@@ -276,6 +276,10 @@ def read_events(reader: sqlite3.Connection, tasks: set[str]) -> Logs:
     """Read logs from another process, through the views that are there for that."""
     logs = Logs()
     reader.execute("begin")
+    views = reader.execute("select name from sqlite_schema where type = 'view'").fetchall()
+    if not views:  # the process died at making the file
+        reader.execute("rollback")
+        return logs
     rows = reader.execute("select run_id, parent_run, task from runs").fetchall()
     for run in with_those_below(rows, tasks):
         events = reader.execute(
@@ -285,7 +289,7 @@ def read_events(reader: sqlite3.Connection, tasks: set[str]) -> Logs:
             {"seq": seq, "at": at, "event": {kind: json.loads(data)}}
             for seq, at, kind, data in events
         ]
-    if logs.runs:  # else the process may have died at making the file
+    if logs.runs:  # else the file may not be made to its end
         parked = reader.execute("select run_id, ticket from tickets where parked").fetchall()
         logs.parked = set(parked)
     reader.execute("rollback")
