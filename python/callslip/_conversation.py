@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from callslip._going import drive_async, drive_sync, not_in_a_tool
+from callslip._going import drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._options import check_text
 from callslip.errors import UsageError
+from callslip.runs import RunResult
 
 if TYPE_CHECKING:
     from callslip import _core
     from callslip._session import Session
-    from callslip.runs import Run, RunResult
+    from callslip.runs import Run
     from callslip.store import TicketStore
 
 __all__ = ["send", "send_sync", "turn", "written_down"]
@@ -73,7 +74,18 @@ class _Reply:
         self._commands = commands
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
-        return drive_async(_session(self._run, self._commands)).__await__()
+        driver = self._run._driver  # noqa: SLF001
+        if driver is not None:
+            # It goes on already, with something else that was said.
+            return driver.result().__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        session = _session(self._run, self._commands)
+        if self._run.finished:
+            with session:
+                return RunResult.of(session)
+        return await drive_async(session)
 
 
 def _check(message: str) -> None:
@@ -115,7 +127,8 @@ def _session(run: Run, commands: list[_core.Command]) -> Session:
         run,
         agent,
         agent._offer_at(levels),  # noqa: SLF001
-        lambda _: commands,
+        # What is to be done was told to whoever said something before, and waited for nothing.
+        (lambda _: commands) if commands else go_on,
         store=store,
         levels=levels,
         root=run.id,
