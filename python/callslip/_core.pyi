@@ -454,6 +454,7 @@ class Protocol:
         finish: bool,
         in_progress: Sequence[str],
         completed: Sequence[str],
+        agents: Sequence[str],
         thoughts: int,
     ) -> Grammar: ...
 

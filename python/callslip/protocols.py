@@ -178,6 +178,7 @@ class Protocol(ABC):
         finish: bool = True,
         in_progress: Sequence[str] = (),
         completed: Sequence[str] = (),
+        agents: Sequence[str] = (),
     ) -> Grammar:
         """Return what may be said now, as grammars that constrain a model's decoding.
 
@@ -188,6 +189,7 @@ class Protocol(ABC):
             finish: Whether the run may be finished.
             in_progress: Ids of tickets that may be awaited (ticket protocol).
             completed: Ids of tickets that may be loaded (ticket protocol).
+            agents: Ids of agents that may be waited for (chatty protocol).
         """
         return self.native.grammar(
             self._tool_set(tools, delegate),
@@ -196,6 +198,7 @@ class Protocol(ABC):
             finish=finish,
             in_progress=list(in_progress),
             completed=list(completed),
+            agents=list(agents),
             thoughts=self.thoughts,
         )
 

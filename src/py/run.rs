@@ -513,15 +513,23 @@ impl PyRun {
             let tickets = state.tickets.iter().filter(move |ticket| named && ticket.status() == status);
             tickets.map(|ticket| ticket.id.to_string()).collect()
         };
-        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), thoughts);
-        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, thoughts)| {
+        let mut agents: Vec<String> = Vec::new();
+        for agent in state.tickets.iter().filter(|ticket| calls && ticket.detached).filter_map(|t| t.call_id.clone()) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), agents, thoughts);
+        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, agents, thoughts)| {
             setup.protocol.grammar(&Scope {
                 tools: &setup.tools,
                 calls: *calls,
-                delegates: setup.delegates,
+                // A first move that must be a call is no task for others.
+                delegates: setup.delegates && *finish,
                 finish: *finish,
                 in_progress: in_progress.clone(),
                 completed: completed.clone(),
+                agents: agents.clone(),
                 thoughts: *thoughts,
             })
         });

@@ -377,7 +377,10 @@ impl RunState {
                 self.answer = Some((value.clone(), *success));
                 self.phase = Phase::Closing;
             }
-            Move::Call { calls } => self.calling(calls.len(), protocol),
+            Move::Call { calls } => {
+                self.called = true;
+                self.calling(calls.len(), protocol);
+            }
             Move::Delegate { .. } => self.calling(1, protocol),
             Move::Await { ticket_id } | Move::Load { ticket_id } => {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
@@ -394,7 +397,6 @@ impl RunState {
     }
 
     fn calling(&mut self, calls: usize, protocol: &dyn Protocol) {
-        self.called = true;
         self.repetition.left();
         self.batch_size = calls;
         self.midway = self.batch.len() < self.batch_size;
