@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
     from callslip._reconcile import Reconciling
+    from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
@@ -358,31 +359,33 @@ async def receive(
     if isinstance(stream, AsyncReplyStream):
         try:
             async for chunk in stream:
-                stop, commands = receipt.take(chunk)
-                for command in commands:
-                    begin(command)
-                if stop:
+                if await _stops(session, receipt, chunk, begin):
                     break
-                if session.room is not None:
-                    await session.room()
         finally:
             await stream.aclose()
         return receipt.close()
     try:
         while (chunk := await _in_thread(next, stream, None)) is not None:
-            stop, commands = receipt.take(chunk)
-            for command in commands:
-                begin(command)
-            if stop:
+            if await _stops(session, receipt, chunk, begin):
                 break
-            if session.room is not None:
-                await session.room()
         await _in_thread(stream.close)
     except BaseException:
         # The thread may still be in the generator: it is closed when that has come back.
         _threads.submit(stream.close)
         raise
     return receipt.close()
+
+
+async def _stops(
+    session: Session, receipt: Receipt, chunk: ModelChunk, begin: Callable[[Command], object]
+) -> bool:
+    """Take a chunk. Returns whether the stream is to be stopped."""
+    stop, commands = receipt.take(chunk)
+    for command in commands:
+        begin(command)
+    if session.room is not None and not stop:
+        await session.room()
+    return stop
 
 
 async def _in_thread(function: Callable[..., T], /, *args: Any) -> T:

@@ -276,7 +276,7 @@ class _Driver:
         future.add_done_callback(ended)
 
     def _begin_run(self, command: Command.StartRun) -> None:
-        """Start the run of a task. It goes on on the private loop, where it never holds a thread."""
+        """Start the run of a task on the private loop, where it never holds a thread."""
         from callslip._drive import work
 
         self._written()

@@ -288,11 +288,13 @@ class Session:
         from callslip.runs import RunResult
 
         try:
-            if not self.core.finished:
-                raise error or RunCancelled("the run was left before its end", self.run)
-            result = RunResult.of(self)
+            result = RunResult.of(self) if self.core.finished else None
         except BaseException as failure:  # noqa: BLE001  # it is the waiter's to handle
             outcome.set_exception(failure)
+            return
+        if result is None:
+            left = error or RunCancelled("the run was left before its end", self.run)
+            outcome.set_exception(left)
         else:
             outcome.set_result(result)
 

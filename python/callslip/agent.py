@@ -395,7 +395,7 @@ class Agent:
                 continue
             seen.add(id(agent))
             agents.extend(role_agent(agent, role) for role in agent.roles)
-            for tool in agent._offer.toolbox:
+            for tool in agent._offer.toolbox:  # noqa: SLF001  # of this class
                 if tool.needs_approval:
                     return tool.name
                 if isinstance(inner := getattr(tool, "agent", None), Agent):

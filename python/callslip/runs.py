@@ -167,7 +167,7 @@ class Run:
 
     @property
     def messages(self) -> Messages:
-        """The transcript as it is now; the model is given the same, but for what `history` drops."""
+        """The transcript as it is now: what the model is given, but for what `history` drops."""
         if self._transcript is None:
             self._transcript = Transcript(self._core)
         return self._transcript.now()
