@@ -103,9 +103,7 @@ def test_agents_of_earlier_turns_are_waited_for_in_the_order_asked(run):
 
 
 def test_waiting_twice_gives_the_same_result(run):
-    model = leader(
-        block(spawn("a", "x")), *[block(wait_for("$a"))] * 5, "done", worker=answer
-    )
+    model = leader(block(spawn("a", "x")), *[block(wait_for("$a"))] * 5, "done", worker=answer)
     result = run(Agent(model, protocol="chatty"))
     assert result.run.violations == 0
     waits = [ticket.result for ticket in result.tickets[1:]]
@@ -247,9 +245,7 @@ def test_roles_have_their_own_model_tools_protocol_and_limits(run):
         model,
         protocol="chatty",
         roles={
-            "Thinker": Role(
-                model=thinker, protocol="react", tools=[look], limits=Limits(steps=2)
-            ),
+            "Thinker": Role(model=thinker, protocol="react", tools=[look], limits=Limits(steps=2)),
             "Helper": helper,
         },
     )
@@ -275,9 +271,7 @@ def test_a_child_that_reaches_its_limit_is_an_error_of_its_own(run):
         return block(("c", "join", {"a": str(turn_of(messages)), "b": ""}))
 
     model = leader(block(spawn("a", "x", "A"), wait_for("$a")), "done", worker=worker)
-    agent = Agent(
-        model, protocol="chatty", tools=[join], roles={"A": Role(limits=Limits(steps=3))}
-    )
+    agent = Agent(model, protocol="chatty", tools=[join], roles={"A": Role(limits=Limits(steps=3))})
     result = run(agent)
     (row,) = results_of(result.messages[3])["wait"]
     assert "LimitExceeded" in row["error"]

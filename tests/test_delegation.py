@@ -135,9 +135,7 @@ def test_a_child_that_fails_is_loaded_as_an_error(run):
 
 
 def test_a_child_that_breaks_the_protocol_fails_and_its_parent_goes_on(run):
-    model = by_task(
-        {"whole": [delegate("part"), wait("T1"), give("ok")], "part": ["nonsense"] * 9}
-    )
+    model = by_task({"whole": [delegate("part"), wait("T1"), give("ok")], "part": ["nonsense"] * 9})
     result = run(Agent(model, protocol="ticket"), "whole")
     assert result.value == "ok"
     assert result.run.children[0].stop_reason == "violations"
@@ -261,9 +259,7 @@ def test_agents_of_any_protocol_are_tools_of_any_other(run, outer, inner):
         "chatty": [block(("c", "research", {"task": "look"})), "ok"],
         "ticket": [call("/research", {"task": "look"}), wait("T1"), give("ok")],
     }
-    agent = Agent(
-        ScriptedModel(scripts[outer]), protocol=outer, tools=[research(inner).as_tool()]
-    )
+    agent = Agent(ScriptedModel(scripts[outer]), protocol=outer, tools=[research(inner).as_tool()])
     result = run(agent, "x")
     assert result.value == "ok"
     (ticket,) = result.tickets
@@ -318,8 +314,10 @@ def test_runs_started_in_a_tool_by_hand_are_below_the_run_that_calls():
 
 def test_a_child_never_sees_the_tickets_of_its_parent():
     model = by_task(
-        {"whole": [call("/add", {"a": 1, "b": 1}), delegate("part"), wait("T2"), give("ok")],
-         "part": [wait("T1"), give("ok")]}
+        {
+            "whole": [call("/add", {"a": 1, "b": 1}), delegate("part"), wait("T2"), give("ok")],
+            "part": [wait("T1"), give("ok")],
+        }
     )
     result = Agent(model, protocol="ticket", tools=[add]).run_sync("whole")
     child = result.run.children[0]
@@ -356,7 +354,9 @@ def test_open_tasks_at_the_end_are_waited_for_or_cancelled(run, at_end):
 
 def test_delegate_is_in_the_prompt_where_it_is_offered():
     assert "DELEGATE" in Agent(ScriptedModel([]), protocol="ticket").system_prompt
-    assert "DELEGATE" not in Agent(ScriptedModel([]), protocol="ticket", delegate=False).system_prompt
+    assert (
+        "DELEGATE" not in Agent(ScriptedModel([]), protocol="ticket", delegate=False).system_prompt
+    )
     assert "DELEGATE" in TicketProtocol().system_prompt(delegate=True)
 
 
@@ -370,4 +370,3 @@ def test_a_task_that_failed_is_not_delegated_once_more():
     result = Agent(model, protocol="ticket").run_sync("whole")
     assert len(result.tickets) == 1
     assert result.run.violations == 1
-

@@ -209,7 +209,8 @@ class Run:
             StoreError: That can't be written down.
         """
         run, number = self._of_ticket(ticket)
-        run._give(lambda now: run._core.approve(number, now))  # noqa: SLF001  # of this class
+        at_rest = run._driver is None  # noqa: SLF001  # of this class
+        run._give(lambda now: run._core.approve(number, now, at_rest=at_rest))  # noqa: SLF001
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Refuse a call that waits for approval. The model is told so, and why.

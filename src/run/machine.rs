@@ -161,10 +161,10 @@ impl Machine {
         self.go_on(now);
     }
 
-    /// A person approves of a call, which is made now.
-    pub fn approve(&mut self, ticket: TicketId, now: f64) {
+    /// A person approves of a call, which is made now; or, `at_rest`, once the run is gone on with.
+    pub fn approve(&mut self, ticket: TicketId, at_rest: bool, now: f64) {
         if self.is_parked(ticket) {
-            self.emit(Event::Approved { ticket }, now);
+            self.emit(Event::Approved { ticket, at_rest }, now);
         }
     }
 

@@ -132,6 +132,9 @@ pub struct RunState {
     /// The turns before that.
     #[serde(default, skip_serializing_if = "is_zero")]
     turns_before: u32,
+    /// Calls that were approved while nobody worked on the run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) unbegun: BTreeSet<TicketId>,
     /// Whether the user has said something that the model was not told yet.
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
@@ -233,7 +236,12 @@ impl RunState {
             Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::UserSaid { text } => self.user_said(text, at),
             Event::TicketOpened { .. } => self.opened(event, at),
-            Event::Approved { ticket } => self.tickets.approve(*ticket),
+            Event::Approved { ticket, at_rest } => {
+                self.tickets.approve(*ticket);
+                if *at_rest {
+                    self.unbegun.insert(*ticket);
+                }
+            }
             Event::TicketCompleted { ticket, outcome, spent } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
@@ -281,7 +289,7 @@ impl RunState {
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
             Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
-            Event::Approved { ticket } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
     }
@@ -294,6 +302,7 @@ impl RunState {
 
     fn resumed(&mut self, at: f64) {
         self.paused += (at - self.last_at).max(0.0);
+        self.unbegun.clear();
         if self.ending.take().is_some() {
             self.phase = self.interrupted;
             self.limit = self.last_turn;
