@@ -10,6 +10,7 @@ from replies import act, block, delegate, finish, give, spawn, task_of, turn_of,
 
 from callslip import (
     Agent,
+    BoundedModel,
     Context,
     Event,
     Limits,
@@ -331,3 +332,34 @@ def test_a_cancelled_tree_leaves_nothing_behind(path):
         assert descriptors() <= open_files
         assert store.runs(status="running") == []
         assert not [one for one in gc.get_objects() if type(one).__name__ == "_Driver"]
+
+
+@pytest.mark.parametrize("of", ["model", "tool"])
+def test_by_run_cancel_while_it_waits_for_its_turn(of):
+    @tool(concurrency=1)
+    async def bounded() -> str:
+        """Work."""
+        began.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    model = BoundedModel(slow_model, concurrency=1) if of == "model" else calls("bounded")
+    agent = Agent(model, tools=[bounded])
+
+    async def main():
+        async with agent.stream("first") as first:
+            await until(began.is_set)
+            async with agent.stream("second") as second:
+                await asyncio.sleep(0.1)
+                second.cancel()
+                async for _ in second:
+                    pass
+                assert second.run.stop_reason == "cancelled"
+            first.cancel()
+            async for _ in first:
+                pass
+        assert others() == []
+        return first.run, second.run
+
+    for run in asyncio.run(main()):
+        assert_all_ended(run)

@@ -78,11 +78,10 @@ async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Ru
 async def make_call(session: Session, command: Command.CallTool, call: Call) -> Outcome:
     """Make a call. A tool that is not async has a thread of the pool."""
     tool, context = session.tool(command, call)
-    gate = session.offer.toolbox.get(command.tool).gate
-    if gate is not None:
-        async with gate.held(session.root):
-            return await _made(tool, command, context)
-    return await _made(tool, command, context)
+    if tool.gate is None:
+        return await _made(tool, command, context)
+    async with tool.gate.held(session.root):
+        return await _made(tool, command, context)
 
 
 async def _made(
@@ -221,28 +220,28 @@ class _Driver:
         return ()
 
     async def _ask(self) -> Sequence[Command]:
-        task = asyncio.current_task()
+        session = self._session
+        task = self._asking = asyncio.current_task()
         assert task is not None
-        self._asking = task
         cancelled_before = task.cancelling()
-        gate = self._session.model.gate
+        gate = session.model.gate
         try:
             if gate is None:
                 commands = await self._asked(self._begin)
             else:
                 # A call that starts early is no part of the model's call.
                 outside = copy_context()
-                async with gate.held(self._session.root):
-                    commands = await self._asked(
-                        lambda command: self._begin(command, outside.copy())
-                    )
+                async with gate.held(session.root):
+                    commands = await self._asked(lambda early: self._begin(early, outside.copy()))
         except asyncio.CancelledError as error:
             # The run is over, and nobody has cancelled the task as a whole.
             if self._stopped and task.uncancel() <= cancelled_before:
                 return ()
             if task.cancelling() > cancelled_before:
                 raise
-            return self._session.failed(error)
+            return session.failed(error)
+        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
+            commands = session.failed(error)
         finally:
             self._asking = None
         if self._stopped and task.cancelling() > cancelled_before:
@@ -252,76 +251,74 @@ class _Driver:
 
     async def _asked(self, begin: Callable[[Command], object]) -> Sequence[Command]:
         session = self._session
-        try:
-            if self._model_is_async:
-                result = session.ask()
-            else:
-                result = await _in_thread(session.ask)
-            awaited = hasattr(result, "__await__")
-            if awaited:
-                self._model_is_async = True
-                result = await cast("Awaitable[object]", result)
-            if type(result) is str:
-                return session.reply(result)
-            reply = open_result(result, awaited=awaited)
-            if isinstance(reply, ModelReply):
-                return session.reply(reply.text, reply.finish_reason, reply.usage)
-            return await receive(session, reply, begin)
-        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
-            return session.failed(error)
+        result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+        awaited = hasattr(result, "__await__")
+        if awaited:
+            self._model_is_async = True
+            result = await cast("Awaitable[object]", result)
+        if type(result) is str:
+            return session.reply(result)
+        reply = open_result(result, awaited=awaited)
+        if isinstance(reply, ModelReply):
+            return session.reply(reply.text, reply.finish_reason, reply.usage)
+        return await receive(session, reply, begin)
 
     async def _call(self, command: Command.CallTool) -> Sequence[Command]:
-        session = self._session
-        call = Call(session, command.ticket)
-        try:
-            outcome = await self._unless_given_up(
-                command.ticket, make_call(session, command, call), command.tool
-            )
-        except asyncio.CancelledError:
-            call.cancelled = True
-            raise
-        finally:
-            call.end()
-        if outcome is None:
-            call.cancelled = True
-            return ()
-        return session.completed(command.ticket, outcome)
-
-    async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
-        ended = await self._unless_given_up(
-            command.ticket, work(self._session, command), command.tool
-        )
-        if ended is None:
-            return ()
-        if isinstance(ended[1], str):
-            return self._session.run_ended(command.ticket, ended, None)
-        return self._session.run_ended(command.ticket, *ended)
-
-    async def _unless_given_up(
-        self, ticket: int, working: Awaitable[T], tool: str
-    ) -> T | Outcome | None:
-        """Return what comes of the work on a ticket; `None` where the run gives it up meanwhile."""
+        session, ticket = self._session, command.ticket
         task = asyncio.current_task()
         assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
+        call = Call(session, ticket)
         try:
-            outcome = await working
+            tool, context = session.tool(command, call)
+            if tool.is_async and tool.gate is None:
+                outcome = await tool.acall(command.arguments, context)
+            else:
+                outcome = await make_call(session, command, call)
         except asyncio.CancelledError:
-            # The run has given this up, and nobody has cancelled the task as a whole.
-            if ticket in self._given_up and task.uncancel() <= cancelled_before:
-                return None
-            if task.cancelling() > cancelled_before:
-                raise
-            # Something that was waited for in it was cancelled, and not the run.
-            return cancelled_inside(tool)
+            call.cancelled = True
+            if self._was_given_up(ticket, task, cancelled_before):
+                return ()
+            outcome = cancelled_inside(command.tool)
         finally:
+            call.end()
             del self._calls[ticket]
         if ticket in self._given_up and task.cancelling() > cancelled_before:
             # It was given up and has swallowed that.
             task.uncancel()
-        return outcome
+        return session.completed(ticket, outcome)
+
+    async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
+        session, ticket = self._session, command.ticket
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls[ticket] = task
+        cancelled_before = task.cancelling()
+        run = None
+        try:
+            outcome, run = await work(session, command)
+        except asyncio.CancelledError:
+            if self._was_given_up(ticket, task, cancelled_before):
+                return ()
+            outcome = cancelled_inside(command.tool)
+        finally:
+            del self._calls[ticket]
+        return session.run_ended(ticket, outcome, run)
+
+    def _was_given_up(self, ticket: int, task: asyncio.Task[Any], cancelled_before: int) -> bool:
+        """Whether it was the run that cancelled the work on a ticket, and not something in it.
+
+        Raises:
+            asyncio.CancelledError: The task as a whole was cancelled.
+        """
+        if ticket in self._given_up and task.uncancel() <= cancelled_before:
+            return True
+        if task.cancelling() > cancelled_before:
+            raise  # noqa: PLE0704  # called where it is handled
+        # Something that was waited for in it was cancelled.
+        return False
 
     def _give_up(self, ticket: int) -> None:
         task = self._calls.get(ticket)
