@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextvars import Context as ContextVariables
 
+    from callslip._gate import Gate
     from callslip._reconcile import Reconciling
     from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
@@ -40,7 +41,8 @@ async def drive(session: Session) -> None:
             driver = _Driver(session, group)
             session.run.drive_by(driver)
             await driver.follow(session.start())
-            await driver.ended()
+            if not driver.has_ended:
+                await driver.ended()
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -100,7 +102,7 @@ class _Driver:
         "_asking",
         "_calls",
         "_commits",
-        "_ended",
+        "_finish",
         "_given_up",
         "_group",
         "_is_bounded",
@@ -109,6 +111,7 @@ class _Driver:
         "_room",
         "_session",
         "_stopped",
+        "has_ended",
     )
 
     def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
@@ -117,8 +120,10 @@ class _Driver:
         self._loop = asyncio.get_running_loop()
         self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
-        self._given_up: set[int] = set()
-        self._ended = asyncio.Event()
+        self._given_up: set[int] | None = None
+        # Made where somebody waits: most runs need none.
+        self._finish: asyncio.Event | None = None
+        self.has_ended = False
         self._asking: asyncio.Task[Any] | None = None
         self._stopped = False
         self._is_bounded = session.core.deadline is not None
@@ -152,14 +157,14 @@ class _Driver:
 
     async def ended(self) -> None:
         """Wait for the end of the run; while all its calls are parked, nothing else does."""
-        while not self._ended.is_set():
+        while not self.has_ended:
             if not self._is_bounded:
-                await self._ended.wait()
+                await self._end().wait()
                 return
             deadline = self._session.core.deadline or 0.0
             try:
                 async with asyncio.timeout(deadline - self._session.now()):
-                    await self._ended.wait()
+                    await self._end().wait()
             except TimeoutError:
                 await self.follow(self._session.timed_out(deadline))
 
@@ -216,23 +221,34 @@ class _Driver:
         if isinstance(command, Command.Cancel):
             self._give_up(command.ticket)
         else:
-            self._ended.set()
+            self.has_ended = True
+            if self._finish is not None:
+                self._finish.set()
         return ()
+
+    def _end(self) -> asyncio.Event:
+        if self._finish is None:
+            self._finish = asyncio.Event()
+        return self._finish
 
     async def _ask(self) -> Sequence[Command]:
         session = self._session
         task = self._asking = asyncio.current_task()
         assert task is not None
         cancelled_before = task.cancelling()
-        gate = session.model.gate
         try:
-            if gate is None:
-                commands = await self._asked(self._begin)
+            if session.model.gate is not None:
+                commands = await self._ask_in_turn(session.model.gate)
             else:
-                # A call that starts early is no part of the model's call.
-                outside = copy_context()
-                async with gate.held(session.root):
-                    commands = await self._asked(lambda early: self._begin(early, outside.copy()))
+                result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+                awaited = hasattr(result, "__await__")
+                if awaited:
+                    self._model_is_async = True
+                    result = await cast("Awaitable[object]", result)
+                if type(result) is str:
+                    commands = session.reply(result)
+                else:
+                    commands = await self._open(result, awaited=awaited, begin=self._begin)
         except asyncio.CancelledError as error:
             # The run is over, and nobody has cancelled the task as a whole.
             if self._stopped and task.uncancel() <= cancelled_before:
@@ -249,19 +265,29 @@ class _Driver:
             task.uncancel()
         return commands
 
-    async def _asked(self, begin: Callable[[Command], object]) -> Sequence[Command]:
+    async def _ask_in_turn(self, gate: Gate) -> Sequence[Command]:
         session = self._session
-        result = session.ask() if self._model_is_async else await _in_thread(session.ask)
-        awaited = hasattr(result, "__await__")
-        if awaited:
-            self._model_is_async = True
-            result = await cast("Awaitable[object]", result)
-        if type(result) is str:
-            return session.reply(result)
+        # A call that starts early is no part of the model's call.
+        outside = copy_context()
+        async with gate.held(session.root):
+            result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+            awaited = hasattr(result, "__await__")
+            if awaited:
+                result = await cast("Awaitable[object]", result)
+            return await self._open(
+                result,
+                awaited=awaited,
+                begin=lambda early: self._begin(early, outside.copy()),
+            )
+
+    async def _open(
+        self, result: object, *, awaited: bool, begin: Callable[[Command], object]
+    ) -> Sequence[Command]:
+        """Take a reply that is more than text, or streamed."""
         reply = open_result(result, awaited=awaited)
         if isinstance(reply, ModelReply):
-            return session.reply(reply.text, reply.finish_reason, reply.usage)
-        return await receive(session, reply, begin)
+            return self._session.reply(reply.text, reply.finish_reason, reply.usage)
+        return await receive(self._session, reply, begin)
 
     async def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
@@ -285,7 +311,7 @@ class _Driver:
         finally:
             call.end()
             del self._calls[ticket]
-        if ticket in self._given_up and task.cancelling() > cancelled_before:
+        if self._given_up and ticket in self._given_up and task.cancelling() > cancelled_before:
             # It was given up and has swallowed that.
             task.uncancel()
         return session.completed(ticket, outcome)
@@ -313,7 +339,8 @@ class _Driver:
         Raises:
             asyncio.CancelledError: The task as a whole was cancelled.
         """
-        if ticket in self._given_up and task.uncancel() <= cancelled_before:
+        given_up = self._given_up is not None and ticket in self._given_up
+        if given_up and task.uncancel() <= cancelled_before:
             return True
         if task.cancelling() > cancelled_before:
             raise  # noqa: PLE0704  # called where it is handled
@@ -323,13 +350,15 @@ class _Driver:
     def _give_up(self, ticket: int) -> None:
         task = self._calls.get(ticket)
         if task is not None:
+            if self._given_up is None:
+                self._given_up = set()
             self._given_up.add(ticket)
             task.cancel()
 
     async def _settle(self) -> Sequence[Command]:
         try:
             async with asyncio.timeout(self._session.grace):
-                await self._ended.wait()
+                await self._end().wait()
         except TimeoutError:
             return self._session.settled()
         return ()

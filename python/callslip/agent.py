@@ -142,8 +142,13 @@ class Agent:
             RunCancelled: The run was cancelled by `Run.cancel`.
             StoreError: The run could not be written down. What was, can be resumed.
         """
+        from callslip._drive import drive
+
         self._check_approvals()
-        return await drive_async(self._started(task))
+        # Not by `drive_async`: each coroutine costs at each step.
+        with self._started(task) as session:
+            await drive(session)
+            return RunResult.of(session)
 
     def run_sync(self, task: str) -> RunResult:
         """Work on a task to its end, in this thread. Works inside a running event loop too.
