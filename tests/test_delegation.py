@@ -307,6 +307,7 @@ def test_runs_started_in_a_tool_by_hand_are_below_the_run_that_calls():
 
     model = ScriptedModel([act("ask", question="q"), finish("out")])
     result = Agent(model, tools=[ask]).run_sync("x")
+    assert result.run.children == seen
     (event,) = [event for event in seen[0].log if event.kind == "run_started"]
     assert event.data["parent"] == {"run_id": result.run.id, "ticket": 1}
     assert event.data["depth"] == 1

@@ -74,7 +74,7 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
         assert native is not None
         core = _core.Run.resume(native, run_id, offer.setup, session.core)
     run = Run(core, run_id, task, agent=agent, store=session.store)
-    session.run.adopt(command.ticket, run)
+    session.run.adopt(run)
     child = Session(
         run,
         agent,

@@ -312,6 +312,8 @@ class Agent:
             store=None if self.store is None else self.store.native,
         )
         run = Run(core, run_id, task, agent=self, store=self.store)
+        if above is not None:
+            above.run.adopt(run)
         return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
 
     def _resumed(self, run_id: str) -> Session:

@@ -161,7 +161,7 @@ class Run:
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
-        self._children: dict[int, Run] | None = None
+        self._children: list[Run] | None = None
         self.id = run_id
         self.task = task
 
@@ -181,19 +181,21 @@ class Run:
     def children(self) -> list[Run]:
         """The runs of the tasks that this one has given to others, oldest first.
 
-        Those that this process has seen; of a run that was read from a store, all of them.
+        Those that this process has worked on; of a kept run, also those of earlier processes, and
+        runs that were started in its calls by hand.
         """
-        if self._children is None and self._store is not None and self._agent is None:
-            rows = self._store.runs(parent=self.id)
-            return [self._store.run(row.run_id) for row in reversed(rows)]
-        children = self._children or {}
-        return [children[ticket] for ticket in sorted(children)]
+        seen = {child.id: child for child in self._children or ()}
+        if self._store is None:
+            return list(seen.values())
+        rows = self._store.runs(parent=self.id)
+        return [seen.get(row.run_id) or self._store.run(row.run_id) for row in reversed(rows)]
 
     @property
     def approvals(self) -> list[Ticket]:
         """The calls that wait for approval, of this run and of all below it."""
         parked = [ticket for ticket in self.tickets if ticket.parked]
-        for child in self.children:
+        under_way = self.children if self._driver is None else self._children or ()
+        for child in list(under_way):
             if not child.finished:
                 parked += child.approvals
         return parked
@@ -277,9 +279,9 @@ class Run:
     def total(self) -> Usage:
         """The same with all runs below it: those that have ended, and those under way."""
         usage = Usage(*self._core.spent[:4])
-        under_way = {ticket.id for ticket in self.tickets if ticket.status == "IN_PROGRESS"}
-        for number, child in (self._children or {}).items():
-            if f"T{number}" in under_way:
+        ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
+        for child in self._children or ():
+            if child.id not in ended:
                 usage += child.total
         return usage
 
@@ -323,11 +325,11 @@ class Run:
         """Say that nobody works on it any more."""
         self._driver = None
 
-    def adopt(self, ticket: int, child: Run) -> None:
-        """Take the run of a task as its child."""
+    def adopt(self, child: Run) -> None:
+        """Take a run that was started in one of its calls, or for one of its tasks, as its child."""
         if self._children is None:
-            self._children = {}
-        self._children[ticket] = child
+            self._children = []
+        self._children.append(child)
 
     def _of_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
         run_id, ticket_id = (
