@@ -176,12 +176,12 @@ class _Driver:
                 await self._commits.written(self._session.core.position)
             if self._room is not None:
                 await self._room()
-            for sibling in commands[1:]:
-                self._begin(sibling)
             first = commands[0]
-            if isinstance(first, StartRun):
-                # Runs below runs are awaited from tasks of their own, however deep.
-                self._begin(first)
+            # Runs below runs are awaited from tasks of their own, however deep.
+            inline = 0 if isinstance(first, StartRun) else 1
+            for sibling in commands[inline:]:
+                self._begin(sibling)
+            if not inline:
                 return
             performing = self._perform(first)
             commands = await (self._bounded(performing) if self._is_bounded else performing)

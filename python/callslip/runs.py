@@ -326,7 +326,7 @@ class Run:
         self._driver = None
 
     def adopt(self, child: Run) -> None:
-        """Take a run that was started in one of its calls, or for one of its tasks, as its child."""
+        """Take a run that was started for one of its tasks, or in one of its calls."""
         if self._children is None:
             self._children = []
         self._children.append(child)
