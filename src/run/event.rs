@@ -144,7 +144,7 @@ pub enum Event {
         /// The turn of the reply.
         turn: u32,
         /// What is wrong.
-        violation: Violation,
+        violation: Box<Violation>,
     },
     /// The reply asks for this.
     Moved {

@@ -347,7 +347,7 @@ impl Machine {
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {
         let message = violation.message.clone();
-        self.emit(Event::Violated { turn: self.state.turn, violation }, now);
+        self.emit(Event::Violated { turn: self.state.turn, violation: Box::new(violation) }, now);
         if let Some(limit) = self.state.last_turn {
             let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
             return self.finish(StopReason::Limit, Some(error), now);

@@ -163,7 +163,7 @@ pub struct RunState {
     /// What the model asked the run to end with.
     pub(super) answer: Option<(Arc<Value>, Option<bool>)>,
     /// By ticket, so that calls start in the order of their tickets.
-    pub(super) open_calls: BTreeMap<TicketId, OpenCall>,
+    pub(super) open_calls: BTreeMap<TicketId, Box<OpenCall>>,
     pub(super) call_ids: BTreeMap<String, TicketId>,
     pub(super) repetition: Repetition,
     /// The calls of the last reply in its own order, whose results the next message tells.
@@ -482,7 +482,7 @@ impl RunState {
             position: *call,
             key,
         };
-        self.open_calls.insert(*ticket, open);
+        self.open_calls.insert(*ticket, Box::new(open));
         self.batch.insert(*call, *ticket);
         if *detached {
             self.batch_open = self.batch_open.saturating_sub(1);
