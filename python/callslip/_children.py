@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip import _core
+from callslip._conversation import turn
 from callslip._going import begin, go_on
 from callslip._json import to_json
 from callslip._session import Listener, Session
@@ -72,7 +73,9 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
         )
     else:
         assert native is not None
-        core = _core.Run.resume(native, run_id, offer.setup, session.core)
+        assert session.store is not None
+        with turn(session.store, run_id):
+            core = _core.Run.resume(native, run_id, offer.setup, session.core)
     run = Run(core, run_id, task, agent=agent, store=session.store)
     session.run.adopt(run)
     child = Session(

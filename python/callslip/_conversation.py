@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from callslip._going import drive_async, drive_sync, not_in_a_tool
 from callslip._options import check_text
@@ -17,9 +19,20 @@ if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
     from callslip.store import TicketStore
 
-__all__ = ["send", "send_sync", "written_down"]
+__all__ = ["send", "send_sync", "turn", "written_down"]
 
 Make = Callable[[float], "list[_core.Command]"]
+
+
+_turns: WeakValueDictionary[tuple[str | int, str], threading.Lock] = WeakValueDictionary()
+
+
+def turn(store: TicketStore, run_id: str) -> threading.Lock:
+    """Return what whoever takes a kept run up holds meanwhile.
+
+    Who takes it up only to write a word into its log is gone at once, and is waited for.
+    """
+    return _turns.setdefault((store.path or id(store), run_id), threading.Lock())
 
 
 def send(run: Run, message: str) -> Awaitable[RunResult]:
@@ -46,7 +59,7 @@ def send_sync(run: Run, message: str) -> RunResult:
 def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
     """Write something into the log of a run that nobody works on."""
     core = run._core  # noqa: SLF001
-    with _claimed(core, store):
+    with turn(store, run.id), _claimed(core, store):
         commands = make(time.time())
         store.commits.wait(core.position)
     return commands
@@ -95,7 +108,8 @@ def _session(run: Run, commands: list[_core.Command]) -> Session:
         )
     store = _store_of(run)
     if store is not None:
-        run._core.claim(store.native)  # noqa: SLF001
+        with turn(store, run.id):
+            run._core.claim(store.native)  # noqa: SLF001
     levels = agent.limits.depth
     return Session(
         run,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
 from callslip._children import child_id, levels_below, role_agent
+from callslip._conversation import turn
 from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._offer import Offer
 from callslip._options import check_one_of, check_text
@@ -320,7 +321,8 @@ class Agent:
         store = self._kept()
         levels = self.limits.depth
         offer = self._offer_at(levels)
-        core = _core.Run.resume(store.native, run_id, offer.setup)
+        with turn(store, run_id):
+            core = _core.Run.resume(store.native, run_id, offer.setup)
         run = Run(core, run_id, core.task, agent=self, store=store)
         try:
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}

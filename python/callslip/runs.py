@@ -231,8 +231,13 @@ class Run:
         Whoever waits for the run gets `RunCancelled`. A sync tool can't be stopped: it finds
         `Context.cancelled` set.
         """
-        if not self.finished:
-            self._give(self._core.cancel)
+        if self.finished:
+            return
+        kept = self._store if self._driver is None else None
+        self._give(self._core.cancel)
+        if kept is not None:
+            # Whoever works on a run ends those below it; nobody does.
+            kept.end_children(self.id)
 
     def send(self, message: str) -> Awaitable[RunResult]:
         """Say more to the run. It is told with the next message to the model.

@@ -1,4 +1,7 @@
-"""The agents of the crash test: three protocols, tools of every effect, sync or async."""
+"""The agents of the crash test: three protocols, tools of every effect, sync or async.
+
+Each has others below it: those it delegates to, spawns, or calls as tools.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
-from callslip import Agent, Context, Limits, NotDone, TicketStore, tool
+from callslip import Agent, Context, Limits, NotDone, Role, TicketStore, tool
 from crash import jobs
 from crash.ledger import Ledger, points, read
 
 PROTOCOLS = tuple(jobs.MODELS)
 PAUSE = 0.008
+LEVELS = 2
 
 
 def pause() -> float:
@@ -53,6 +57,8 @@ class Desk:
             "ship": {"effect": "once", "reconcile": self.reconcile},
             "put": {"effect": "idempotent"},
             "look": {"effect": "pure", "readonly": True},
+            "sign": {"effect": "once", "needs_approval": True},
+            "seal": {"effect": "idempotent", "needs_approval": True},
         }
         for name, more in options.items():
             make = self.async_tool if asynchronous else self.sync_tool
@@ -129,14 +135,39 @@ def agents(
     desk: Desk, store: TicketStore, *, asynchronous: bool, streams: bool
 ) -> dict[str, Agent]:
     model = desk.model(asynchronous=asynchronous, streams=streams)
-    return {
-        protocol: Agent(
+
+    def agent(protocol: str, name: str, levels: int, **more: Any) -> Agent:
+        tools = desk.tools(asynchronous=asynchronous) + more.pop("tools", [])
+        limits = Limits(steps=None, tickets=None, runs=None, depth=levels)
+        return Agent(
             model,
-            protocol=protocol,
-            tools=desk.tools(asynchronous=asynchronous),
-            limits=Limits(steps=None, tickets=None),
+            protocol=protocol,  # type: ignore[arg-type]
+            tools=tools,
+            limits=limits,
             store=store,
-            name=protocol,
+            name=name,
+            **more,
         )
-        for protocol in PROTOCOLS
-    }
+
+    def crew(levels: int) -> dict[str, Agent]:
+        """The agents for jobs with so many levels below them."""
+        ticket = agent("ticket", "ticket", levels)
+        if levels == 0:
+            return {
+                "ticket": ticket,
+                "chatty": agent("chatty", "chatty", 0),
+                "react": agent("react", "react", 0),
+            }
+        below = crew(levels - 1)
+        roles = {"packer": Role(), "teller": below["react"]}
+        helpers = [
+            below["chatty"].as_tool(name="clerk"),
+            below["ticket"].as_tool(name="expert", needs_approval=True),
+        ]
+        return {
+            "ticket": ticket,
+            "chatty": agent("chatty", "chatty", levels, roles=roles),
+            "react": agent("react", "react", levels, tools=helpers, delegate=True),
+        }
+
+    return crew(LEVELS)

@@ -2,7 +2,8 @@
 
     python -m crash.child plan.json
 
-It says "ready" before it opens the store, then each job that ended, then "done".
+It says "ready" before it opens the store, then each job that ended, then "done"; or "left" where it
+was only there to approve of calls.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from callslip import RunResult, TicketStore
+from callslip import Agent, Event, RunResult, TicketStore
 from crash.agents import Desk, agents
+from crash.approver import Approver
 from crash.jobs import Job
 from crash.ledger import Ledger
 
@@ -35,7 +39,19 @@ def begun(store: TicketStore, jobs: list[Job]) -> dict[str, str]:
     return {names[run.task]: run.run_id for run in store.runs() if run.task in names}
 
 
-async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketStore) -> None:
+async def watched(agent: Agent, job: Job, approver: Approver, *, children: bool) -> RunResult:
+    """Begin a job and watch it; its calls, and at times those below it, are approved from here."""
+    async with agent.stream(job.task, children=children) as run:
+        async for event in run:
+            if isinstance(event, Event) and event.data.get("needs_approval"):
+                for ticket in run.approvals if approver.chance else ():
+                    approver.decide_on(run.run, ticket)
+    return run.result
+
+
+async def work_async(
+    plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketStore, approver: Approver
+) -> None:
     workers = agents(desk, store, asynchronous=True, streams=plan["streams"])
     runs = begun(store, jobs)
 
@@ -43,6 +59,8 @@ async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: T
         agent = workers[job.protocol]
         if job.name in runs:
             ended(job, await agent.resume(runs[job.name]))
+        elif plan["driver"] == "streamed":
+            ended(job, await watched(agent, job, approver, children=plan["mixed"]))
         else:
             ended(job, await agent.run(job.task))
 
@@ -54,6 +72,15 @@ async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: T
             if run in by_run:
                 ended(by_run[run], result)
 
+    async def approve() -> None:
+        """On the loop that the runs are on."""
+        while True:
+            await asyncio.sleep(0.01)
+            approver.look()
+
+    approving = None
+    if plan["approves"] == "loop":
+        approving = asyncio.create_task(approve())
     async with asyncio.TaskGroup() as group:
         if plan["all"]:
             for protocol in workers:
@@ -61,6 +88,11 @@ async def work_async(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: T
         for job in jobs:
             if job.name not in runs or not plan["all"]:
                 group.create_task(one(job))
+    if approving is not None:
+        approving.cancel()
+        await asyncio.wait([approving])
+        if not approving.cancelled():
+            approving.result()
 
 
 def work_sync(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketStore) -> None:
@@ -83,16 +115,34 @@ def work_sync(plan: dict[str, Any], jobs: list[Job], desk: Desk, store: TicketSt
         list(pool.map(one, jobs))
 
 
+@contextmanager
+def approving(plan: dict[str, Any], approver: Approver) -> Iterator[None]:
+    if plan["approves"] == "loop":
+        yield
+    else:
+        with approver:
+            yield
+
+
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text())
     jobs = [Job(**job) for job in plan["jobs"]]
-    desk = Desk(Ledger(Path(plan["ledger"])))
+    ledger = Ledger(Path(plan["ledger"]))
+    desk = Desk(ledger)
     say("ready")
     store = TicketStore(plan["database"], durability=plan["durability"])
-    if plan["driver"] == "async":
-        asyncio.run(work_async(plan, jobs, desk, store))
-    else:
-        work_sync(plan, jobs, desk, store)
+    approver = Approver(ledger, store, plan["chance"])
+    if plan["visit"]:
+        approver.visit()
+    if plan["driver"] == "nobody":
+        store.close()
+        say("left")
+        return
+    with approving(plan, approver):
+        if plan["driver"] == "sync":
+            work_sync(plan, jobs, desk, store)
+        else:
+            asyncio.run(work_async(plan, jobs, desk, store, approver))
     store.close()
     say("done")
 

@@ -12,17 +12,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from callslip import TicketStore, replay
 from crash import judge
+from crash.agents import LEVELS
 from crash.jobs import MODELS, Job
-from crash.judge import Logs, demand
+from crash.judge import demand
 from crash.ledger import Line, read
+from crash.logs import Logs, parent_of
 
 TESTS = Path(__file__).parent.parent
 HANG = 60.0
@@ -34,6 +36,7 @@ class Life:
 
     finished: dict[str, Any] = field(default_factory=dict)
     done: bool = False
+    left: bool = False
     killed: bool = False
 
 
@@ -83,11 +86,14 @@ class CrashTest:
         folder = self.folder / f"batch-{number}"
         folder.mkdir()
         count = self.random.randint(1, 6)
-        jobs = [
-            Job(f"j{number}.{at}", protocol, self.random.randint(4, 20))
-            for at, protocol in enumerate(self.random.choices(list(MODELS), k=count))
-        ]
-        self.seen["runs"] += count
+        jobs = []
+        for at, protocol in enumerate(self.random.choices(list(MODELS), k=count)):
+            levels = self.random.choice([0, 1, LEVELS])
+            steps = self.random.randint(4, 20 - 5 * levels)
+            jobs.append(Job(f"j{number}.{at}", protocol, steps, levels))
+        for job in jobs:
+            self.seen["jobs"] += 1
+            self.seen[f"jobs with {job.levels} levels below"] += 1
         durability = self.random.choice(["full", "full", "normal"])
         return Batch(folder, self.database, jobs, durability)
 
@@ -99,15 +105,23 @@ class CrashTest:
             "ledger": str(batch.ledger),
             "durability": batch.durability,
             "jobs": [asdict(job) for job in batch.jobs],
-            "driver": self.random.choice(["async", "sync"]),
+            "driver": self.random.choices(
+                ["async", "sync", "streamed", "nobody"], weights=[3, 3, 2, 1]
+            )[0],
             "streams": self.random.random() < 0.4,
             "mixed": self.random.random() < 0.3,
             "all": self.random.random() < 0.5,
+            "approves": self.random.choice(["thread", "loop"]),
+            "visit": self.random.random() < 0.4,
+            "chance": self.random.choice([0.5, 0.1, 0.0 if may_kill else 0.5]),
         }
+        if plan["driver"] in {"sync", "nobody"}:
+            plan["approves"] = "thread"
+        plan["visit"] = plan["visit"] or plan["driver"] == "nobody"
         path = batch.folder / "plan.json"
         path.write_text(json.dumps(plan))
         self.begin_reading(batch)
-        longest = self.random.choice([0.05, 0.2, 0.6])
+        longest = self.random.choice([0.05, 0.2, 0.6, 1.2])
         life = live(path, self.random.uniform(0, longest) if may_kill else None)
         self.look(batch, life, plan)
         return life.done
@@ -117,10 +131,17 @@ class CrashTest:
         if batch.reader is None and batch.database.exists() and self.random.random() < 0.2:
             uri = f"{batch.database.as_uri()}?mode=ro"
             batch.reader = sqlite3.connect(uri, uri=True, isolation_level=None)
-        if batch.reader is not None:
-            self.seen["lives with a reader"] += 1
+        if batch.reader is None:
+            return
+        try:
             batch.reader.execute("begin")
             batch.reader.execute("select count(*) from sqlite_schema").fetchall()
+            self.seen["lives with a reader"] += 1
+        except sqlite3.OperationalError as error:
+            # What died while it made the file has left it to be mended by somebody who may write.
+            demand("readonly" in str(error), "the file can't be read", error)
+            batch.reader.close()
+            batch.reader = None
 
     def look(self, batch: Batch, life: Life, plan: dict[str, Any]) -> None:
         """Compare what the logs say now with what they said and with what really happened."""
@@ -128,8 +149,13 @@ class CrashTest:
         logs = self.logs(batch)
         judge.nothing_was_repeated(batch.logs, lines[batch.lines :])
         judge.nothing_was_lost(batch.logs, logs, life.finished)
-        over = set(logs.runs) - set(logs.unfinished())
-        if life.killed and not life.done and len(over) < len(batch.jobs):
+        judge.nothing_is_left_below(logs)
+        judge.approvals_hold(logs, lines)
+        judge.approvals_count(logs, lines)
+        over = logs.roots().keys() - logs.unfinished()
+        if life.left:
+            self.seen["visits between processes"] += 1
+        elif life.killed and not life.done and len(over) < len(batch.jobs):
             self.seen["kills"] += 1
             batch.kills += 1
             most = max(self.seen["kills of the same runs, at most"], batch.kills)
@@ -137,6 +163,10 @@ class CrashTest:
             self.seen[f"kills of {plan['driver']} drivers"] += 1
             self.seen["kills before anything was done"] += len(lines) == batch.lines
             self.flight(lines[batch.lines :])
+            below = logs.unfinished() - logs.roots().keys()
+            self.seen["runs below others under way"] += len(below)
+            waiting = logs.asked_for() - set(logs.approved()) - logs.completed().keys()
+            self.seen["calls waiting for approval"] += len(waiting)
         elif life.killed:
             self.seen["kills that came too late"] += 1
         batch.logs, batch.lines = logs, len(lines)
@@ -153,12 +183,13 @@ class CrashTest:
 
     def logs(self, batch: Batch) -> Logs:
         """Read what the next process will find, without mending it for that process."""
+        tasks = {job.task for job in batch.jobs}
         if batch.reader is not None:
             # What died between a commit and its acknowledgement is not there for those who share
             # its memory, but is found by whoever opens the file alone: a copy would say too much.
             if batch.reader.in_transaction:
                 batch.reader.execute("rollback")
-            return read_events(batch.reader, {job.task for job in batch.jobs})
+            return read_events(batch.reader, tasks)
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "copy.sqlite"
             if not batch.database.exists():
@@ -171,9 +202,12 @@ class CrashTest:
             try:
                 (check,) = store.query("pragma integrity_check")
                 demand("ok" in str(check), "the file is damaged", check)
-                tasks = {job.task for job in batch.jobs}
-                runs = [run.run_id for run in store.runs() if run.task in tasks]
-                return Logs.of_texts({run: store.run(run).export() for run in runs})
+                rows = [(run.run_id, run.parent_run, run.task) for run in store.runs()]
+                runs = with_those_below(rows, tasks)
+                logs = Logs.of_texts({run: store.run(run).export() for run in runs})
+                parked = store.tickets(parked=True)
+                logs.parked = {(ticket.run_id, ticket.id) for ticket in parked}
+                return logs
             finally:
                 store.close()
 
@@ -188,13 +222,24 @@ class CrashTest:
         store = TicketStore(batch.database)
         try:
             demand(not store.tickets(status="IN_PROGRESS"), "tickets are left in progress")
+            demand(not store.tickets(parked=True), "tickets are left parked")
             demand(not store.runs(status="running"), "runs are left running")
-            for run in logs.runs:
+            for run, log in logs.runs.items():
                 demand(replay(store.run(run)).stop_reason == "finished", "a replay ended otherwise")
                 self.seen["runs replayed"] += 1
+                self.seen["runs below others"] += parent_of(log) is not None
+                below = [child.id for child in store.run(run).children]
+                known = [
+                    child for child, log in logs.runs.items() if (parent_of(log) or ("",))[0] == run
+                ]
+                demand(sorted(below) == sorted(known), f"run {run} has other children", below)
         finally:
             store.close()
         self.seen["in doubt"] += logs.told("in_doubt")
+        self.seen["calls approved"] += len(logs.approved())
+        self.seen["calls denied"] += len(logs.denied())
+        decided = [line for line in lines if line["at"] == "decided"]
+        self.seen["decisions while nobody worked"] += sum(line["alone"] for line in decided)
         self.seen["reconciled"] += sum(line["at"] == "reconcile" for line in lines)
         starts = Counter(
             (line["tool"], line["key"])
@@ -211,22 +256,42 @@ class CrashTest:
         )
         self.seen["model turns"] += len(asked)
         self.seen["model calls made again"] += asked.total() - len(asked)
-        self.tell(f"{self.seen['kills']} kills, {self.seen['runs']} runs")
+        self.tell(f"{self.seen['kills']} kills, {self.seen['jobs']} jobs")
+
+
+def with_those_below(rows: Iterable[tuple[str, str | None, str]], tasks: set[str]) -> list[str]:
+    """The runs of these tasks, and all below them: of each its id, its parent and its task."""
+    below: dict[str | None, list[str]] = defaultdict(list)
+    runs = []
+    for run, parent, task in rows:
+        below[parent].append(run)
+        if parent is None and task in tasks:
+            runs.append(run)
+    for run in runs:
+        runs += below[run]
+    return runs
 
 
 def read_events(reader: sqlite3.Connection, tasks: set[str]) -> Logs:
     """Read logs from another process, through the views that are there for that."""
     logs = Logs()
     reader.execute("begin")
-    for run, task in reader.execute("select run_id, task from runs").fetchall():
-        if task in tasks:
-            rows = reader.execute(
-                "select seq, at, kind, data from events where run_id = ? order by seq", (run,)
-            )
-            logs.runs[run] = [
-                {"seq": seq, "at": at, "event": {kind: json.loads(data)}}
-                for seq, at, kind, data in rows
-            ]
+    views = reader.execute("select name from sqlite_schema where type = 'view'").fetchall()
+    if not views:  # the process died at making the file
+        reader.execute("rollback")
+        return logs
+    rows = reader.execute("select run_id, parent_run, task from runs").fetchall()
+    for run in with_those_below(rows, tasks):
+        events = reader.execute(
+            "select seq, at, kind, data from events where run_id = ? order by seq", (run,)
+        )
+        logs.runs[run] = [
+            {"seq": seq, "at": at, "event": {kind: json.loads(data)}}
+            for seq, at, kind, data in events
+        ]
+    if logs.runs:  # else the file may not be made to its end
+        parked = reader.execute("select run_id, ticket from tickets where parked").fetchall()
+        logs.parked = set(parked)
     reader.execute("rollback")
     return logs
 
@@ -255,6 +320,8 @@ def live(plan: Path, seconds: float | None) -> Life:
                     timers[-1].start()
                 elif line == "done\n":
                     life.done = True
+                elif line == "left\n":
+                    life.left = True
                 elif line.startswith("{") and line.endswith("\n"):
                     said = json.loads(line)
                     life.finished[said["run"]] = said["value"]
@@ -267,5 +334,5 @@ def live(plan: Path, seconds: float | None) -> Life:
         if not life.killed:
             errors.seek(0)
             demand(process.returncode == 0, f"exit {process.returncode}", errors.read()[-4000:])
-            demand(life.done, "a process ended without a word")
+            demand(life.done or life.left, "a process ended without a word")
         return life
