@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextvars import copy_context
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
@@ -233,7 +234,7 @@ class _Driver:
 
     async def _ask(self) -> Sequence[Command]:
         session = self._session
-        task = self._asking = asyncio.current_task()
+        task = self._asking = asyncio.current_task(self._loop)
         assert task is not None
         cancelled_before = task.cancelling()
         try:
@@ -241,7 +242,7 @@ class _Driver:
                 commands = await self._ask_in_turn(session.model.gate)
             else:
                 result = session.ask() if self._model_is_async else await _in_thread(session.ask)
-                awaited = hasattr(result, "__await__")
+                awaited = type(result) is CoroutineType or hasattr(result, "__await__")
                 if awaited:
                     self._model_is_async = True
                     result = await cast("Awaitable[object]", result)
@@ -291,7 +292,8 @@ class _Driver:
 
     async def _call(self, command: Command.CallTool) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
-        task = asyncio.current_task()
+        # With the loop, which asking for costs a system call.
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
@@ -318,7 +320,7 @@ class _Driver:
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._calls[ticket] = task
         cancelled_before = task.cancelling()

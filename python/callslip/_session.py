@@ -171,6 +171,9 @@ class Session:
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
+        plain = self.agent._plain_model  # noqa: SLF001
+        if plain is not None:
+            return plain(self.run.messages)
         options = self.agent._options  # noqa: SLF001
         messages: Messages = self.run.messages
         if self.agent.history is not None:
