@@ -1,6 +1,6 @@
 """Agents beside those of other frameworks: the loop, many agents at once, imports, as Markdown.
 
-    python benches/frameworks.py [--rounds 3] [--only loop many import]
+    python benches/frameworks.py [--rounds 5] [--only loop many import]
 
 All do the same: the model asks for one call of a trivial tool a step, then finishes. Each
 measurement is a process of its own. Rounds go through all rows in turn; the median is printed.
@@ -205,7 +205,8 @@ def print_loop(rounds: int) -> None:
                 for one, base in zip(readings, found["bare loop"], strict=True)
             ]
             row(name, *cells)
-    print(f"\n-: a run of more than {BUDGET:.0f} s is expected, and not made.")
+    print(f"\n-: more than {BUDGET:.0f} s are expected of one run, and it is not made. ", end="")
+    print(f"Runs of which more than {AGAIN:.0f} s are expected are made once, not in each round.")
 
 
 def print_many(rounds: int) -> None:
@@ -254,7 +255,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="+", default=("loop", "many", "import"))
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
