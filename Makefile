@@ -130,11 +130,15 @@ crash-test: dev ## Kill N=300 processes at work and check what others make of it
 	PYTHONPATH=tests $(PY) -m crash $(N) $(ARGS)
 
 .PHONY: bench
-bench: bench-loop bench-parse bench-stop bench-store ## Run the benchmarks
+bench: bench-loop bench-agents bench-parse bench-stop bench-store ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
 	$(PY) benches/agent_loop.py $(ARGS)
+
+.PHONY: bench-agents
+bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside other frameworks, as Markdown
+	@$(PY) benches/frameworks.py $(ARGS)
 
 .PHONY: bench-stop
 bench-stop: dev ## Count the characters that early stop and early refusal save, as Markdown

@@ -156,6 +156,7 @@ fn all(tools: &ToolSet) -> Scope<'_> {
         finish: true,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        agents: Vec::new(),
         thoughts: 160,
     }
 }

@@ -233,6 +233,7 @@ fn holds(schema: &Json, seed: u64) -> bool {
         finish: false,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        agents: Vec::new(),
         thoughts: 160,
     };
     let mut random = Random::new(seed);

@@ -41,6 +41,7 @@ def test_a_constrained_model_makes_a_valid_call(model, kind):
         protocol=kind(first_move="call", strict=True),
         tools=[weather],
         limits=Limits(steps=1),
+        delegate=False,
     )
     result = agent.run_sync("What is the weather in Oslo?")
     assert result.run.violations == 0

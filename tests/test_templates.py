@@ -134,10 +134,10 @@ def document():
     )
 
 
-def seed_agent(name, model, *, limits=None, **options):
+def seed_agent(name, model, *, limits=None, delegate=None, **options):
     protocol = PROTOCOLS[name](template=SEEDS / f"{name}.txt", **options)
     tools = document() if name == "ticket" else [weather]
-    return Agent(model, protocol=protocol, tools=tools, limits=limits)
+    return Agent(model, protocol=protocol, tools=tools, limits=limits, delegate=delegate)
 
 
 @seeds
@@ -164,7 +164,8 @@ def test_the_seeds_render_with_real_tools_and_run(name):
 def test_the_seeds_run_on_the_local_model(name):
     pytest.importorskip("xllamacpp")
     with LocalModel() as model:
-        agent = seed_agent(name, model, first_move="call", limits=Limits(steps=1))
+        options = {"first_move": "call", "limits": Limits(steps=1), "delegate": False}
+        agent = seed_agent(name, model, **options)
         try:
             run = agent.run_sync("What is the weather in Oslo?").run
         except LimitExceeded as error:  # its last turn need not be an answer

@@ -160,8 +160,9 @@ def test_a_failure_is_loaded_as_an_error():
     assert loaded == {"error": "Error calling tool 'fail': RuntimeError: no."}
 
 
-def test_delegation_is_not_offered_yet():
-    found, text = violation(output(type="DELEGATE", task="something else"))
+def test_delegation_is_refused_where_it_is_not_offered():
+    move = output(type="DELEGATE", task="something else")
+    found, text = violation(move, delegate=False)
     assert found["code"] == "not_offered"
     assert "DELEGATE" in text
     assert "DELEGATE" not in TicketProtocol().system_prompt(TOOLS)

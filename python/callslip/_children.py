@@ -77,7 +77,7 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
         with turn(session.store, run_id):
             core = _core.Run.resume(native, run_id, offer.setup, session.core)
     run = Run(core, run_id, task, agent=agent, store=session.store)
-    session.run.adopt(command.ticket, run)
+    session.run.adopt(run)
     child = Session(
         run,
         agent,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextvars import copy_context
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextvars import Context as ContextVariables
 
+    from callslip._gate import Gate
     from callslip._reconcile import Reconciling
+    from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
@@ -39,7 +42,8 @@ async def drive(session: Session) -> None:
             driver = _Driver(session, group)
             session.run.drive_by(driver)
             await driver.follow(session.start())
-            await driver.ended()
+            if not driver.has_ended:
+                await driver.ended()
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -77,11 +81,10 @@ async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Ru
 async def make_call(session: Session, command: Command.CallTool, call: Call) -> Outcome:
     """Make a call. A tool that is not async has a thread of the pool."""
     tool, context = session.tool(command, call)
-    gate = session.offer.toolbox.get(command.tool).gate
-    if gate is not None:
-        async with gate.held(session.root):
-            return await _made(tool, command, context)
-    return await _made(tool, command, context)
+    if tool.gate is None:
+        return await _made(tool, command, context)
+    async with tool.gate.held(session.root):
+        return await _made(tool, command, context)
 
 
 async def _made(
@@ -100,7 +103,7 @@ class _Driver:
         "_asking",
         "_calls",
         "_commits",
-        "_ended",
+        "_finish",
         "_given_up",
         "_group",
         "_is_bounded",
@@ -109,6 +112,7 @@ class _Driver:
         "_room",
         "_session",
         "_stopped",
+        "has_ended",
     )
 
     def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
@@ -117,8 +121,10 @@ class _Driver:
         self._loop = asyncio.get_running_loop()
         self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
-        self._given_up: set[int] = set()
-        self._ended = asyncio.Event()
+        self._given_up: set[int] | None = None
+        # Made where somebody waits: most runs need none.
+        self._finish: asyncio.Event | None = None
+        self.has_ended = False
         self._asking: asyncio.Task[Any] | None = None
         self._stopped = False
         self._is_bounded = session.core.deadline is not None
@@ -152,14 +158,14 @@ class _Driver:
 
     async def ended(self) -> None:
         """Wait for the end of the run; while all its calls are parked, nothing else does."""
-        while not self._ended.is_set():
+        while not self.has_ended:
             if not self._is_bounded:
-                await self._ended.wait()
+                await self._end().wait()
                 return
             deadline = self._session.core.deadline or 0.0
             try:
                 async with asyncio.timeout(deadline - self._session.now()):
-                    await self._ended.wait()
+                    await self._end().wait()
             except TimeoutError:
                 await self.follow(self._session.timed_out(deadline))
 
@@ -171,12 +177,12 @@ class _Driver:
                 await self._commits.written(self._session.core.position)
             if self._room is not None:
                 await self._room()
-            for sibling in commands[1:]:
-                self._begin(sibling)
             first = commands[0]
-            if isinstance(first, StartRun):
-                # Runs below runs are awaited from tasks of their own, however deep.
-                self._begin(first)
+            # Runs below runs are awaited from tasks of their own, however deep.
+            inline = 0 if isinstance(first, StartRun) else 1
+            for sibling in commands[inline:]:
+                self._begin(sibling)
+            if not inline:
                 return
             performing = self._perform(first)
             commands = await (self._bounded(performing) if self._is_bounded else performing)
@@ -216,32 +222,43 @@ class _Driver:
         if isinstance(command, Command.Cancel):
             self._give_up(command.ticket)
         else:
-            self._ended.set()
+            self.has_ended = True
+            if self._finish is not None:
+                self._finish.set()
         return ()
 
+    def _end(self) -> asyncio.Event:
+        if self._finish is None:
+            self._finish = asyncio.Event()
+        return self._finish
+
     async def _ask(self) -> Sequence[Command]:
-        task = asyncio.current_task()
+        session = self._session
+        task = self._asking = asyncio.current_task(self._loop)
         assert task is not None
-        self._asking = task
         cancelled_before = task.cancelling()
-        gate = self._session.model.gate
         try:
-            if gate is None:
-                commands = await self._asked(self._begin)
+            if session.model.gate is not None:
+                commands = await self._ask_in_turn(session.model.gate)
             else:
-                # A call that starts early is no part of the model's call.
-                outside = copy_context()
-                async with gate.held(self._session.root):
-                    commands = await self._asked(
-                        lambda command: self._begin(command, outside.copy())
-                    )
+                result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+                awaited = type(result) is CoroutineType or hasattr(result, "__await__")
+                if awaited:
+                    self._model_is_async = True
+                    result = await cast("Awaitable[object]", result)
+                if type(result) is str:
+                    commands = session.reply(result)
+                else:
+                    commands = await self._open(result, awaited=awaited, begin=self._begin)
         except asyncio.CancelledError as error:
             # The run is over, and nobody has cancelled the task as a whole.
             if self._stopped and task.uncancel() <= cancelled_before:
                 return ()
             if task.cancelling() > cancelled_before:
                 raise
-            return self._session.failed(error)
+            return session.failed(error)
+        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
+            commands = session.failed(error)
         finally:
             self._asking = None
         if self._stopped and task.cancelling() > cancelled_before:
@@ -249,89 +266,101 @@ class _Driver:
             task.uncancel()
         return commands
 
-    async def _asked(self, begin: Callable[[Command], object]) -> Sequence[Command]:
+    async def _ask_in_turn(self, gate: Gate) -> Sequence[Command]:
         session = self._session
-        try:
-            if self._model_is_async:
-                result = session.ask()
-            else:
-                result = await _in_thread(session.ask)
+        # A call that starts early is no part of the model's call.
+        outside = copy_context()
+        async with gate.held(session.root):
+            result = session.ask() if self._model_is_async else await _in_thread(session.ask)
             awaited = hasattr(result, "__await__")
             if awaited:
-                self._model_is_async = True
                 result = await cast("Awaitable[object]", result)
-            if type(result) is str:
-                return session.reply(result)
-            reply = open_result(result, awaited=awaited)
-            if isinstance(reply, ModelReply):
-                return session.reply(reply.text, reply.finish_reason, reply.usage)
-            return await receive(session, reply, begin)
-        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
-            return session.failed(error)
+            return await self._open(
+                result,
+                awaited=awaited,
+                begin=lambda early: self._begin(early, outside.copy()),
+            )
+
+    async def _open(
+        self, result: object, *, awaited: bool, begin: Callable[[Command], object]
+    ) -> Sequence[Command]:
+        """Take a reply that is more than text, or streamed."""
+        reply = open_result(result, awaited=awaited)
+        if isinstance(reply, ModelReply):
+            return self._session.reply(reply.text, reply.finish_reason, reply.usage)
+        return await receive(self._session, reply, begin)
 
     async def _call(self, command: Command.CallTool) -> Sequence[Command]:
-        session = self._session
-        call = Call(session, command.ticket)
-        try:
-            outcome = await self._unless_given_up(
-                command.ticket, make_call(session, command, call), command.tool
-            )
-        except asyncio.CancelledError:
-            call.cancelled = True
-            raise
-        finally:
-            call.end()
-        if outcome is None:
-            call.cancelled = True
-            return ()
-        return session.completed(command.ticket, outcome)
-
-    async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
-        ended = await self._unless_given_up(
-            command.ticket, work(self._session, command), command.tool
-        )
-        if ended is None:
-            return ()
-        if isinstance(ended[1], str):
-            return self._session.run_ended(command.ticket, ended, None)
-        return self._session.run_ended(command.ticket, *ended)
-
-    async def _unless_given_up(
-        self, ticket: int, working: Awaitable[T], tool: str
-    ) -> T | Outcome | None:
-        """Return what comes of the work on a ticket; `None` where the run gives it up meanwhile."""
-        task = asyncio.current_task()
+        session, ticket = self._session, command.ticket
+        # With the loop, which asking for costs a system call.
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
+        call = Call(session, ticket)
         try:
-            outcome = await working
+            tool, context = session.tool(command, call)
+            if tool.is_async and tool.gate is None:
+                outcome = await tool.acall(command.arguments, context)
+            else:
+                outcome = await make_call(session, command, call)
         except asyncio.CancelledError:
-            # The run has given this up, and nobody has cancelled the task as a whole.
-            if ticket in self._given_up and task.uncancel() <= cancelled_before:
-                return None
-            if task.cancelling() > cancelled_before:
-                raise
-            # Something that was waited for in it was cancelled, and not the run.
-            return cancelled_inside(tool)
+            call.cancelled = True
+            if self._was_given_up(ticket, task, cancelled_before):
+                return ()
+            outcome = cancelled_inside(command.tool)
         finally:
+            call.end()
             del self._calls[ticket]
-        if ticket in self._given_up and task.cancelling() > cancelled_before:
+        if self._given_up and ticket in self._given_up and task.cancelling() > cancelled_before:
             # It was given up and has swallowed that.
             task.uncancel()
-        return outcome
+        return session.completed(ticket, outcome)
+
+    async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
+        session, ticket = self._session, command.ticket
+        task = asyncio.current_task(self._loop)
+        assert task is not None
+        self._calls[ticket] = task
+        cancelled_before = task.cancelling()
+        run = None
+        try:
+            outcome, run = await work(session, command)
+        except asyncio.CancelledError:
+            if self._was_given_up(ticket, task, cancelled_before):
+                return ()
+            outcome = cancelled_inside(command.tool)
+        finally:
+            del self._calls[ticket]
+        return session.run_ended(ticket, outcome, run)
+
+    def _was_given_up(self, ticket: int, task: asyncio.Task[Any], cancelled_before: int) -> bool:
+        """Whether it was the run that cancelled the work on a ticket, and not something in it.
+
+        Raises:
+            asyncio.CancelledError: The task as a whole was cancelled.
+        """
+        given_up = self._given_up is not None and ticket in self._given_up
+        if given_up and task.uncancel() <= cancelled_before:
+            return True
+        if task.cancelling() > cancelled_before:
+            raise  # noqa: PLE0704  # called where it is handled
+        # Something that was waited for in it was cancelled.
+        return False
 
     def _give_up(self, ticket: int) -> None:
         task = self._calls.get(ticket)
         if task is not None:
+            if self._given_up is None:
+                self._given_up = set()
             self._given_up.add(ticket)
             task.cancel()
 
     async def _settle(self) -> Sequence[Command]:
         try:
             async with asyncio.timeout(self._session.grace):
-                await self._ended.wait()
+                await self._end().wait()
         except TimeoutError:
             return self._session.settled()
         return ()
@@ -358,31 +387,33 @@ async def receive(
     if isinstance(stream, AsyncReplyStream):
         try:
             async for chunk in stream:
-                stop, commands = receipt.take(chunk)
-                for command in commands:
-                    begin(command)
-                if stop:
+                if await _stops(session, receipt, chunk, begin):
                     break
-                if session.room is not None:
-                    await session.room()
         finally:
             await stream.aclose()
         return receipt.close()
     try:
         while (chunk := await _in_thread(next, stream, None)) is not None:
-            stop, commands = receipt.take(chunk)
-            for command in commands:
-                begin(command)
-            if stop:
+            if await _stops(session, receipt, chunk, begin):
                 break
-            if session.room is not None:
-                await session.room()
         await _in_thread(stream.close)
     except BaseException:
         # The thread may still be in the generator: it is closed when that has come back.
         _threads.submit(stream.close)
         raise
     return receipt.close()
+
+
+async def _stops(
+    session: Session, receipt: Receipt, chunk: ModelChunk, begin: Callable[[Command], object]
+) -> bool:
+    """Take a chunk. Returns whether the stream is to be stopped."""
+    stop, commands = receipt.take(chunk)
+    for command in commands:
+        begin(command)
+    if session.room is not None and not stop:
+        await session.room()
+    return stop
 
 
 async def _in_thread(function: Callable[..., T], /, *args: Any) -> T:

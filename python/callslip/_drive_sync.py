@@ -231,7 +231,7 @@ class _Driver:
         call = self._inline = Call(session, command.ticket)
         try:
             tool, context = session.tool(command, call)
-            if tool.is_async or session.offer.toolbox.get(command.tool).gate is not None:
+            if tool.is_async or tool.gate is not None:
                 outcome = self._result(_on_loop(session, command, call))
             else:
                 outcome = tool.call(command.arguments, context)
@@ -262,7 +262,7 @@ class _Driver:
         call = Call(session, ticket)
         tool, context = session.tool(command, call)
         future: Future[Outcome]
-        if tool.is_async or session.offer.toolbox.get(command.tool).gate is not None:
+        if tool.is_async or tool.gate is not None:
             future = _on_loop(session, command, call)
         else:
             future = _threads.submit(_finish_call, tool.call, command.arguments, context)
@@ -276,7 +276,7 @@ class _Driver:
         future.add_done_callback(ended)
 
     def _begin_run(self, command: Command.StartRun) -> None:
-        """Start the run of a task. It goes on on the private loop, where it never holds a thread."""
+        """Start the run of a task on the private loop, where it never holds a thread."""
         from callslip._drive import work
 
         self._written()

@@ -17,6 +17,7 @@ class Reconciling:
 
     def __init__(self, tool: Tool[..., Any]) -> None:
         self._tool = tool
+        self.gate = tool.gate
 
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
         """Ask what came of the call, and make it if nothing did. As `Tool.call`."""

@@ -171,6 +171,9 @@ class Session:
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
+        plain = self.agent._plain_model  # noqa: SLF001
+        if plain is not None:
+            return plain(self.run.messages)
         options = self.agent._options  # noqa: SLF001
         messages: Messages = self.run.messages
         if self.agent.history is not None:
@@ -288,11 +291,13 @@ class Session:
         from callslip.runs import RunResult
 
         try:
-            if not self.core.finished:
-                raise error or RunCancelled("the run was left before its end", self.run)
-            result = RunResult.of(self)
+            result = RunResult.of(self) if self.core.finished else None
         except BaseException as failure:  # noqa: BLE001  # it is the waiter's to handle
             outcome.set_exception(failure)
+            return
+        if result is None:
+            left = error or RunCancelled("the run was left before its end", self.run)
+            outcome.set_exception(left)
         else:
             outcome.set_result(result)
 

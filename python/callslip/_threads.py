@@ -96,7 +96,7 @@ def to_end_on_loop(
         tasks[0].add_done_callback(ended)
 
     def cancel() -> None:
-        loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
 
     loop.call_soon_threadsafe(begin, context=copy_context())
     return future, cancel

@@ -121,6 +121,9 @@ class Agent:
         }
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
+        # Where nothing is offered and nothing left out, the model is called as it is.
+        is_plain = not self._options and history is None
+        self._plain_model = self._model.plain if is_plain else None
         self.system_prompt = self._offer.system_prompt
         self.store = _store(store)
         self._role_agents: dict[str, Agent] = {}
@@ -143,8 +146,13 @@ class Agent:
             RunCancelled: The run was cancelled by `Run.cancel`.
             StoreError: The run could not be written down. What was, can be resumed.
         """
+        from callslip._drive import drive
+
         self._check_approvals()
-        return await drive_async(self._started(task))
+        # Not by `drive_async`: each coroutine costs at each step.
+        with self._started(task) as session:
+            await drive(session)
+            return RunResult.of(session)
 
     def run_sync(self, task: str) -> RunResult:
         """Work on a task to its end, in this thread. Works inside a running event loop too.
@@ -308,6 +316,8 @@ class Agent:
             store=None if self.store is None else self.store.native,
         )
         run = Run(core, run_id, task, agent=self, store=self.store)
+        if above is not None:
+            above.run.adopt(run)
         return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
 
     def _resumed(self, run_id: str) -> Session:
@@ -397,7 +407,7 @@ class Agent:
                 continue
             seen.add(id(agent))
             agents.extend(role_agent(agent, role) for role in agent.roles)
-            for tool in agent._offer.toolbox:
+            for tool in agent._offer.toolbox:  # noqa: SLF001  # of this class
                 if tool.needs_approval:
                     return tool.name
                 if isinstance(inner := getattr(tool, "agent", None), Agent):

@@ -200,7 +200,7 @@ def _traits(handler: Handler) -> dict[str, Any]:
             "effect": handler.effect,
             "readonly": handler.readonly,
             "repeatable": handler.repeatable,
-            "needs_approval": handler.needs_approval,
+            **({"needs_approval": True} if handler.needs_approval else {}),
         }
     }
 

@@ -105,7 +105,7 @@ class Protocol(ABC):
             return "strict"
         return "lenient" if self.lenient else "default"
 
-    def _tool_set(self, tools: Sequence[ToolLike] | OpenAPI, delegate: bool) -> ToolSet:
+    def _tool_set(self, tools: Sequence[ToolLike] | OpenAPI, *, delegate: bool) -> ToolSet:
         from callslip.tools import Toolbox
 
         built_in = ToolSet.delegation(self.name, []) if delegate else ()
@@ -130,7 +130,7 @@ class Protocol(ABC):
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
         offered = delegate and self.name == "ticket"
-        return self.native.system_prompt(self._tool_set(tools, delegate), offered)
+        return self.native.system_prompt(self._tool_set(tools, delegate=delegate), offered)
 
     def parse(
         self,
@@ -178,6 +178,7 @@ class Protocol(ABC):
         finish: bool = True,
         in_progress: Sequence[str] = (),
         completed: Sequence[str] = (),
+        agents: Sequence[str] = (),
     ) -> Grammar:
         """Return what may be said now, as grammars that constrain a model's decoding.
 
@@ -188,14 +189,16 @@ class Protocol(ABC):
             finish: Whether the run may be finished.
             in_progress: Ids of tickets that may be awaited (ticket protocol).
             completed: Ids of tickets that may be loaded (ticket protocol).
+            agents: Ids of agents that may be waited for (chatty protocol).
         """
         return self.native.grammar(
-            self._tool_set(tools, delegate),
+            self._tool_set(tools, delegate=delegate),
             calls=calls,
             delegates=delegate and self.name == "ticket",
             finish=finish,
             in_progress=list(in_progress),
             completed=list(completed),
+            agents=list(agents),
             thoughts=self.thoughts,
         )
 

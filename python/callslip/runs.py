@@ -161,13 +161,13 @@ class Run:
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
-        self._children: dict[int, Run] | None = None
+        self._children: list[Run] | None = None
         self.id = run_id
         self.task = task
 
     @property
     def messages(self) -> Messages:
-        """The transcript as it is now; the model is given the same, but for what `history` drops."""
+        """The transcript as it is now: what the model is given, but for what `history` drops."""
         if self._transcript is None:
             self._transcript = Transcript(self._core)
         return self._transcript.now()
@@ -181,19 +181,21 @@ class Run:
     def children(self) -> list[Run]:
         """The runs of the tasks that this one has given to others, oldest first.
 
-        Those that this process has seen; of a run that was read from a store, all of them.
+        Those that this process has worked on; of a kept run, also those of earlier processes, and
+        runs that were started in its calls by hand.
         """
-        if self._children is None and self._store is not None and self._agent is None:
-            rows = self._store.runs(parent=self.id)
-            return [self._store.run(row.run_id) for row in reversed(rows)]
-        children = self._children or {}
-        return [children[ticket] for ticket in sorted(children)]
+        seen = {child.id: child for child in self._children or ()}
+        if self._store is None:
+            return list(seen.values())
+        rows = self._store.runs(parent=self.id)
+        return [seen.get(row.run_id) or self._store.run(row.run_id) for row in reversed(rows)]
 
     @property
     def approvals(self) -> list[Ticket]:
         """The calls that wait for approval, of this run and of all below it."""
         parked = [ticket for ticket in self.tickets if ticket.parked]
-        for child in self.children:
+        under_way = self.children if self._driver is None else self._children or ()
+        for child in list(under_way):
             if not child.finished:
                 parked += child.approvals
         return parked
@@ -209,7 +211,8 @@ class Run:
             StoreError: That can't be written down.
         """
         run, number = self._of_ticket(ticket)
-        run._give(lambda now: run._core.approve(number, now))  # noqa: SLF001  # of this class
+        at_rest = run._driver is None  # noqa: SLF001  # of this class
+        run._give(lambda now: run._core.approve(number, now, at_rest=at_rest))  # noqa: SLF001
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Refuse a call that waits for approval. The model is told so, and why.
@@ -281,9 +284,9 @@ class Run:
     def total(self) -> Usage:
         """The same with all runs below it: those that have ended, and those under way."""
         usage = Usage(*self._core.spent[:4])
-        under_way = {ticket.id for ticket in self.tickets if ticket.status == "IN_PROGRESS"}
-        for number, child in (self._children or {}).items():
-            if f"T{number}" in under_way:
+        ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
+        for child in self._children or ():
+            if child.id not in ended:
                 usage += child.total
         return usage
 
@@ -327,11 +330,11 @@ class Run:
         """Say that nobody works on it any more."""
         self._driver = None
 
-    def adopt(self, ticket: int, child: Run) -> None:
-        """Take the run of a task as its child."""
+    def adopt(self, child: Run) -> None:
+        """Take a run that was started for one of its tasks, or in one of its calls."""
         if self._children is None:
-            self._children = {}
-        self._children[ticket] = child
+            self._children = []
+        self._children.append(child)
 
     def _of_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
         run_id, ticket_id = (

@@ -122,7 +122,7 @@ impl PyProtocol {
     }
 
     /// What may be said now, as grammars.
-    #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, thoughts))]
+    #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, agents, thoughts))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn grammar(
         &self,
@@ -132,9 +132,10 @@ impl PyProtocol {
         finish: bool,
         in_progress: Vec<String>,
         completed: Vec<String>,
+        agents: Vec<String>,
         thoughts: u32,
     ) -> PyGrammar {
-        let scope = Scope { tools: &tools.tools, calls, delegates, finish, in_progress, completed, thoughts };
+        let scope = Scope { tools: &tools.tools, calls, delegates, finish, in_progress, completed, agents, thoughts };
         PyGrammar { grammar: Arc::new(self.protocol.grammar(&scope)) }
     }
 }

@@ -250,10 +250,11 @@ impl PyRun {
         self.input(py, now, |machine| machine.send(text, now))
     }
 
-    /// A person approves of a call. Raises `UsageError` where it does not wait for that.
-    fn approve(&self, py: Python<'_>, ticket: u32, now: f64) -> PyResult<Vec<PyCommand>> {
+    /// A person approves of a call, while nobody works on the run where it is `at_rest`. Raises `UsageError` where it does not wait for that.
+    #[pyo3(signature = (ticket, now, *, at_rest = false))]
+    fn approve(&self, py: Python<'_>, ticket: u32, now: f64, at_rest: bool) -> PyResult<Vec<PyCommand>> {
         self.check_parked(TicketId(ticket))?;
-        self.input(py, now, |machine| machine.approve(TicketId(ticket), now))
+        self.input(py, now, |machine| machine.approve(TicketId(ticket), at_rest, now))
     }
 
     /// A person refuses a call. Raises `UsageError` where it does not wait for that.
@@ -513,15 +514,23 @@ impl PyRun {
             let tickets = state.tickets.iter().filter(move |ticket| named && ticket.status() == status);
             tickets.map(|ticket| ticket.id.to_string()).collect()
         };
-        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), thoughts);
-        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, thoughts)| {
+        let mut agents: Vec<String> = Vec::new();
+        for agent in state.tickets.iter().filter(|ticket| calls && ticket.detached).filter_map(|t| t.call_id.clone()) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), agents, thoughts);
+        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, agents, thoughts)| {
             setup.protocol.grammar(&Scope {
                 tools: &setup.tools,
                 calls: *calls,
-                delegates: setup.delegates,
+                // A first move that must be a call is no task for others.
+                delegates: setup.delegates && *finish,
                 finish: *finish,
                 in_progress: in_progress.clone(),
                 completed: completed.clone(),
+                agents: agents.clone(),
                 thoughts: *thoughts,
             })
         });

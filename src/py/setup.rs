@@ -17,8 +17,8 @@ pub(super) struct PySetup {
 }
 
 /// What decides, beside the setup, on the grammar of the coming reply: whether calls may be made, whether the run may
-/// be finished, the tickets in progress and completed, and the length of thoughts.
-pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, u32);
+/// be finished, the tickets in progress and completed, the agents, and the length of thoughts.
+pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, Vec<String>, u32);
 
 type Known = (Situation, Arc<Grammar>);
 

@@ -144,7 +144,7 @@ pub enum Event {
         /// The turn of the reply.
         turn: u32,
         /// What is wrong.
-        violation: Violation,
+        violation: Box<Violation>,
     },
     /// The reply asks for this.
     Moved {
@@ -191,6 +191,9 @@ pub enum Event {
     Approved {
         /// Its ticket.
         ticket: TicketId,
+        /// Whether nobody was working on the run, so that the call has not begun with it.
+        #[serde(default, skip_serializing_if = "is_false")]
+        at_rest: bool,
     },
     /// A call ended.
     TicketCompleted {

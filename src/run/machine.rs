@@ -161,10 +161,10 @@ impl Machine {
         self.go_on(now);
     }
 
-    /// A person approves of a call, which is made now.
-    pub fn approve(&mut self, ticket: TicketId, now: f64) {
+    /// A person approves of a call, which is made now; or, `at_rest`, once the run is gone on with.
+    pub fn approve(&mut self, ticket: TicketId, at_rest: bool, now: f64) {
         if self.is_parked(ticket) {
-            self.emit(Event::Approved { ticket }, now);
+            self.emit(Event::Approved { ticket, at_rest }, now);
         }
     }
 
@@ -347,7 +347,7 @@ impl Machine {
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {
         let message = violation.message.clone();
-        self.emit(Event::Violated { turn: self.state.turn, violation }, now);
+        self.emit(Event::Violated { turn: self.state.turn, violation: Box::new(violation) }, now);
         if let Some(limit) = self.state.last_turn {
             let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
             return self.finish(StopReason::Limit, Some(error), now);

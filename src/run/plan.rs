@@ -233,10 +233,7 @@ impl Block<'_> {
         for (position, id) in ids.iter().enumerate() {
             let written = id.as_str().unwrap_or_default();
             let name = written.strip_prefix('$').unwrap_or(written);
-            let found = self.names.get(name).or_else(|| self.state.call_ids.get(name)).copied();
-            let agent = found.filter(|ticket| {
-                self.agents.contains(ticket) || self.state.tickets.get(*ticket).is_some_and(|ticket| ticket.detached)
-            });
+            let agent = self.agent(name);
             let Some(agent) = agent else {
                 let message = format!("expected the call_id of an agent that was spawned: got '{written}'");
                 let known = self.known_agents();
@@ -255,16 +252,21 @@ impl Block<'_> {
         Ok(agents)
     }
 
+    /// The agent of this `call_id`, the latest where there are several. A call of another tool does not hide it.
+    fn agent(&self, name: &str) -> Option<TicketId> {
+        let here = self.names.get(name).copied().filter(|ticket| self.agents.contains(ticket));
+        here.or_else(|| {
+            let mut earlier = self.state.tickets.iter().rev().filter(|ticket| ticket.detached);
+            Some(earlier.find(|ticket| ticket.call_id.as_deref() == Some(name))?.id)
+        })
+    }
+
     /// The agents that can be waited for, as references.
     fn known_agents(&self) -> Vec<String> {
-        let earlier = self
-            .state
-            .call_ids
-            .iter()
-            .filter(|(_, ticket)| self.state.tickets.get(**ticket).is_some_and(|ticket| ticket.detached));
+        let earlier = self.state.tickets.iter().filter(|ticket| ticket.detached);
         let here = self.names.iter().filter(|(_, ticket)| self.agents.contains(ticket)).map(|(name, _)| *name);
-        let mut known: Vec<String> =
-            earlier.map(|(name, _)| &**name).chain(here).map(|name| format!("'${name}'")).collect();
+        let names = earlier.filter_map(|ticket| ticket.call_id.as_deref()).chain(here);
+        let mut known: Vec<String> = names.map(|name| format!("'${name}'")).collect();
         known.sort_unstable();
         known.dedup();
         known

@@ -50,7 +50,7 @@ impl Repetition {
         let seen = self.seen.entry(key).or_insert(Seen { failed: false, last: ticket, times: 0 });
         let last = tickets.get(seen.last).and_then(|ticket| ticket.outcome.as_ref());
         let same = last.is_some_and(|last| last.text() == outcome.text());
-        seen.failed = matches!(outcome, Outcome::Error { .. });
+        seen.failed = matches!(outcome, Outcome::Error { .. } | Outcome::Denied { .. });
         seen.times = if same { seen.times.saturating_add(1) } else { 1 };
         seen.last = ticket;
         seen.times

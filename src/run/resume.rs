@@ -140,13 +140,13 @@ impl Machine {
         self.ended = false;
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled) = (answered, answered);
+        let unbegun = self.state.unbegun.clone();
         self.emit(Event::Noted { note: Note::Resumed }, now);
         let (state, tools) = (&self.state, &self.setup.tools);
         let begun = |needs: &[TicketId]| !needs.iter().any(|need| state.open_calls.contains_key(need));
-        let under_way = state
-            .open_calls
-            .iter()
-            .filter(|(ticket, call)| begun(&call.needs) && !self.is_parked(**ticket) && !self.waits(call));
+        let under_way = state.open_calls.iter().filter(|(ticket, call)| {
+            begun(&call.needs) && !self.is_parked(**ticket) && !unbegun.contains(ticket) && !self.waits(call)
+        });
         let under_way: Vec<_> = under_way
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);

@@ -132,6 +132,9 @@ pub struct RunState {
     /// The turns before that.
     #[serde(default, skip_serializing_if = "is_zero")]
     turns_before: u32,
+    /// Calls that were approved while nobody worked on the run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) unbegun: BTreeSet<TicketId>,
     /// Whether the user has said something that the model was not told yet.
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
@@ -160,7 +163,7 @@ pub struct RunState {
     /// What the model asked the run to end with.
     pub(super) answer: Option<(Arc<Value>, Option<bool>)>,
     /// By ticket, so that calls start in the order of their tickets.
-    pub(super) open_calls: BTreeMap<TicketId, OpenCall>,
+    pub(super) open_calls: BTreeMap<TicketId, Box<OpenCall>>,
     pub(super) call_ids: BTreeMap<String, TicketId>,
     pub(super) repetition: Repetition,
     /// The calls of the last reply in its own order, whose results the next message tells.
@@ -233,7 +236,12 @@ impl RunState {
             Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::UserSaid { text } => self.user_said(text, at),
             Event::TicketOpened { .. } => self.opened(event, at),
-            Event::Approved { ticket } => self.tickets.approve(*ticket),
+            Event::Approved { ticket, at_rest } => {
+                self.tickets.approve(*ticket);
+                if *at_rest {
+                    self.unbegun.insert(*ticket);
+                }
+            }
             Event::TicketCompleted { ticket, outcome, spent } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
@@ -281,7 +289,7 @@ impl RunState {
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
             Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
-            Event::Approved { ticket } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
     }
@@ -294,6 +302,7 @@ impl RunState {
 
     fn resumed(&mut self, at: f64) {
         self.paused += (at - self.last_at).max(0.0);
+        self.unbegun.clear();
         if self.ending.take().is_some() {
             self.phase = self.interrupted;
             self.limit = self.last_turn;
@@ -377,7 +386,10 @@ impl RunState {
                 self.answer = Some((value.clone(), *success));
                 self.phase = Phase::Closing;
             }
-            Move::Call { calls } => self.calling(calls.len(), protocol),
+            Move::Call { calls } => {
+                self.called = true;
+                self.calling(calls.len(), protocol);
+            }
             Move::Delegate { .. } => self.calling(1, protocol),
             Move::Await { ticket_id } | Move::Load { ticket_id } => {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
@@ -394,7 +406,6 @@ impl RunState {
     }
 
     fn calling(&mut self, calls: usize, protocol: &dyn Protocol) {
-        self.called = true;
         self.repetition.left();
         self.batch_size = calls;
         self.midway = self.batch.len() < self.batch_size;
@@ -471,7 +482,7 @@ impl RunState {
             position: *call,
             key,
         };
-        self.open_calls.insert(*ticket, open);
+        self.open_calls.insert(*ticket, Box::new(open));
         self.batch.insert(*call, *ticket);
         if *detached {
             self.batch_open = self.batch_open.saturating_sub(1);

@@ -61,7 +61,7 @@ impl TicketList {
     }
 
     /// All tickets, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Ticket> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Ticket> {
         self.tickets.iter()
     }
 

@@ -84,6 +84,11 @@ class ModelCall:
             passed.setdefault(name, None)
         return self._call(messages, **passed)
 
+    @property
+    def plain(self) -> Callable[[Messages], object] | None:
+        """What a call with the messages alone comes to; `None` where it needs more."""
+        return None if self._required else self._call
+
     def __repr__(self) -> str:
         return f"ModelCall({self.model!r}, accepts={sorted(self.accepts)})"
 

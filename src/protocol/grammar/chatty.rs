@@ -5,6 +5,7 @@ use super::text::{First, Level};
 use super::tree::{Node, Rules};
 use super::{Grammar, Scope, arguments, bounds};
 use crate::protocol::chatty::read::ToolTags;
+use crate::tool::ToolKind;
 use serde_json::Value as Json;
 
 /// Between the opening tag and the array, and between the array and the closing tag.
@@ -12,6 +13,7 @@ const BLOCK: [&str; 2] = ["\n[", "]\n"];
 const CALL_ID: &str = r#"{"call_id": "#;
 const TOOL_NAME: &str = r#", "tool_name": "#;
 const ARGUMENTS: &str = r#", "arguments": "#;
+const AGENT_IDS: &str = r#"{"agent_ids": ["#;
 const END: &str = "}";
 const BETWEEN: &str = ", ";
 
@@ -21,29 +23,44 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
     // `$call_1` as a whole argument would stand for another call's result.
     let calls = arguments(&mut rules, scope, Level::Plain, First::NoReference);
     let mut forms = Vec::new();
-    if scope.finish || calls.is_empty() {
+    let wait = wait(scope);
+    if scope.finish || (calls.is_empty() && wait.is_none()) {
         forms.push(answer(&mut rules, tags));
     }
-    if !calls.is_empty() {
-        forms.push(block(&mut rules, calls, tags));
+    if !calls.is_empty() || wait.is_some() {
+        forms.push(block(&mut rules, calls, wait, tags));
     }
     let root = Node::choice(forms).unwrap_or_else(Node::empty);
     Grammar::of(&rules, &root, None)
 }
 
-fn block(rules: &mut Rules, calls: Vec<(&str, Node)>, tags: &ToolTags) -> Node {
+/// The call that waits for agents, from its name on. It is the last one of its block.
+fn wait(scope: &Scope<'_>) -> Option<Node> {
+    let tool = scope.tools.iter().find(|tool| tool.kind == ToolKind::Wait && scope.calls)?;
+    let name = Node::literal(Json::from(tool.name.as_str()).to_string());
+    let agents =
+        || Node::choice(scope.agents.iter().map(|agent| Node::literal(Json::from(format!("${agent}")).to_string())));
+    let (first, more) = (agents()?, Node::sequence([Node::literal(BETWEEN), agents()?]));
+    let most = u32::try_from(scope.agents.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    let ids = [Node::literal(AGENT_IDS), first, Node::repeat(more, 0, most), Node::literal("]}")];
+    Some(Node::sequence([name, Node::literal(ARGUMENTS), Node::sequence(ids), Node::literal(END)]))
+}
+
+fn block(rules: &mut Rules, calls: Vec<(&str, Node)>, wait: Option<Node>, tags: &ToolTags) -> Node {
     let calls = calls.into_iter().map(|(name, arguments)| {
         let name = Node::literal(Json::from(name).to_string());
         Node::sequence([name, Node::literal(ARGUMENTS), arguments, Node::literal(END)])
     });
-    let call = Node::choice(calls).unwrap_or_else(Node::empty);
-    let call = rules.rule("call", call);
+    let call = Node::choice(calls).map(|call| rules.rule("call", call));
+    let wait = wait.map(|wait| rules.rule("wait", wait));
     // The id of a call is its place: a second one alike would be another call's.
     let mut more = Node::empty();
     for at in (1..=bounds::CALLS).rev() {
         let between = Node::literal(if at > 1 { BETWEEN } else { "" });
         let id = Node::literal(format!(r#"{CALL_ID}"call_{at}"{TOOL_NAME}"#));
-        let one = Node::sequence([between, id, call.clone(), more]);
+        let call = call.clone().map(|call| Node::sequence([call, more]));
+        let one = Node::choice(call.into_iter().chain(wait.clone())).unwrap_or_else(Node::empty);
+        let one = Node::sequence([between, id, one]);
         more = if at > 1 { Node::optional(one) } else { one };
     }
     let [open, close] = BLOCK;

@@ -23,7 +23,7 @@ pub use chatty::chatty;
 pub use react::react;
 pub use ticket::ticket;
 
-use crate::tool::ToolSet;
+use crate::tool::{ToolKind, ToolSet};
 use schema::Converter;
 use text::{First, Level};
 use tree::{Node, Rules};
@@ -43,6 +43,8 @@ pub struct Scope<'a> {
     pub in_progress: Vec<String>,
     /// Ids of completed tickets, which may be loaded or awaited (ticket).
     pub completed: Vec<String>,
+    /// Agents in the background, which may be waited for (chatty).
+    pub agents: Vec<String>,
     /// Characters of thoughts (react, ticket); a small model chooses better with none.
     pub thoughts: u32,
 }
@@ -77,7 +79,8 @@ fn arguments<'a>(rules: &mut Rules, scope: &Scope<'a>, level: Level, first: Firs
     if !scope.calls {
         return Vec::new();
     }
-    let tools = scope.tools.iter();
+    // Waiting has a form of its own, which names the agents that there are.
+    let tools = scope.tools.iter().filter(|tool| tool.kind != ToolKind::Wait);
     let each = tools.filter_map(|tool| {
         let arguments = Converter::new(rules, level, first, &tool.parameters).arguments(&tool.name)?;
         Some((tool.name.as_str(), arguments))

@@ -14,7 +14,6 @@ SELECT
     ticket.turn,
     ticket.call_id,
     CASE WHEN ticket.outcome IS NULL THEN 'IN_PROGRESS' ELSE 'COMPLETED' END AS status,
-    ticket.parked,
     ticket.outcome,
     CASE ticket.outcome WHEN 'ok' THEN
         coalesce(blob.data, ticket.text, completed.data -> '$.outcome.ok') END AS result,
@@ -22,7 +21,8 @@ SELECT
         WHEN ticket.outcome <> 'ok' THEN
         coalesce(ticket.text, completed.data ->> ('$.outcome.' || ticket.outcome || '.message')) END AS error,
     ticket.opened_at,
-    ticket.completed_at
+    ticket.completed_at,
+    ticket.parked
 FROM ticket
 JOIN run ON run.key = ticket.run
 LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq

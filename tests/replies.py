@@ -1,0 +1,71 @@
+"""Replies of models in the three protocols, as scripts of tests write them."""
+
+import json
+
+
+def output(**move):
+    """Ticket: one decision."""
+    return f"<thoughts>\nplan\n</thoughts>\n<output>\n{json.dumps(move)}\n</output>"
+
+
+def delegate(task):
+    return output(type="DELEGATE", task=task)
+
+
+def call(route, payload=None, description="d"):
+    return output(type="CALL", route=route, payload=payload or {}, description=description)
+
+
+def wait(ticket):
+    return output(type="AWAIT", ticket_id=ticket)
+
+
+def load(ticket):
+    return output(type="LOAD_TICKET", ticket_id=ticket)
+
+
+def give(value):
+    return output(type="RETURN", value=value)
+
+
+def block(*calls):
+    """Chatty: a tool block of `(call_id, tool_name, arguments)`."""
+    rows = [
+        {"call_id": call_id, "tool_name": name, "arguments": arguments}
+        for call_id, name, arguments in calls
+    ]
+    return f"<tool>{json.dumps(rows)}</tool>"
+
+
+def spawn(call_id, prompt, role="Worker"):
+    return call_id, "spawn_agent", {"role": role, "prompt": prompt}
+
+
+def wait_for(*agent_ids, call_id="wait"):
+    return call_id, "wait_for_agents", {"agent_ids": list(agent_ids)}
+
+
+def act(name, **args):
+    """React: one call."""
+    return json.dumps({"thought": "t", "action": name, "args": json.dumps(args)})
+
+
+def finish(answer="done", *, success=True):
+    fields = {"action": "FINISH", "final_answer": answer, "task_successful": success}
+    return json.dumps({"thought": "t", **fields})
+
+
+def turn_of(messages):
+    """How many replies there were before."""
+    return sum(message["role"] == "assistant" for message in messages)
+
+
+def task_of(messages):
+    """The run's task, without the ticket list that may follow it."""
+    return messages[1]["content"].split("\n\nTickets:")[0]
+
+
+def results_of(message):
+    """What a chatty message says of the calls of a block, by `call_id`."""
+    rows = json.loads(message["content"].partition("TOOL_EXECUTION_RESULT\n")[2].split("\n\n")[0])
+    return {row["call_id"]: row.get("result", row.get("error")) for row in rows}

@@ -1,0 +1,365 @@
+"""Cancellation at each state of a run, of all that is below it."""
+
+import asyncio
+import gc
+import threading
+import time
+
+import pytest
+from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
+
+from callslip import (
+    Agent,
+    BoundedModel,
+    Context,
+    Event,
+    Limits,
+    LimitExceeded,
+    RunCancelled,
+    TicketProtocol,
+    TicketStore,
+    replay,
+    tool,
+)
+
+began = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    began.clear()
+
+
+async def slow_model(messages):
+    began.set()
+    await asyncio.sleep(60)
+
+
+async def slow_stream(messages):
+    yield '{"thought": '
+    began.set()
+    await asyncio.sleep(60)
+
+
+stopped = []
+
+
+@tool
+def sync_tool(context: Context) -> str:
+    """Work until it is given up."""
+    began.set()
+    for _ in range(600):
+        if context.cancelled:
+            stopped.append(context.ticket_id)
+            return "stopped"
+        time.sleep(0.01)
+    return "late"
+
+
+@tool
+async def async_tool() -> str:
+    """Sleep."""
+    began.set()
+    await asyncio.sleep(60)
+    return "late"
+
+
+@tool(needs_approval=True)
+def parked_tool() -> str:
+    """Wait for somebody."""
+    return "never"
+
+
+def calls(name):
+    return lambda messages: act(name)
+
+
+async def delegates(messages):
+    """A ticket run whose child's child is at work when it is cancelled."""
+    if task_of(messages) == "leaf":
+        began.set()
+        await asyncio.sleep(60)
+    if turn_of(messages) == 0:
+        return delegate({"go": "branch", "branch": "leaf"}[task_of(messages)])
+    return wait("T1")
+
+
+async def spawns(messages):
+    if task_of(messages).startswith("Your role"):
+        began.set()
+        await asyncio.sleep(60)
+    return block(spawn("a", "x"), spawn("b", "$a"), wait_for("$a", "$b"))
+
+
+STATES = {
+    "model": (slow_model, "react", []),
+    "stream": (slow_stream, "react", []),
+    "sync tool": (calls("sync_tool"), "react", [sync_tool]),
+    "async tool": (calls("async_tool"), "react", [async_tool]),
+    "approval": (calls("parked_tool"), "react", [parked_tool]),
+    "wait for a task": (delegates, TicketProtocol(grace=0), []),
+    "wait for agents": (spawns, "chatty", []),
+}
+
+
+def agent_in(state, **options):
+    model, protocol, tools = STATES[state]
+    return Agent(model, protocol=protocol, tools=tools, **options)
+
+
+def runs_below(run):
+    yield run
+    for child in run.children:
+        yield from runs_below(child)
+
+
+def assert_all_ended(run, reason="cancelled"):
+    assert run.stop_reason == reason
+    for one in runs_below(run):
+        assert one.finished
+        assert all(ticket.status == "COMPLETED" for ticket in one.tickets)
+        assert replay(one).export() == one.export()
+
+
+async def until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+def others():
+    return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def reached(state, run):
+    if state == "approval":
+        await until(lambda: run.approvals)
+    else:
+        await until(began.is_set)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_by_the_caller_s_task(state, store):
+    async def main():
+        agent = agent_in(state, store=store)
+        task = asyncio.create_task(agent.run("go"))
+        await until(lambda: store.runs())
+        run = store.run(store.runs()[-1].run_id)
+        await reached(state, run)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        assert others() == []
+        return caught.value.run
+
+    assert_all_ended(asyncio.run(main()))
+    assert store.runs(status="running") == []
+    assert store.tickets(status="IN_PROGRESS") == []
+
+
+@pytest.mark.parametrize("thread", ["same", "other"])
+@pytest.mark.parametrize("state", STATES)
+def test_by_run_cancel(state, thread):
+    async def main():
+        async with agent_in(state).stream("go") as run:
+            await reached(state, run)
+            if thread == "same":
+                run.cancel()
+            else:
+                await asyncio.to_thread(run.cancel)
+            events = [event async for event in run if isinstance(event, Event)]
+            with pytest.raises(RunCancelled):
+                _ = run.result
+        assert events[-1].kind == "run_finished"
+        assert others() == []
+        return run.run
+
+    assert_all_ended(asyncio.run(main()))
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "approval"])
+def test_by_run_cancel_from_another_thread_of_a_sync_run(state, store):
+    def cancel():
+        began.wait(5)
+        store.run(store.runs()[-1].run_id).cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    started = time.monotonic()
+    with pytest.raises(RunCancelled) as caught:
+        agent_in(state, store=store).run_sync("go")
+    thread.join()
+    assert time.monotonic() - started < 5
+    assert_all_ended(caught.value.run)
+
+
+def test_by_run_cancel_of_a_sync_run_that_waits_for_approval(store):
+    def cancel():
+        while not store.tickets(parked=True):
+            time.sleep(0.01)
+        store.run(store.runs()[-1].run_id).cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(RunCancelled) as caught:
+        agent_in("approval", store=store).run_sync("go")
+    thread.join()
+    assert_all_ended(caught.value.run)
+
+
+@pytest.mark.parametrize("driver", ["async", "sync"])
+@pytest.mark.parametrize("state", STATES)
+def test_by_a_time_limit(state, driver, store):
+    agent = agent_in(state, limits=Limits(seconds=0.3), on_limit="raise", store=store)
+    started = time.monotonic()
+    with pytest.raises(LimitExceeded) as caught:
+        if driver == "sync":
+            agent.run_sync("go")
+        else:
+            asyncio.run(agent.run("go"))
+    assert caught.value.limit == "seconds"
+    assert time.monotonic() - started < 3
+    assert_all_ended(caught.value.run, "limit")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_by_leaving_a_stream(state):
+    async def main():
+        async with agent_in(state).stream("go") as run:
+            await reached(state, run)
+        assert others() == []
+        return run.run
+
+    assert_all_ended(asyncio.run(main()))
+
+
+def test_a_sync_tool_sees_that_it_was_given_up():
+    stopped.clear()
+
+    async def main():
+        async with agent_in("sync tool").stream("go") as run:
+            await reached("sync tool", run)
+            run.cancel()
+        await until(lambda: stopped)
+
+    asyncio.run(main())
+    assert stopped == ["T1"]
+
+
+def test_a_sync_tool_in_the_run_s_own_thread_sees_it_too(store):
+    stopped.clear()
+
+    def cancel():
+        began.wait(5)
+        store.run(store.runs()[-1].run_id).cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(RunCancelled):
+        agent_in("sync tool", store=store).run_sync("go")
+    thread.join()
+    assert stopped == ["T1"]
+
+
+def test_a_child_alone_can_be_cancelled_and_its_parent_goes_on():
+    async def model(messages):
+        if task_of(messages) == "part":
+            began.set()
+            await asyncio.sleep(60)
+        return [delegate("part"), wait("T1"), give("ok")][turn_of(messages)]
+
+    async def main():
+        async with Agent(model, protocol=TicketProtocol(grace=0)).stream("whole") as run:
+            await until(began.is_set)
+            run.run.children[0].cancel()
+            async for _ in run:
+                pass
+            return run.result
+
+    result = asyncio.run(main())
+    assert result.value == "ok"
+    assert result.tickets[0].outcome == "error"
+    assert "RunCancelled" in result.tickets[0].error
+
+
+def test_cancelling_what_is_over_does_nothing():
+    async def main():
+        async with Agent(lambda _: finish()).stream("go") as run:
+            async for _ in run:
+                pass
+            run.cancel()
+            return run.result
+
+    assert asyncio.run(main()).value == "done"
+
+
+def test_a_kept_run_that_nobody_works_on_can_be_cancelled(store):
+    def fail(messages):
+        raise ConnectionError("no line")
+
+    agent = Agent(fail, store=store)
+    with pytest.raises(Exception, match="no line"):
+        agent.run_sync("go")
+    kept = store.runs()[0]
+    assert kept.stop_reason == "model_error"
+    store.run(kept.run_id).cancel()  # it is over already
+    assert store.runs()[0].stop_reason == "model_error"
+
+
+def test_a_cancelled_tree_leaves_nothing_behind(path):
+    def descriptors():
+        import os
+
+        return len(os.listdir("/proc/self/fd"))
+
+    async def main(store):
+        agent = agent_in("wait for a task", store=store)
+        for _ in range(20):
+            began.clear()
+            task = asyncio.create_task(agent.run("go"))
+            await until(began.is_set)
+            task.cancel()
+            await asyncio.wait([task])
+
+    with TicketStore(path) as store:
+        asyncio.run(main(store))
+        gc.collect()
+        threads, open_files = threading.active_count(), descriptors()
+        asyncio.run(main(store))
+        gc.collect()
+        assert threading.active_count() <= threads
+        assert descriptors() <= open_files
+        assert store.runs(status="running") == []
+        assert not [one for one in gc.get_objects() if type(one).__name__ == "_Driver"]
+
+
+@pytest.mark.parametrize("of", ["model", "tool"])
+def test_by_run_cancel_while_it_waits_for_its_turn(of):
+    @tool(concurrency=1)
+    async def bounded() -> str:
+        """Work."""
+        began.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    model = BoundedModel(slow_model, concurrency=1) if of == "model" else calls("bounded")
+    agent = Agent(model, tools=[bounded])
+
+    async def main():
+        async with agent.stream("first") as first:
+            await until(began.is_set)
+            async with agent.stream("second") as second:
+                await asyncio.sleep(0.1)
+                second.cancel()
+                async for _ in second:
+                    pass
+                assert second.run.stop_reason == "cancelled"
+            first.cancel()
+            async for _ in first:
+                pass
+        assert others() == []
+        return first.run, second.run
+
+    for run in asyncio.run(main()):
+        assert_all_ended(run)

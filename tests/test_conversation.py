@@ -1,0 +1,287 @@
+"""More is said to a run: while it is under way, and after its end."""
+
+import asyncio
+
+import pytest
+from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait
+
+from callslip import (
+    Agent,
+    Event,
+    FunctionModel,
+    KeepLast,
+    Limits,
+    LimitExceeded,
+    ScriptedModel,
+    TicketProtocol,
+    UsageError,
+    replay,
+    tool,
+)
+
+
+@tool
+def look(at: str) -> str:
+    """Look."""
+    return f"saw {at}"
+
+
+SCRIPTS = {
+    "react": [act("look", at="a"), finish("first"), act("look", at="b"), finish("second")],
+    "chatty": [
+        block(("c", "look", {"at": "a"})),
+        "first",
+        block(("c", "look", {"at": "b"})),
+        "second",
+    ],
+    "ticket": [
+        call("/look", {"at": "a"}),
+        give("first"),
+        call("/look", {"at": "b"}),
+        give("second"),
+    ],
+}
+
+
+@pytest.mark.parametrize("driver", ["async", "sync"])
+@pytest.mark.parametrize("protocol", SCRIPTS)
+def test_a_run_that_is_over_goes_on(protocol, driver, store):
+    agent = Agent(ScriptedModel(SCRIPTS[protocol]), protocol=protocol, tools=[look], store=store)
+    if driver == "sync":
+        first = agent.run_sync("one")
+        second = first.run.send_sync("and two")
+    else:
+
+        async def main():
+            first = await agent.run("one")
+            return first, await first.run.send("and two")
+
+        first, second = asyncio.run(main())
+    assert (first.value, second.value) == ("first", "second")
+    assert second.run is first.run
+    assert [ticket.id for ticket in second.tickets] == ["T1", "T2"]
+    said = second.messages[5]
+    assert said["role"] == "user"
+    assert said["content"].startswith("and two")
+    assert store.runs()[0].status == "finished"
+    assert store.run(second.run.id).export() == second.run.export()
+    assert replay(second.run).export() == second.run.export()
+
+
+def test_without_a_store_too():
+    result = Agent(ScriptedModel(["first", "second", "third"]), protocol="chatty").run_sync("one")
+    assert result.run.send_sync("two").value == "second"
+    assert asyncio.run(_send(result.run, "three")).value == "third"
+
+
+async def _send(run, message):
+    return await run.send(message)
+
+
+def test_a_run_under_way_is_told_with_its_next_message():
+    async def main():
+        model = ScriptedModel(SCRIPTS["react"][:2])
+        async with Agent(model, tools=[look]).stream("one") as run:
+            async for event in run:
+                if isinstance(event, Event) and event.kind == "ticket_opened":
+                    run.send("look well")
+        return run.result, model
+
+    result, model = asyncio.run(main())
+    assert model.requests[1].messages[-1]["content"] == "Observation: saw a\n\nlook well"
+    assert replay(result.run).export() == result.run.export()
+
+
+def test_what_is_said_while_the_answer_arrives_is_answered_too():
+    asked = asyncio.Event()
+
+    async def model(messages):
+        if turn_of(messages) == 0:
+            asked.set()
+            await asyncio.sleep(0.1)
+            return finish("first")
+        return finish(f"about {messages[-1]['content']}")
+
+    async def main():
+        async with Agent(model).stream("one") as run:
+            await asked.wait()
+            waiting = run.send("more")
+            async for _ in run:
+                pass
+            return await waiting, run.result
+
+    told, result = asyncio.run(main())
+    assert told == result
+    assert result.value == "about more"
+    assert replay(result.run).export() == result.run.export()
+
+
+def test_what_is_said_while_open_tickets_are_waited_for_goes_on():
+    release = asyncio.Event()
+
+    async def model(messages):
+        if messages[1]["content"].startswith("Your role"):
+            await release.wait()
+            return "late"
+        return [block(spawn("a", "x")), "first", "second"][turn_of(messages)]
+
+    async def main():
+        async with Agent(model, protocol="chatty").stream("one") as run:
+            async for event in run:
+                if (
+                    isinstance(event, Event)
+                    and event.kind == "moved"
+                    and "finish" in event.data["move"]
+                    and not release.is_set()
+                ):
+                    run.send("more")
+                    release.set()
+        return run.result
+
+    assert asyncio.run(main()).value == "second"
+
+
+def test_a_run_at_its_limit_of_steps_has_them_anew():
+    model = ScriptedModel([act("look", at="a"), finish("cut"), act("look", at="b"), finish("ok")])
+    agent = Agent(model, tools=[look], limits=Limits(steps=1))
+    first = agent.run_sync("one")
+    assert first.stop_reason == "limit"
+    second = first.run.send_sync("go on")
+    assert (second.value, second.stop_reason) == ("ok", "limit")
+
+
+def test_a_run_that_ended_with_an_error_goes_on():
+    def model(messages):
+        if turn_of(messages) == 0 and len(messages) == 2:
+            raise ConnectionError("no line")
+        return finish("ok")
+
+    agent = Agent(model)
+    with pytest.raises(Exception, match="no line") as caught:
+        agent.run_sync("one")
+    assert caught.value.run.send_sync("try again").value == "ok"
+
+
+@pytest.mark.parametrize("message", ["", "  ", 5, None, "\ud800"])
+def test_a_message_is_text(message):
+    result = Agent(ScriptedModel([finish()])).run_sync("one")
+    with pytest.raises(UsageError):
+        result.run.send_sync(message)
+    assert len(result.messages) == 3
+
+
+def test_send_sync_waits_for_nothing_under_way():
+    async def main():
+        model = ScriptedModel(SCRIPTS["react"][:2])
+        async with Agent(model, tools=[look]).stream("one") as run:
+            async for event in run:
+                if isinstance(event, Event) and event.kind == "ticket_opened":
+                    with pytest.raises(UsageError, match="under way"):
+                        run.run.send_sync("more")
+
+    asyncio.run(main())
+
+
+def test_a_kept_run_is_told_more_and_resumed(store):
+    model = ScriptedModel([finish("first"), finish("second")])
+    agent = Agent(model, store=store)
+    run_id = agent.run_sync("one").run.id
+    kept = store.run(run_id)
+    waiting = kept.send("two")
+    assert store.runs()[0].status == "running"
+    with pytest.raises(UsageError, match="resume"):
+        asyncio.run(_await(waiting))
+    assert agent.resume_sync(run_id).value == "second"
+    assert "two" in model.requests[1].messages[-1]["content"]
+
+
+async def _await(waiting):
+    return await waiting
+
+
+def test_a_run_that_went_on_elsewhere_is_not_written_over(store):
+    model = ScriptedModel([finish("first"), finish("second"), finish("third")])
+    agent = Agent(model, store=store)
+    first = agent.run_sync("one")
+    store.run(first.run.id).send("two")
+    agent.resume_sync(first.run.id)
+    with pytest.raises(Exception, match="gone on elsewhere"):
+        first.run.send_sync("three")
+
+
+def test_a_conversation_of_many_turns_with_a_short_history():
+    seen = []
+
+    def reply(messages):
+        seen.append(list(messages))
+        return f"answer {turn_of(messages)}"
+
+    agent = Agent(FunctionModel(reply), protocol="chatty", history=KeepLast(2))
+    result = agent.run_sync("question 0")
+    for turn in range(1, 10):
+        result = result.run.send_sync(f"question {turn}")
+    assert len(result.messages) == 21
+    last = seen[-1]
+    assert [message["role"] for message in last] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert last[-1]["content"] == "question 9"
+    assert "question 0" in last[1]["content"]
+    assert "left out" in last[1]["content"]
+
+
+def test_loaded_results_go_first_and_can_be_loaded_again():
+    @tool
+    def big(n: int) -> str:
+        """Give much."""
+        return "x" * 2000
+
+    from replies import load
+
+    model = ScriptedModel(
+        [
+            call("/big", {"n": 1}),
+            load("T1"),
+            call("/big", {"n": 2}),
+            load("T2"),
+            load("T1"),
+            give("ok"),
+        ]
+    )
+    agent = Agent(model, protocol="ticket", tools=[big], history=KeepLast(9, characters=3500))
+    result = agent.run_sync("go")
+    shown = model.requests[-1].messages
+    text = "".join(message["content"] for message in shown)
+    assert "LOAD_TICKET shows it again" in text
+    assert "x" * 2000 in shown[-1]["content"]
+    assert "".join(m["content"] for m in result.messages).count("x" * 2000) == 3
+
+
+def test_a_child_can_be_told_more_after_its_end():
+    model = ScriptedModel([delegate("part"), give("in"), wait("T1"), give("out"), give("more")])
+    result = Agent(model, protocol=TicketProtocol(grace=0.5)).run_sync("whole")
+    (child,) = result.run.children
+    assert child.send_sync("and?").value == "more"
+
+
+def test_a_message_to_a_run_beyond_its_tokens_gets_one_turn():
+    from callslip import ModelReply
+
+    usage = {"input_tokens": 60, "output_tokens": 50}
+    model = ScriptedModel([ModelReply(finish(str(n)), "stop", usage) for n in range(3)])
+    agent = Agent(model, limits=Limits(tokens=100))
+    first = agent.run_sync("one")
+    second = first.run.send_sync("two")
+    assert (second.value, second.stop_reason) == ("1", "limit")
+    raising = Agent(
+        ScriptedModel([ModelReply(finish("0"), "stop", usage)]),
+        limits=Limits(tokens=100),
+        on_limit="raise",
+    )
+    with pytest.raises(LimitExceeded, match="tokens"):
+        raising.run_sync("one").run.send_sync("two")
