@@ -17,10 +17,10 @@ from callslip.runs import RunResult
 if TYPE_CHECKING:
     from callslip import _core
     from callslip._session import Session
-    from callslip.runs import Run
+    from callslip.runs import Driver, Run
     from callslip.store import TicketStore
 
-__all__ = ["send", "send_sync", "turn", "written_down"]
+__all__ = ["send", "send_sync", "taken", "turn", "written_down"]
 
 Make = Callable[[float], "list[_core.Command]"]
 
@@ -39,9 +39,8 @@ def turn(store: TicketStore, run_id: str) -> threading.Lock:
 def send(run: Run, message: str) -> Awaitable[RunResult]:
     """Say more to a run. As `Run.send`."""
     _check(message)
-    driver = run._driver  # noqa: SLF001  # two parts of one run
+    driver = taken(run, lambda now: run._core.send(message, now))  # noqa: SLF001
     if driver is not None:
-        driver.give(lambda now: run._core.send(message, now))  # noqa: SLF001
         return driver.result()
     return _Reply(run, _said(run, message))
 
@@ -64,6 +63,16 @@ def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command
         commands = make(time.time())
         store.commits.wait(core.position)
     return commands
+
+
+def taken(run: Run, make: Make) -> Driver | None:
+    """Give something to whoever works on a run. Returns the driver, if it has taken it."""
+    while (driver := run._driver) is not None:  # noqa: SLF001  # two parts of one run
+        if driver.give(make):
+            return driver
+        # It is of another thread, and will have left the run at once.
+        time.sleep(0.001)
+    return None
 
 
 class _Reply:
