@@ -300,6 +300,9 @@ class _Driver:
         if self._stopped and task.cancelling() > cancelled_before:
             # The model was stopped and has swallowed it.
             task.uncancel()
+        if task.cancelling() > cancelled_before:
+            # It has swallowed what was not its own: the run is to end.
+            raise asyncio.CancelledError
         return commands
 
     async def _ask_in_turn(self, gate: Gate) -> Sequence[Command]:
@@ -352,7 +355,11 @@ class _Driver:
         if self._given_up and ticket in self._given_up and task.cancelling() > cancelled_before:
             # It was given up and has swallowed that.
             task.uncancel()
-        return session.completed(ticket, outcome)
+        commands = session.completed(ticket, outcome)
+        if task.cancelling() > cancelled_before:
+            # It has swallowed what was not its own: the run is to end.
+            raise asyncio.CancelledError
+        return commands
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
