@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
-from callslip import Agent, RunCancelled, replay, tool
+from callslip import Agent, LimitExceeded, Limits, RunCancelled, replay, tool
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
@@ -49,20 +50,24 @@ class Stubborn:
         rows = [{"call_id": name, "tool_name": name, "arguments": {}} for name in ("work", "other")]
         return f"<tool>{json.dumps(rows)}</tool>" if self.asked == 1 else "done"
 
-    def agent(self):
+    def agent(self, seconds=None):
+        limits = Limits(seconds=seconds)
+        tools = [tool(self.work)]
         if self.what == "calls side by side":
-            return Agent(self.chatty, protocol="chatty", tools=[tool(self.work), tool(self.other)])
-        return Agent(self.model, tools=[tool(self.work)])
+            tools.append(tool(self.other))
+            return Agent(self.chatty, protocol="chatty", tools=tools, limits=limits)
+        return Agent(self.model, tools=tools, limits=limits)
 
 
 WHAT = ["model", "call", "calls side by side"]
 
 
+@pytest.mark.parametrize("seconds", [None, 30])
 @pytest.mark.parametrize("what", WHAT)
-def test_the_caller_is_told_of_its_own_cancellation(what):
+def test_the_caller_is_told_of_its_own_cancellation(what, seconds):
     async def main():
         stubborn = Stubborn(what)
-        running = asyncio.create_task(stubborn.agent().run("go"))
+        running = asyncio.create_task(stubborn.agent(seconds).run("go"))
         await stubborn.begun.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
@@ -96,5 +101,16 @@ def test_a_stream_that_is_left_ends(what):
         with pytest.raises(RunCancelled):
             _ = stream.result
         assert stubborn.asked == 1
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+@pytest.mark.parametrize("what", WHAT)
+def test_a_time_limit_is_none_of_the_callers_cancellations(what):
+    async def main():
+        stubborn = Stubborn(what)
+        with suppress(LimitExceeded):
+            result = await stubborn.agent(0.05).run("go")
+            assert result.stop_reason == "limit"
 
     asyncio.run(asyncio.wait_for(main(), 20))
