@@ -129,6 +129,10 @@ N ?= 300
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests $(PY) -m crash $(N) $(ARGS)
 
+.PHONY: soak
+soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 7")
+	PYTHONPATH=tests $(PY) -m soak $(SECONDS) $(ARGS)
+
 .PHONY: bench
 bench: bench-loop bench-agents bench-parse bench-stop bench-store ## Run the benchmarks
 

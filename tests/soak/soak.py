@@ -16,9 +16,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from callslip import StoreError, TicketStore, _threads
+from callslip import Run, StoreError, TicketStore, _threads
 from soak.acts import Acts, Ended, decide
-from soak.checks import Process, Wrong, all_are_over, demand, gates_held, is_over, tasks_left
+from soak.checks import (
+    Process,
+    Wrong,
+    all_are_over,
+    demand,
+    gates_held,
+    is_over,
+    tasks_left,
+    tree,
+    wake_private_loop,
+)
 from soak.crew import Crew
 
 AT_ONCE = 20
@@ -151,8 +161,19 @@ class Soak:
             run = future.result()
             if run is not None:
                 self.seen["runs checked"] += is_over(run)
+                self.count(run)
         except Exception as error:
             raise Wrong(f"{act}: {type(error).__name__}: {error}") from error
+
+    def count(self, run: Run) -> None:
+        """Count what happened in a run and in those below it."""
+        for one in tree(run):
+            self.seen["replies"] += one.turns
+            self.seen["violations"] += one.violations
+            self.seen["runs below others"] += one is not run
+            for ticket in one.tickets:
+                self.seen[f"{ticket.kind}: {ticket.outcome}"] += 1
+                self.seen["waits for agents"] += ticket.tool == "wait_for_agents"
 
     async def decide_here(self, over: threading.Event) -> None:
         while not over.is_set():
@@ -199,6 +220,7 @@ class Soak:
 
     def left(self) -> list[str]:
         """What may still be ending: threads of calls that were given up."""
+        wake_private_loop()
         gc.collect()
         left = tasks_left() + gates_held()
         if not left and self.base is not None:
