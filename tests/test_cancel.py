@@ -6,21 +6,21 @@ import threading
 import time
 
 import pytest
-from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
 
 from callslip import (
     Agent,
     BoundedModel,
     Context,
     Event,
-    Limits,
     LimitExceeded,
+    Limits,
     RunCancelled,
     TicketProtocol,
     TicketStore,
     replay,
     tool,
 )
+from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
 
 began = threading.Event()
 

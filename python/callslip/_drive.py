@@ -171,6 +171,9 @@ class _Driver:
 
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
+        # With the loop, which asking for costs a system call.
+        task = asyncio.current_task(self._loop)
+        assert task is not None
         while commands:
             if self._commits is not None:
                 # What has happened is written down before anything is done about it.
@@ -184,7 +187,7 @@ class _Driver:
                 self._begin(sibling)
             if not inline:
                 return
-            performing = self._perform(first)
+            performing = self._perform(first, task)
             commands = await (self._bounded(performing) if self._is_bounded else performing)
 
     def _begin(self, command: Command, context: ContextVariables | None = None) -> None:
@@ -199,11 +202,11 @@ class _Driver:
         performing = self._start_run(command)
         await self.follow(await (self._bounded(performing) if self._is_bounded else performing))
 
-    def _perform(self, command: Command) -> Awaitable[Sequence[Command]]:
+    def _perform(self, command: Command, task: asyncio.Task[Any]) -> Awaitable[Sequence[Command]]:
         if isinstance(command, AskModel):
-            return self._ask()
+            return self._ask(task)
         if isinstance(command, CallTool):
-            return self._call(command)
+            return self._call(command, task)
         if isinstance(command, Command.Settle):
             return self._settle()
         return self._note(command)
@@ -232,10 +235,9 @@ class _Driver:
             self._finish = asyncio.Event()
         return self._finish
 
-    async def _ask(self) -> Sequence[Command]:
+    async def _ask(self, task: asyncio.Task[Any]) -> Sequence[Command]:
         session = self._session
-        task = self._asking = asyncio.current_task(self._loop)
-        assert task is not None
+        self._asking = task
         cancelled_before = task.cancelling()
         try:
             if session.model.gate is not None:
@@ -290,19 +292,22 @@ class _Driver:
             return self._session.reply(reply.text, reply.finish_reason, reply.usage)
         return await receive(self._session, reply, begin)
 
-    async def _call(self, command: Command.CallTool) -> Sequence[Command]:
+    async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
-        # With the loop, which asking for costs a system call.
-        task = asyncio.current_task(self._loop)
-        assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
         call = Call(session, ticket)
         try:
-            tool, context = session.tool(command, call)
-            if tool.is_async and tool.gate is None:
-                outcome = await tool.acall(command.arguments, context)
+            tool = session.offer.toolbox.get(command.tool)
+            asks_first = tool.reconcile is not None and command.again
+            if tool.direct is not None and tool.gate is None and not asks_first:
+                try:
+                    result = await tool.direct(**command.arguments)
+                except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
+                    outcome = tool.failed(error)
+                else:
+                    outcome = tool.returned(result)
             else:
                 outcome = await make_call(session, command, call)
         except asyncio.CancelledError:
