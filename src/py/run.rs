@@ -363,7 +363,7 @@ impl PyRun {
                     run_id.to_owned(),
                     ticket.id.to_string(),
                     ticket.kind.as_str(),
-                    ticket.description.clone(),
+                    ticket.description.to_string(),
                     status_word(ticket.status()),
                     ticket.tool.to_string(),
                     ticket.call_id.clone(),

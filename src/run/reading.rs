@@ -66,6 +66,7 @@ impl Machine {
         if let (Tree::Live(account), Some(usage)) = (&self.tree, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
+        let usage = usage.map(Box::new);
         self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
         match outcome {
             Ok(moved) => self.enact(moved, now),
