@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from callslip._going import drive_async, drive_sync, not_in_a_tool
+from callslip._going import drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._options import check_text
 from callslip.errors import UsageError
+from callslip.runs import RunResult
 
 if TYPE_CHECKING:
     from callslip import _core
     from callslip._session import Session
-    from callslip.runs import Run, RunResult
+    from callslip.runs import Driver, Run
     from callslip.store import TicketStore
 
-__all__ = ["send", "send_sync", "turn", "written_down"]
+__all__ = ["send", "send_sync", "taken", "turn", "written_down"]
 
 Make = Callable[[float], "list[_core.Command]"]
 
@@ -38,9 +39,8 @@ def turn(store: TicketStore, run_id: str) -> threading.Lock:
 def send(run: Run, message: str) -> Awaitable[RunResult]:
     """Say more to a run. As `Run.send`."""
     _check(message)
-    driver = run._driver  # noqa: SLF001  # two parts of one run
+    driver = taken(run, lambda now: run._core.send(message, now))  # noqa: SLF001
     if driver is not None:
-        driver.give(lambda now: run._core.send(message, now))  # noqa: SLF001
         return driver.result()
     return _Reply(run, _said(run, message))
 
@@ -65,6 +65,16 @@ def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command
     return commands
 
 
+def taken(run: Run, make: Make) -> Driver | None:
+    """Give something to whoever works on a run. Returns the driver, if it has taken it."""
+    while (driver := run._driver) is not None:  # noqa: SLF001  # two parts of one run
+        if driver.give(make):
+            return driver
+        # It is of another thread, and will have left the run at once.
+        time.sleep(0.001)
+    return None
+
+
 class _Reply:
     """What comes of a run that was over and is told more, once somebody waits for it."""
 
@@ -73,7 +83,18 @@ class _Reply:
         self._commands = commands
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
-        return drive_async(_session(self._run, self._commands)).__await__()
+        driver = self._run._driver  # noqa: SLF001
+        if driver is not None:
+            # It goes on already, with something else that was said.
+            return driver.result().__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        session = _session(self._run, self._commands)
+        if self._run.finished:
+            with session:
+                return RunResult.of(session)
+        return await drive_async(session)
 
 
 def _check(message: str) -> None:
@@ -115,7 +136,8 @@ def _session(run: Run, commands: list[_core.Command]) -> Session:
         run,
         agent,
         agent._offer_at(levels),  # noqa: SLF001
-        lambda _: commands,
+        # What is to be done was told to whoever said something before, and waited for nothing.
+        (lambda _: commands) if commands else go_on,
         store=store,
         levels=levels,
         root=run.id,

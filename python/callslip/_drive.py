@@ -38,12 +38,19 @@ async def drive(session: Session) -> None:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
     try:
-        async with asyncio.TaskGroup() as group:
-            driver = _Driver(session, group)
-            session.run.drive_by(driver)
-            await driver.follow(session.start())
-            if not driver.has_ended:
-                await driver.ended()
+        driver = _Driver(session)
+        session.run.drive_by(driver)
+        commands: Sequence[Command] = session.start()
+        while True:
+            async with asyncio.TaskGroup() as group:
+                driver.group = group
+                await driver.follow(commands)
+                if not driver.has_ended:
+                    await driver.ended()
+                driver.group = None
+            if session.over():
+                return
+            commands = driver.late()
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -105,19 +112,22 @@ class _Driver:
         "_commits",
         "_finish",
         "_given_up",
-        "_group",
         "_is_bounded",
+        "_late",
         "_loop",
         "_model_is_async",
         "_room",
         "_session",
         "_stopped",
+        "group",
         "has_ended",
     )
 
-    def __init__(self, session: Session, group: asyncio.TaskGroup) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._group = group
+        # While it ends there is none: what is said then comes late.
+        self.group: asyncio.TaskGroup | None = None
+        self._late: list[Command] = []
         self._loop = asyncio.get_running_loop()
         self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
@@ -131,9 +141,11 @@ class _Driver:
         self._model_is_async = session.model.is_async
         self._room = session.room
 
-    def give(self, make: Callable[[float], list[Command]]) -> None:
-        """Take what somebody else gives in, from any thread."""
-        commands = make(self._session.now())
+    def give(self, make: Callable[[float], list[Command]]) -> bool:
+        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
+        commands = self._session.given(make)
+        if commands is None:
+            return False
         try:
             here = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -142,6 +154,7 @@ class _Driver:
             self._take(commands)
         else:
             self._loop.call_soon_threadsafe(self._take, commands)
+        return True
 
     def result(self) -> Awaitable[RunResult]:
         """Return what is to be awaited for the end of the run."""
@@ -150,6 +163,9 @@ class _Driver:
     def _take(self, commands: list[Command]) -> None:
         session = self._session
         session.told(commands)
+        if not session.core.finished:
+            # It may be one that had ended, and goes on.
+            self._reopen()
         for command in commands:
             self._begin(command)
         if session.core.finished and self._asking is not None and not self._stopped:
@@ -161,7 +177,7 @@ class _Driver:
         while not self.has_ended:
             if not self._is_bounded:
                 await self._end().wait()
-                return
+                continue
             deadline = self._session.core.deadline or 0.0
             try:
                 async with asyncio.timeout(deadline - self._session.now()):
@@ -190,11 +206,31 @@ class _Driver:
             performing = self._perform(first, task)
             commands = await (self._bounded(performing) if self._is_bounded else performing)
 
+    def late(self) -> list[Command]:
+        """Return what is to be done because of what was said while the group ended."""
+        late, self._late = self._late, []
+        self._reopen()
+        return late
+
+    def _reopen(self) -> None:
+        self._stopped = self.has_ended = False
+        if self._finish is not None:
+            self._finish.clear()
+
     def _begin(self, command: Command, context: ContextVariables | None = None) -> None:
+        group = self.group
+        if group is None:
+            self._late.append(command)
+            return
         if isinstance(command, StartRun):
-            self._group.create_task(self._follow_run(command))
+            following = self._follow_run(command)
         else:
-            self._group.create_task(self.follow([command]), context=context)
+            following = self.follow([command])
+        try:
+            group.create_task(following, context=context)
+        except RuntimeError:
+            # It is being cancelled, or has failed: nothing begins any more.
+            following.close()
 
     async def _follow_run(self, command: Command.StartRun) -> None:
         if self._commits is not None:

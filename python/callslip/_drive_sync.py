@@ -43,8 +43,13 @@ def drive(session: Session) -> None:
     driver = _Driver(session)
     session.run.drive_by(driver)
     try:
-        driver.drive(session.start())
-        driver.clear()
+        commands: Sequence[Command] = session.start()
+        while True:
+            driver.drive(commands)
+            driver.clear()
+            if session.over():
+                return
+            commands = ()
     except BaseException as error:
         if not isinstance(error, StoreError):
             session.cancelled()
@@ -76,16 +81,19 @@ class _Driver:
         self._awaited: Future[Any] | None = None
         self._inline: Call | None = None
 
-    def give(self, make: Callable[[float], list[Command]]) -> None:
-        """Take what somebody else gives in, from any thread."""
-        commands = make(self._session.now())
+    def give(self, make: Callable[[float], list[Command]]) -> bool:
+        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
+        commands = self._session.given(make)
+        if commands is None:
+            return False
         self._ended.put(lambda: self._todo.extend(self._session.told(commands)))
         if not self._session.core.finished:
-            return
+            return True
         if (inline := self._inline) is not None:
             inline.cancelled = True
         if (awaited := self._awaited) is not None:
             awaited.cancel()
+        return True
 
     def result(self) -> Awaitable[RunResult]:
         """Return what is to be awaited for the end of the run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
@@ -88,9 +89,11 @@ class Session:
     __slots__ = (
         "_begin",
         "_clock",
+        "_closed",
         "_history",
         "_outcome",
         "_seq",
+        "_words",
         "agent",
         "core",
         "error",
@@ -132,6 +135,9 @@ class Session:
         self.watches_children = False
         self.error: BaseException | None = None
         self._seq = 0
+        # Others may say something in the very moment in which the driver finds the run over.
+        self._words = threading.Lock()
+        self._closed = False
         # The wall clock may jump in mid-run; a time limit must not.
         self._clock = time.time() - time.perf_counter()
 
@@ -257,10 +263,27 @@ class Session:
 
     def cancelled(self) -> None:
         """Say that the run is to end now."""
-        # A run that could not be written down is not over: it can be resumed from what was.
-        if not self.core.unwritten:
-            with contextlib.suppress(StoreError):
-                self.told(self.core.cancel(self.now()))
+        with self._words:
+            self._closed = True
+            # A run that could not be written down is not over: it can be resumed from what was.
+            if not self.core.unwritten:
+                with contextlib.suppress(StoreError):
+                    self.told(self.core.cancel(self.now()))
+
+    def given(self, make: Callable[[float], list[Command]]) -> list[Command] | None:
+        """Take what somebody says from outside, in any thread.
+
+        Returns:
+            What is to be done, for the driver; `None` where that has left the run.
+        """
+        with self._words:
+            return None if self._closed else make(self.now())
+
+    def over(self) -> bool:
+        """Whether the run has ended. If so, nothing more is taken."""
+        with self._words:
+            self._closed = self._closed or self.core.finished
+            return self._closed
 
     def __enter__(self) -> Self:
         return self
@@ -272,6 +295,8 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         """Leave the run to whoever resumes it."""
+        with self._words:
+            self._closed = True
         self.core.release()
         self.run.left()
         if isinstance(error, StoreError) and error.run is None:

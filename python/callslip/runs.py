@@ -211,8 +211,12 @@ class Run:
             StoreError: That can't be written down.
         """
         run, number = self._of_ticket(ticket)
-        at_rest = run._driver is None  # noqa: SLF001  # of this class
-        run._give(lambda now: run._core.approve(number, now, at_rest=at_rest))  # noqa: SLF001
+
+        def make(now: float) -> list[_core.Command]:
+            at_rest = run._driver is None  # noqa: SLF001  # of this class
+            return run._core.approve(number, now, at_rest=at_rest)  # noqa: SLF001
+
+        run._give(make)  # noqa: SLF001
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Refuse a call that waits for approval. The model is told so, and why.
@@ -358,12 +362,17 @@ class Run:
 
     def _give(self, make: Callable[[float], list[_core.Command]]) -> None:
         """Give something in from outside: to whoever works on the run, or into its log."""
-        if self._driver is not None:
-            self._driver.give(make)
-        elif self._store is not None:
+        from callslip._conversation import taken
+
+        if taken(self, make) is not None:
+            return
+        if self._store is not None:
             from callslip._conversation import written_down
 
             written_down(self, self._store, make)
+        elif self.finished:
+            # Nothing of it waits for approval.
+            make(0.0)
         else:
             raise UsageError(
                 "nobody works on this run: watch it with agent.stream(…), or take it from its "
@@ -378,8 +387,12 @@ class Run:
 class Driver(Protocol):
     """Whoever works on a run."""
 
-    def give(self, make: Callable[[float], list[_core.Command]]) -> None:
-        """Take what somebody else gives in, from any thread."""
+    def give(self, make: Callable[[float], list[_core.Command]]) -> bool:
+        """Take what somebody else gives in, from any thread.
+
+        Returns:
+            Whether it was taken; else the driver is just leaving the run.
+        """
 
     def result(self) -> Awaitable[RunResult]:
         """Return what is to be awaited for the end of the run."""
