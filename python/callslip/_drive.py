@@ -40,17 +40,17 @@ async def drive(session: Session) -> None:
     try:
         driver = _Driver(session)
         session.run.drive_by(driver)
-        commands: Sequence[Command] = session.start()
+        begin: Callable[[], Sequence[Command]] = session.start
         while True:
             async with asyncio.TaskGroup() as group:
                 driver.group = group
-                await driver.follow(commands)
+                await driver.follow(begin())
                 if not driver.has_ended:
                     await driver.ended()
                 driver.group = None
             if session.over():
                 return
-            commands = driver.late()
+            begin = driver.late
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
