@@ -249,13 +249,20 @@ class _Driver:
 
     async def _bounded(self, performing: Awaitable[Sequence[Command]]) -> Sequence[Command]:
         deadline = self._session.core.deadline or 0.0
+        task = asyncio.current_task(self._loop)
+        assert task is not None
+        cancelled_before = task.cancelling()
         try:
             async with asyncio.timeout(deadline - self._session.now()) as scope:
-                return await performing
+                commands = await performing
         except TimeoutError:
             if not scope.expired():
                 raise
-            return self._session.timed_out(deadline)
+            commands = self._session.timed_out(deadline)
+        if task.cancelling() > cancelled_before:
+            # What it performed has swallowed that.
+            raise asyncio.CancelledError
+        return commands
 
     async def _note(self, command: Command) -> Sequence[Command]:
         if isinstance(command, Command.Cancel):
@@ -302,6 +309,7 @@ class _Driver:
         if self._stopped and task.cancelling() > cancelled_before:
             # The model was stopped and has swallowed it.
             task.uncancel()
+        self._heed(task, cancelled_before)
         return commands
 
     async def _ask_in_turn(self, gate: Gate) -> Sequence[Command]:
@@ -357,7 +365,15 @@ class _Driver:
         if self._given_up and ticket in self._given_up and task.cancelling() > cancelled_before:
             # It was given up and has swallowed that.
             task.uncancel()
-        return session.completed(ticket, outcome)
+        commands = session.completed(ticket, outcome)
+        self._heed(task, cancelled_before)
+        return commands
+
+    def _heed(self, task: asyncio.Task[Any], cancelled_before: int) -> None:
+        """Have the run end where a model or tool has swallowed that its task was cancelled."""
+        # Under a time limit it may have been that which is reached: `_bounded` tells them apart.
+        if not self._is_bounded and task.cancelling() > cancelled_before:
+            raise asyncio.CancelledError
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
