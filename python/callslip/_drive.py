@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -38,19 +38,7 @@ async def drive(session: Session) -> None:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
     try:
-        driver = _Driver(session)
-        session.run.drive_by(driver)
-        begin: Callable[[], Sequence[Command]] = session.start
-        while True:
-            async with asyncio.TaskGroup() as group:
-                driver.group = group
-                await driver.follow(begin())
-                if not driver.has_ended:
-                    await driver.ended()
-                driver.group = None
-            if session.over():
-                return
-            begin = driver.late
+        await _to_end(session)
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -66,6 +54,31 @@ async def drive(session: Session) -> None:
         if isinstance(error, asyncio.CancelledError):
             error.run = session.run  # type: ignore[attr-defined]
         raise
+
+
+async def _to_end(session: Session) -> None:
+    driver = _Driver(session)
+    session.run.drive_by(driver)
+    if session.offer.starts_early:
+        commands: Sequence[Command] = session.start()
+    else:
+        # Most runs do one thing at a time, and need no group.
+        commands = await driver.follow(session.start())
+    while True:
+        if not commands:
+            commands = driver.late()
+        if commands or not driver.has_ended:
+            async with asyncio.TaskGroup() as group:
+                driver.group = group
+                await driver.follow(commands)
+                if not driver.has_ended:
+                    await driver.ended()
+                driver.group = None
+        if session.over():
+            return
+        # Something was said in the very end, of which the driver may be told in a moment.
+        driver.reopen()
+        commands = ()
 
 
 async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Run | None]:
@@ -165,9 +178,12 @@ class _Driver:
         session.told(commands)
         if not session.core.finished:
             # It may be one that had ended, and goes on.
-            self._reopen()
+            self.reopen()
         for command in commands:
-            self._begin(command)
+            if isinstance(command, Command.Cancel):
+                self._give_up(command.ticket)
+            else:
+                self._begin(command)
         if session.core.finished and self._asking is not None and not self._stopped:
             self._stopped = True
             self._asking.cancel()
@@ -185,34 +201,42 @@ class _Driver:
             except TimeoutError:
                 await self.follow(self._session.timed_out(deadline))
 
-    async def follow(self, commands: Sequence[Command]) -> None:
-        """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
+    async def follow(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """Perform commands, and what comes of them: the first inline, its siblings in tasks.
+
+        Returns:
+            What is left to do as soon as there is a group to do it in.
+        """
         # With the loop, which asking for costs a system call.
         task = asyncio.current_task(self._loop)
         assert task is not None
         while commands:
+            # Runs below runs are awaited from tasks of their own, however deep.
+            inline = not isinstance(commands[0], StartRun)
+            if self.group is None and (len(commands) > 1 or not inline):
+                return commands
             if self._commits is not None:
                 # What has happened is written down before anything is done about it.
                 await self._commits.written(self._session.core.position)
             if self._room is not None:
                 await self._room()
-            first = commands[0]
-            # Runs below runs are awaited from tasks of their own, however deep.
-            inline = 0 if isinstance(first, StartRun) else 1
             for sibling in commands[inline:]:
                 self._begin(sibling)
             if not inline:
-                return
-            performing = self._perform(first, task)
+                return ()
+            performing = self._perform(commands[0], task)
+            # What is performed is not kept: it would be one thing more for each of many runs.
+            commands = ()
             commands = await (self._bounded(performing) if self._is_bounded else performing)
+        return ()
 
     def late(self) -> list[Command]:
-        """Return what is to be done because of what was said while the group ended."""
+        """Return what is to be done because of what was said while there was no group."""
         late, self._late = self._late, []
-        self._reopen()
         return late
 
-    def _reopen(self) -> None:
+    def reopen(self) -> None:
+        """Say that the run goes on."""
         self._stopped = self.has_ended = False
         if self._finish is not None:
             self._finish.clear()
@@ -222,6 +246,7 @@ class _Driver:
         if group is None:
             self._late.append(command)
             return
+        following: Coroutine[Any, Any, object]
         if isinstance(command, StartRun):
             following = self._follow_run(command)
         else:
