@@ -5,7 +5,6 @@ import json
 import time
 
 import pytest
-from replies import block, finish, results_of, spawn, task_of, turn_of, wait_for
 
 from callslip import (
     Agent,
@@ -18,6 +17,7 @@ from callslip import (
     replay,
     tool,
 )
+from replies import block, finish, results_of, spawn, task_of, turn_of, wait_for
 
 
 @tool

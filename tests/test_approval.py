@@ -5,7 +5,6 @@ import threading
 import time
 
 import pytest
-from replies import act, block, call, delegate, finish, give, results_of, task_of, turn_of, wait
 
 from callslip import (
     Agent,
@@ -19,6 +18,7 @@ from callslip import (
     replay,
     tool,
 )
+from replies import act, block, call, delegate, finish, give, results_of, task_of, turn_of, wait
 
 made = []
 

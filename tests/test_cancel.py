@@ -4,23 +4,24 @@ import asyncio
 import gc
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
 
 from callslip import (
     Agent,
     BoundedModel,
     Context,
     Event,
-    Limits,
     LimitExceeded,
+    Limits,
     RunCancelled,
     TicketProtocol,
     TicketStore,
     replay,
     tool,
 )
+from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
 
 began = threading.Event()
 
@@ -144,7 +145,7 @@ def test_by_the_caller_s_task(state, store):
     async def main():
         agent = agent_in(state, store=store)
         task = asyncio.create_task(agent.run("go"))
-        await until(lambda: store.runs())
+        await until(store.runs)
         run = store.run(store.runs()[-1].run_id)
         await reached(state, run)
         task.cancel()
@@ -309,9 +310,7 @@ def test_a_kept_run_that_nobody_works_on_can_be_cancelled(store):
 
 def test_a_cancelled_tree_leaves_nothing_behind(path):
     def descriptors():
-        import os
-
-        return len(os.listdir("/proc/self/fd"))
+        return len(list(Path("/proc/self/fd").iterdir()))
 
     async def main(store):
         agent = agent_in("wait for a task", store=store)

@@ -5,9 +5,9 @@ import threading
 import time
 
 import pytest
-from replies import act, block, delegate, finish, give, task_of, turn_of, wait
 
 from callslip import Agent, BoundedModel, TicketProtocol, tool
+from replies import act, block, delegate, finish, give, task_of, turn_of, wait
 
 
 class Meter:

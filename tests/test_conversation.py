@@ -3,21 +3,21 @@
 import asyncio
 
 import pytest
-from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait
 
 from callslip import (
     Agent,
     Event,
     FunctionModel,
     KeepLast,
-    Limits,
     LimitExceeded,
+    Limits,
     ScriptedModel,
     TicketProtocol,
     UsageError,
     replay,
     tool,
 )
+from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait
 
 
 @tool

@@ -5,18 +5,6 @@ import json
 import time
 
 import pytest
-from replies import (
-    act,
-    block,
-    call,
-    delegate,
-    finish,
-    give,
-    load,
-    task_of,
-    turn_of,
-    wait,
-)
 
 from callslip import (
     Agent,
@@ -28,6 +16,18 @@ from callslip import (
     ToolError,
     replay,
     tool,
+)
+from replies import (
+    act,
+    block,
+    call,
+    delegate,
+    finish,
+    give,
+    load,
+    task_of,
+    turn_of,
+    wait,
 )
 
 

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from replies import act, delegate, finish, give, task_of, turn_of, wait
 
 from callslip import Agent, Delta, Event, Limits, TicketProtocol, tool
+from replies import act, delegate, finish, give, task_of, turn_of, wait
 
 
 @tool

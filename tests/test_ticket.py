@@ -7,26 +7,7 @@ import time
 import pytest
 
 from callslip import Agent, OpenAPI, ScriptedModel, TicketProtocol, tool
-
-
-def output(**move):
-    return f"<thoughts>\nplan\n</thoughts>\n<output>\n{json.dumps(move)}\n</output>"
-
-
-def call(route, payload=None, description="d"):
-    return output(type="CALL", route=route, payload=payload or {}, description=description)
-
-
-def give(value):
-    return output(type="RETURN", value=value)
-
-
-def load(ticket):
-    return output(type="LOAD_TICKET", ticket_id=ticket)
-
-
-def wait(ticket):
-    return output(type="AWAIT", ticket_id=ticket)
+from replies import call, give, load, output, wait
 
 
 @tool

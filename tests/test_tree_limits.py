@@ -4,6 +4,17 @@ import asyncio
 import json
 
 import pytest
+
+from callslip import (
+    Agent,
+    LimitExceeded,
+    Limits,
+    ModelReply,
+    Role,
+    TicketProtocol,
+    replay,
+    tool,
+)
 from replies import (
     act,
     block,
@@ -16,17 +27,6 @@ from replies import (
     turn_of,
     wait,
     wait_for,
-)
-
-from callslip import (
-    Agent,
-    Limits,
-    LimitExceeded,
-    ModelReply,
-    Role,
-    TicketProtocol,
-    replay,
-    tool,
 )
 
 USAGE = {"input_tokens": 8, "output_tokens": 2, "cost": 0.5}

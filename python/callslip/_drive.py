@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -38,19 +38,7 @@ async def drive(session: Session) -> None:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
     try:
-        driver = _Driver(session)
-        session.run.drive_by(driver)
-        commands: Sequence[Command] = session.start()
-        while True:
-            async with asyncio.TaskGroup() as group:
-                driver.group = group
-                await driver.follow(commands)
-                if not driver.has_ended:
-                    await driver.ended()
-                driver.group = None
-            if session.over():
-                return
-            commands = driver.late()
+        await _to_end(session)
     except BaseExceptionGroup as errors:
         # A store that fails tells every call that waits for it.
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
@@ -66,6 +54,31 @@ async def drive(session: Session) -> None:
         if isinstance(error, asyncio.CancelledError):
             error.run = session.run  # type: ignore[attr-defined]
         raise
+
+
+async def _to_end(session: Session) -> None:
+    driver = _Driver(session)
+    session.run.drive_by(driver)
+    if session.offer.starts_early:
+        commands: Sequence[Command] = session.start()
+    else:
+        # Most runs do one thing at a time, and need no group.
+        commands = await driver.follow(session.start())
+    while True:
+        if not commands:
+            commands = driver.late()
+        if commands or not driver.has_ended:
+            async with asyncio.TaskGroup() as group:
+                driver.group = group
+                await driver.follow(commands)
+                if not driver.has_ended:
+                    await driver.ended()
+                driver.group = None
+        if session.over():
+            return
+        # Something was said in the very end, of which the driver may be told in a moment.
+        driver.reopen()
+        commands = ()
 
 
 async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Run | None]:
@@ -165,9 +178,12 @@ class _Driver:
         session.told(commands)
         if not session.core.finished:
             # It may be one that had ended, and goes on.
-            self._reopen()
+            self.reopen()
         for command in commands:
-            self._begin(command)
+            if isinstance(command, Command.Cancel):
+                self._give_up(command.ticket)
+            else:
+                self._begin(command)
         if session.core.finished and self._asking is not None and not self._stopped:
             self._stopped = True
             self._asking.cancel()
@@ -185,31 +201,42 @@ class _Driver:
             except TimeoutError:
                 await self.follow(self._session.timed_out(deadline))
 
-    async def follow(self, commands: Sequence[Command]) -> None:
-        """Perform commands, and what comes of them: the first inline, its siblings in tasks."""
+    async def follow(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """Perform commands, and what comes of them: the first inline, its siblings in tasks.
+
+        Returns:
+            What is left to do as soon as there is a group to do it in.
+        """
+        # With the loop, which asking for costs a system call.
+        task = asyncio.current_task(self._loop)
+        assert task is not None
         while commands:
+            # Runs below runs are awaited from tasks of their own, however deep.
+            inline = not isinstance(commands[0], StartRun)
+            if self.group is None and (len(commands) > 1 or not inline):
+                return commands
             if self._commits is not None:
                 # What has happened is written down before anything is done about it.
                 await self._commits.written(self._session.core.position)
             if self._room is not None:
                 await self._room()
-            first = commands[0]
-            # Runs below runs are awaited from tasks of their own, however deep.
-            inline = 0 if isinstance(first, StartRun) else 1
             for sibling in commands[inline:]:
                 self._begin(sibling)
             if not inline:
-                return
-            performing = self._perform(first)
+                return ()
+            performing = self._perform(commands[0], task)
+            # What is performed is not kept: it would be one thing more for each of many runs.
+            commands = ()
             commands = await (self._bounded(performing) if self._is_bounded else performing)
+        return ()
 
     def late(self) -> list[Command]:
-        """Return what is to be done because of what was said while the group ended."""
+        """Return what is to be done because of what was said while there was no group."""
         late, self._late = self._late, []
-        self._reopen()
         return late
 
-    def _reopen(self) -> None:
+    def reopen(self) -> None:
+        """Say that the run goes on."""
         self._stopped = self.has_ended = False
         if self._finish is not None:
             self._finish.clear()
@@ -219,6 +246,7 @@ class _Driver:
         if group is None:
             self._late.append(command)
             return
+        following: Coroutine[Any, Any, object]
         if isinstance(command, StartRun):
             following = self._follow_run(command)
         else:
@@ -235,11 +263,11 @@ class _Driver:
         performing = self._start_run(command)
         await self.follow(await (self._bounded(performing) if self._is_bounded else performing))
 
-    def _perform(self, command: Command) -> Awaitable[Sequence[Command]]:
+    def _perform(self, command: Command, task: asyncio.Task[Any]) -> Awaitable[Sequence[Command]]:
         if isinstance(command, AskModel):
-            return self._ask()
+            return self._ask(task)
         if isinstance(command, CallTool):
-            return self._call(command)
+            return self._call(command, task)
         if isinstance(command, Command.Settle):
             return self._settle()
         return self._note(command)
@@ -275,10 +303,9 @@ class _Driver:
             self._finish = asyncio.Event()
         return self._finish
 
-    async def _ask(self) -> Sequence[Command]:
+    async def _ask(self, task: asyncio.Task[Any]) -> Sequence[Command]:
         session = self._session
-        task = self._asking = asyncio.current_task(self._loop)
-        assert task is not None
+        self._asking = task
         cancelled_before = task.cancelling()
         try:
             if session.model.gate is not None:
@@ -334,19 +361,22 @@ class _Driver:
             return self._session.reply(reply.text, reply.finish_reason, reply.usage)
         return await receive(self._session, reply, begin)
 
-    async def _call(self, command: Command.CallTool) -> Sequence[Command]:
+    async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
-        # With the loop, which asking for costs a system call.
-        task = asyncio.current_task(self._loop)
-        assert task is not None
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
         call = Call(session, ticket)
         try:
-            tool, context = session.tool(command, call)
-            if tool.is_async and tool.gate is None:
-                outcome = await tool.acall(command.arguments, context)
+            tool = session.offer.toolbox.get(command.tool)
+            asks_first = tool.reconcile is not None and command.again
+            if tool.direct is not None and tool.gate is None and not asks_first:
+                try:
+                    result = await tool.direct(**command.arguments)
+                except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
+                    outcome = tool.failed(error)
+                else:
+                    outcome = tool.returned(result)
             else:
                 outcome = await make_call(session, command, call)
         except asyncio.CancelledError:

@@ -17,7 +17,7 @@ __all__ = ["Offer"]
 class Offer:
     """What the runs of an agent are offered: all of it, or without what starts further runs."""
 
-    __slots__ = ("setup", "system_prompt", "toolbox")
+    __slots__ = ("setup", "starts_early", "system_prompt", "toolbox")
 
     def __init__(self, agent: Agent, *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
@@ -30,6 +30,7 @@ class Offer:
         self.toolbox = Toolbox(tools, built_in)
         delegates = delegates and protocol.name == "ticket"
         self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
+        self.starts_early = isinstance(protocol, ChattyProtocol) and protocol.early_start
         self.setup = _core.Setup(
             protocol.native,
             self.toolbox.tool_set,
@@ -40,5 +41,5 @@ class Offer:
             delegates=delegates,
             call_first=protocol.first_move == "call",
             early_stop=protocol.early_stop,
-            early_start=isinstance(protocol, ChattyProtocol) and protocol.early_start,
+            early_start=self.starts_early,
         )

@@ -48,7 +48,7 @@ class Reconciling:
         if isinstance(result, NotDone):
             return self._tool.call(arguments, context)
         if isinstance(result, (Retry, Fail)) or not isinstance(result, Exception):
-            return self._tool._returned(result)  # noqa: SLF001  # the same tool
+            return self._tool.returned(result)
         log_failure(self._tool.name, result)
         return "in_doubt", (
             f"Error calling tool '{self._tool.name}': InDoubt: the process ended while this call "

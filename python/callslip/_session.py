@@ -92,6 +92,7 @@ class Session:
         "_closed",
         "_history",
         "_outcome",
+        "_plain",
         "_seq",
         "_words",
         "agent",
@@ -124,6 +125,9 @@ class Session:
         self.agent = agent
         self.offer = offer
         self.model = agent._model  # noqa: SLF001
+        # Where nothing is offered and nothing left out, the model is called as it is.
+        is_plain = not agent._options and agent.history is None  # noqa: SLF001
+        self._plain = self.model.plain if is_plain else None
         self.store = store
         self.levels = levels
         self.root = root
@@ -177,9 +181,8 @@ class Session:
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
-        plain = self.agent._plain_model  # noqa: SLF001
-        if plain is not None:
-            return plain(self.run.messages)
+        if self._plain is not None:
+            return self._plain(self.run.messages)
         options = self.agent._options  # noqa: SLF001
         messages: Messages = self.run.messages
         if self.agent.history is not None:

@@ -121,9 +121,6 @@ class Agent:
         }
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
-        # Where nothing is offered and nothing left out, the model is called as it is.
-        is_plain = not self._options and history is None
-        self._plain_model = self._model.plain if is_plain else None
         self.system_prompt = self._offer.system_prompt
         self.store = _store(store)
         self._role_agents: dict[str, Agent] = {}

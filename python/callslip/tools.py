@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
@@ -284,6 +284,13 @@ class Tool(Generic[P, R]):
         """Whether a parameter is annotated `Context`."""
         return self._signature.context is not None
 
+    @functools.cached_property
+    def direct(self) -> Callable[..., Awaitable[R]] | None:
+        """The function itself, where a call is nothing but to await it with its arguments."""
+        plain = self.is_async and self.timeout is None and self._signature.is_plain
+        # A subclass may have arguments of its own making.
+        return cast("Any", self._function) if plain and type(self) is Tool else None
+
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
         """Call with checked arguments. Returns the outcome, or an awaitable of it.
 
@@ -297,10 +304,10 @@ class Tool(Generic[P, R]):
                 state = None if context is None else context._call  # noqa: SLF001
                 result = within(self.timeout, self._function, args, kwargs, state)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
+            return self.failed(error)
         if hasattr(result, "__await__"):
             return self._awaited(result)
-        return self._returned(result)
+        return self.returned(result)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Call with checked arguments and wait for the outcome."""
@@ -311,8 +318,8 @@ class Tool(Generic[P, R]):
             args, kwargs = self._bind(arguments, context)
             result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
-        return self._returned(result)
+            return self.failed(error)
+        return self.returned(result)
 
     async def _awaited(self, awaitable: Any) -> Outcome:
         try:
@@ -321,20 +328,22 @@ class Tool(Generic[P, R]):
             else:
                 result = await awaited_within(self.timeout, awaitable)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
-        return self._returned(result)
+            return self.failed(error)
+        return self.returned(result)
 
     def _bind(
         self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         return self._signature.bind(arguments, context)
 
-    def _returned(self, result: object) -> Outcome:
+    def returned(self, result: object) -> Outcome:
+        """Return the outcome of a call that gave this."""
         if isinstance(result, (Retry, Fail)):
-            return self._failed(result)
+            return self.failed(result)
         return "ok", to_json(result)
 
-    def _failed(self, error: Exception) -> Outcome:
+    def failed(self, error: Exception) -> Outcome:
+        """Return the outcome of a call that raised this."""
         if isinstance(error, Retry):
             return "retry", str(error)
         log_failure(self.name, error)

@@ -11,6 +11,7 @@ mod run;
 mod setup;
 mod store;
 mod toolset;
+mod under_way;
 mod value;
 
 use pyo3::prelude::*;

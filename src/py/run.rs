@@ -7,11 +7,12 @@ use super::protocol::{DETACH_BYTES, PyGrammar, finish_reason};
 use super::reader::Chunk;
 use super::setup::{Grammars, PySetup};
 use super::store::{PyStore, PyTicketRow, read_log, status_word};
+use super::under_way::{Inner, Kept, claim, load};
 use super::value::to_python;
 use crate::protocol::grammar::Scope;
 use crate::run::resume;
-use crate::run::{Command, Machine, Parent, Phase, Record, Usage, differences, replay};
-use crate::store::{Claim, Log, Position, Store, StoreError};
+use crate::run::{Command, Machine, Parent, Phase, Usage, differences, replay};
+use crate::store::{Log, StoreError};
 use crate::ticket::{Outcome, Status, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -22,30 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[pyclass(name = "Run", module = "callslip._core", frozen)]
 pub(super) struct PyRun {
     inner: Mutex<Inner>,
-}
-
-struct Inner {
-    machine: Machine,
-    grammars: Grammars,
-    log: Log,
-    kept: Option<Kept>,
-}
-
-/// A run's place in a store.
-struct Kept {
-    store: Arc<dyn Store>,
-    /// Of the last unit that was handed in.
-    position: Position,
-    /// Why a unit was not taken. From then on the machine is ahead of what is written, and nothing more is.
-    failure: Option<StoreError>,
-    _claim: Claim,
-}
-
-impl Kept {
-    fn new(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
-        let claim = store.claim(run_id)?;
-        Ok(Self { store: Arc::clone(store), position: Position::default(), failure: None, _claim: claim })
-    }
 }
 
 impl PyRun {
@@ -92,47 +69,6 @@ impl PyRun {
 
 fn to_commands(py: Python<'_>, commands: &[Command]) -> PyResult<Vec<PyCommand>> {
     commands.iter().map(|command| PyCommand::new(py, command)).collect()
-}
-
-impl Inner {
-    /// What has happened is in the log before anything is done about it.
-    fn commit(&mut self, now: f64) -> PyResult<Vec<Command>> {
-        let commands = self.machine.commands(now);
-        let records = self.machine.take_records();
-        if records.is_empty() {
-            return Ok(commands);
-        }
-        let Some(kept) = &mut self.kept else {
-            self.log.append(records).map_err(|cause| error::value(cause.to_string()))?;
-            return Ok(commands);
-        };
-        self.log.append(records.clone()).map_err(|cause| error::value(cause.to_string()))?;
-        if kept.failure.is_none() {
-            match kept.store.append(self.machine.run_id(), records) {
-                Ok(position) => kept.position = position,
-                Err(failure) => kept.failure = Some(failure),
-            }
-        }
-        match &kept.failure {
-            Some(failure) => Err(error::store(failure)),
-            None => Ok(commands),
-        }
-    }
-}
-
-/// The fold of a log, which nobody works on.
-fn load(run_id: &str, records: Vec<Arc<Record>>) -> PyResult<Inner> {
-    let machine =
-        Machine::load(&records).map_err(|cause| error::store_says(format!("run {run_id} can't be read: {cause}")))?;
-    Ok(Inner { machine, grammars: Grammars::default(), log: Log::new(records), kept: None })
-}
-
-/// The fold of a log in a store, claimed to be gone on with.
-fn claim(py: Python<'_>, store: &PyStore, run_id: &str) -> PyResult<Inner> {
-    let store = store.open()?;
-    let claimed = py.detach(|| Ok((Kept::new(store, run_id)?, store.load(run_id)?)));
-    let (kept, records) = claimed.map_err(|cause: StoreError| error::store(&cause))?;
-    Ok(Inner { kept: Some(kept), ..load(run_id, records)? })
 }
 
 #[pymethods]
@@ -427,7 +363,7 @@ impl PyRun {
                     run_id.to_owned(),
                     ticket.id.to_string(),
                     ticket.kind.as_str(),
-                    ticket.description.clone(),
+                    ticket.description.to_string(),
                     status_word(ticket.status()),
                     ticket.tool.to_string(),
                     ticket.call_id.clone(),

@@ -158,7 +158,8 @@ impl<V> Members<V> {
     }
 
     /// The whole object.
-    pub fn into_object(self) -> Object<V> {
+    pub fn into_object(mut self) -> Object<V> {
+        self.object.members.shrink_to_fit();
         self.object
     }
 

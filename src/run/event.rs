@@ -113,12 +113,42 @@ impl StopReason {
     }
 }
 
+/// A call that is to be made, or a task that is to be given to another run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Opened {
+    /// Its ticket.
+    pub ticket: TicketId,
+    /// Whether it is a call or a task.
+    #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
+    pub kind: TicketKind,
+    /// The turn of the reply that asks for it.
+    pub turn: u32,
+    /// Its position among the calls of that reply, from 0.
+    pub call: usize,
+    /// The model's own name for it (chatty).
+    pub call_id: Option<String>,
+    /// What it is for.
+    pub description: Arc<str>,
+    /// The tool to call.
+    pub tool: Arc<str>,
+    /// Its checked arguments; `$call_id` references stand as they were written.
+    pub arguments: Arc<Value>,
+    /// The tickets whose results it waits for, because its arguments refer to them.
+    pub needs: Vec<TicketId>,
+    /// Whether the model goes on without its outcome, and asks for it later (chatty).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub detached: bool,
+    /// Whether it waits for a person's approval first.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub needs_approval: bool,
+}
+
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The run began.
-    RunStarted(Start),
+    RunStarted(Box<Start>),
     /// The model is asked for its next reply.
     ModelAsked {
         /// From 1.
@@ -135,7 +165,7 @@ pub enum Event {
         /// How it ended: as the client says, and `stop` where the stream was stopped.
         finish_reason: FinishReason,
         /// What it cost, where the client says so.
-        usage: Option<Usage>,
+        usage: Option<Box<Usage>>,
         /// What was repaired in it.
         repairs: Vec<Repair>,
     },
@@ -160,33 +190,7 @@ pub enum Event {
         text: Arc<str>,
     },
     /// A call is to be made, or a task is to be given to another run.
-    TicketOpened {
-        /// Its ticket.
-        ticket: TicketId,
-        /// Whether it is a call or a task.
-        #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
-        kind: TicketKind,
-        /// The turn of the reply that asks for it.
-        turn: u32,
-        /// Its position among the calls of that reply, from 0.
-        call: usize,
-        /// The model's own name for it (chatty).
-        call_id: Option<String>,
-        /// What it is for.
-        description: String,
-        /// The tool to call.
-        tool: Arc<str>,
-        /// Its checked arguments; `$call_id` references stand as they were written.
-        arguments: Arc<Value>,
-        /// The tickets whose results it waits for, because its arguments refer to them.
-        needs: Vec<TicketId>,
-        /// Whether the model goes on without its outcome, and asks for it later (chatty).
-        #[serde(default, skip_serializing_if = "is_false")]
-        detached: bool,
-        /// Whether it waits for a person's approval first.
-        #[serde(default, skip_serializing_if = "is_false")]
-        needs_approval: bool,
-    },
+    TicketOpened(Box<Opened>),
     /// A person has approved of a call.
     Approved {
         /// Its ticket.
@@ -213,7 +217,7 @@ pub enum Event {
     /// The events so far, folded: this takes their place, at the `seq` of the last of them.
     Compacted {
         /// How the run began.
-        start: Start,
+        start: Box<Start>,
         /// SHA-256 of the records it takes the place of, as JSON lines.
         hash: String,
         /// SHA-256 of their fold, as JSON.

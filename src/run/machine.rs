@@ -4,7 +4,7 @@
 
 use super::account::{Account, Spent};
 use super::command::{OnLimit, OnOpenTickets, Setup};
-use super::event::{Event, Note, Parent, Record, Start, StopReason, VERSION};
+use super::event::{Event, Note, Opened, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
 use super::state::{Phase, RunState};
@@ -143,7 +143,7 @@ impl Machine {
             return;
         }
         self.start.task = task.into();
-        self.emit(Event::RunStarted(self.start.clone()), now);
+        self.emit(Event::RunStarted(Box::new(self.start.clone())), now);
         self.ask(now);
     }
 
@@ -267,20 +267,20 @@ impl Machine {
     }
 
     pub(super) fn open(&mut self, call: Planned, now: f64) {
-        let event = Event::TicketOpened {
+        let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,
             turn: self.state.turn,
             call: call.call,
             call_id: call.call_id,
-            description: call.description,
+            description: call.description.into(),
             tool: call.tool,
             arguments: call.arguments,
             needs: call.needs,
             detached: call.detached,
             needs_approval: call.needs_approval,
         };
-        self.emit(event, now);
+        self.emit(Event::TicketOpened(Box::new(opened)), now);
     }
 
     /// A call has ended. The outcome of a ticket that has one already is let drop.
@@ -445,7 +445,7 @@ impl Machine {
     pub(super) fn emit(&mut self, event: Event, now: f64) {
         self.state.apply(&event, now, &*self.setup.protocol);
         match &event {
-            Event::TicketOpened { ticket, .. } => drop(self.pending.insert(*ticket)),
+            Event::TicketOpened(opened) => drop(self.pending.insert(opened.ticket)),
             Event::TicketCompleted { ticket, .. } => drop(self.pending.remove(ticket)),
             _ => {}
         }

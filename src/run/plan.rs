@@ -9,7 +9,7 @@ use crate::protocol::ToolCall;
 use crate::reply::violation::{Code, Violation};
 use crate::reply::{Object, Span, Value};
 use crate::ticket::{TicketId, TicketKind};
-use crate::tool::{ToolKind, ToolSpec};
+use crate::tool::{Checked, ToolKind, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -187,15 +187,21 @@ impl Block<'_> {
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
         let (spec, checked) = if self.setup.protocol.routes() {
             let resolved = tools.resolve_route(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
-            let checked = tools.check_call(&resolved, &arguments);
-            (resolved.tool, checked)
+            if resolved.path_arguments.is_empty() && tools.admits(resolved.tool, &arguments) {
+                (resolved.tool, Ok(arguments))
+            } else {
+                (resolved.tool, tools.check_call(&resolved, &arguments).map(Checked::into_arguments))
+            }
         } else {
             let spec = tools.resolve(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
-            (spec, tools.check_except(spec, &arguments, &pointers))
+            if tools.admits(spec, &arguments) {
+                (spec, Ok(arguments))
+            } else {
+                (spec, tools.check_except(spec, &arguments, &pointers).map(Checked::into_arguments))
+            }
         };
-        let checked = checked.map_err(|violation| place(violation, call.arguments_span))?;
+        let arguments = checked.map_err(|violation| place(violation, call.arguments_span))?;
         let tool: Arc<str> = spec.name.as_str().into();
-        let arguments = Arc::new(Value::Object(checked.arguments));
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
         }
@@ -326,10 +332,11 @@ pub(super) fn guard(
 }
 
 fn describe(tool: &str, arguments: &Value) -> String {
-    let arguments = arguments.to_json();
-    let mut shown: String = arguments.chars().take(DESCRIPTION_CHARACTERS).collect();
-    if shown.len() < arguments.len() {
-        shown.push('…');
+    let mut text = format!("{tool} {}", arguments.to_json());
+    let start = tool.len() + 1;
+    if let Some((end, _)) = text.get(start..).and_then(|json| json.char_indices().nth(DESCRIPTION_CHARACTERS)) {
+        text.truncate(start + end);
+        text.push('…');
     }
-    format!("{tool} {shown}")
+    text
 }

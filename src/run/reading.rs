@@ -43,7 +43,7 @@ impl Machine {
         let mut reply = stream.decoder.finish(reason);
         if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
             // The last chunk reached past the end of the move: what a stream that stopped there would have given.
-            reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw));
+            reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw), FinishReason::Stop);
         }
         if let Some(violation) = stream.refused {
             reply.outcome = Err(violation);
@@ -56,9 +56,7 @@ impl Machine {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let mut decoder = self.decoder();
-        decoder.push(text.as_bytes(), &mut Vec::new());
-        let reply = decoder.finish(reason);
+        let reply = self.read(text, reason);
         self.take(reply, false, reason, usage, now);
     }
 
@@ -68,6 +66,7 @@ impl Machine {
         if let (Tree::Live(account), Some(usage)) = (&self.tree, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
+        let usage = usage.map(Box::new);
         self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
         match outcome {
             Ok(moved) => self.enact(moved, now),
@@ -75,8 +74,8 @@ impl Machine {
         }
     }
 
-    fn read(&self, text: &str) -> Reply {
-        read_whole(&*self.setup.protocol, self.options(), text, FinishReason::Stop)
+    fn read(&self, text: &str, reason: FinishReason) -> Reply {
+        read_whole(&*self.setup.protocol, self.options(), text, reason)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

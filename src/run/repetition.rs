@@ -159,7 +159,7 @@ mod tests {
             let id = tickets.next_id();
             tickets.open(Ticket {
                 id,
-                description: String::new(),
+                description: "".into(),
                 kind: TicketKind::ToolCall,
                 tool: "f".into(),
                 role: None,

@@ -70,12 +70,12 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
         Event::ModelReplied { text, streamed, finish_reason, usage, .. } => {
             if *streamed {
                 machine.push(unread(machine, text), at);
-                machine.replied(*finish_reason, *usage, at);
+                machine.replied(*finish_reason, usage.as_deref().copied(), at);
             } else {
-                machine.reply(text, *finish_reason, *usage, at);
+                machine.reply(text, *finish_reason, usage.as_deref().copied(), at);
             }
         }
-        Event::TicketOpened { .. } => open_early(machine, records, at),
+        Event::TicketOpened(_) => open_early(machine, records, at),
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }

@@ -79,7 +79,7 @@ pub fn compact(records: &[Arc<Record>]) -> Result<Record, LoadError> {
     // Records and states have no value that JSON could not say.
     let hash = sha256(records.iter().map(|record| serde_json::to_string(record).unwrap_or_default() + "\n"));
     let state = Snapshot::new(machine.state).map_err(|error| LoadError::Cut(error.to_string()))?;
-    let event = Event::Compacted { start, hash, sum: state.sum(), state: Box::new(state) };
+    let event = Event::Compacted { start: Box::new(start), hash, sum: state.sum(), state: Box::new(state) };
     Ok(Record { seq: last.seq, at: last.at, event })
 }
 

@@ -1,8 +1,9 @@
 //! The state of a run: the fold of its events, and nothing else.
 
 use super::account::Spent;
-use super::event::{Event, Note, StopReason, Usage};
+use super::event::{Event, Note, Opened, StopReason, Usage};
 use super::limits::Limit;
+use super::message::{Message, Role};
 use super::reference;
 use super::repetition::{self, Repetition};
 use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
@@ -12,47 +13,6 @@ use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList, is_false}
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Who wrote a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The prompt.
-    System,
-    /// The user, and the runtime in the user's place.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl Role {
-    /// The word that model clients know.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-/// One message of the transcript. Messages are only ever added.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
-    /// Who wrote it.
-    pub role: Role,
-    /// Its text.
-    pub content: Arc<str>,
-    /// Its text without the results that were loaded into it, where there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub short: Option<Arc<str>>,
-}
-
-impl Message {
-    fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
-        Self { role, content: content.into(), short: None }
-    }
-}
 
 /// What the run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -218,7 +178,7 @@ impl RunState {
                 let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
                 self.messages.push(Message::new(Role::Assistant, content));
                 if let Some(usage) = usage {
-                    self.usage += *usage;
+                    self.usage += **usage;
                 }
             }
             Event::Violated { violation, .. } => {
@@ -235,7 +195,7 @@ impl RunState {
             }
             Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::UserSaid { text } => self.user_said(text, at),
-            Event::TicketOpened { .. } => self.opened(event, at),
+            Event::TicketOpened(opened) => self.opened(opened, at),
             Event::Approved { ticket, at_rest } => {
                 self.tickets.approve(*ticket);
                 if *at_rest {
@@ -287,7 +247,7 @@ impl RunState {
             Event::ModelAsked { turn } => Some(*turn) == self.turn.checked_add(1),
             Event::ModelReplied { turn, .. } => *turn == self.turn && self.phase == Phase::Asking,
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
-            Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
+            Event::TicketOpened(opened) => opened.ticket == self.tickets.next_id() && opened.needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::Noted { .. } | Event::RunFinished { .. } => true,
@@ -437,29 +397,15 @@ impl RunState {
         }
     }
 
-    fn opened(&mut self, event: &Event, at: f64) {
-        let Event::TicketOpened {
-            ticket,
-            kind,
-            turn,
-            call,
-            call_id,
-            description,
-            tool,
-            arguments,
-            needs,
-            detached,
-            needs_approval,
-        } = event
-        else {
-            return;
-        };
+    fn opened(&mut self, opened: &Opened, at: f64) {
+        let Opened { ticket, kind, turn, call, call_id, description, tool, arguments, needs, detached, needs_approval } =
+            opened;
         let is_task = *kind == TicketKind::Task;
         let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
         self.runs += u32::from(is_task);
         self.tickets.open(Ticket {
             id: *ticket,
-            description: description.clone(),
+            description: Arc::clone(description),
             kind: *kind,
             tool: Arc::clone(tool),
             role: role.and_then(Value::as_str).map(str::to_owned),

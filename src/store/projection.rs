@@ -21,23 +21,21 @@ pub(super) enum TicketChange<'a> {
 /// What an event does to the tickets of this run. `first` is whether the log begins with it.
 pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> TicketChange<'a> {
     match &record.event {
-        Event::TicketOpened { ticket, kind, turn, call_id, description, tool, arguments, needs_approval, .. } => {
-            TicketChange::Opened(Box::new(TicketRow {
-                run_id: run_id.to_owned(),
-                ticket: *ticket,
-                kind: *kind,
-                tool: tool.to_string(),
-                description: description.clone(),
-                arguments: serde_json::to_string(arguments).ok(),
-                turn: *turn,
-                call_id: call_id.clone(),
-                parked: *needs_approval,
-                opened_at: record.at,
-                completed_at: None,
-                outcome: None,
-                text: None,
-            }))
-        }
+        Event::TicketOpened(opened) => TicketChange::Opened(Box::new(TicketRow {
+            run_id: run_id.to_owned(),
+            ticket: opened.ticket,
+            kind: opened.kind,
+            tool: opened.tool.to_string(),
+            description: opened.description.to_string(),
+            arguments: serde_json::to_string(&opened.arguments).ok(),
+            turn: opened.turn,
+            call_id: opened.call_id.clone(),
+            parked: opened.needs_approval,
+            opened_at: record.at,
+            completed_at: None,
+            outcome: None,
+            text: None,
+        })),
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
         Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
         Event::Compacted { state, .. } if first => {
@@ -53,7 +51,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         ticket: ticket.id,
         kind: ticket.kind,
         tool: ticket.tool.to_string(),
-        description: ticket.description.clone(),
+        description: ticket.description.to_string(),
         arguments: None,
         turn: ticket.turn,
         call_id: ticket.call_id.clone(),

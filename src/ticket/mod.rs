@@ -138,7 +138,7 @@ pub struct Ticket {
     /// Its id in the run.
     pub id: TicketId,
     /// What it is for: the model's words, or the call itself.
-    pub description: String,
+    pub description: Arc<str>,
     /// What it is: a call or a task.
     #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
     pub kind: TicketKind,

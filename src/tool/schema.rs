@@ -8,7 +8,7 @@ use super::types::Schema;
 use crate::reply::{Object, Value};
 use jsonschema::{Draft, Validator};
 use serde_json::Value as Json;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Problems of one call that are reported; a model that gets more wrong starts over anyway.
 const REPORTED: usize = 16;
@@ -20,6 +20,13 @@ pub struct Checked {
     pub arguments: Object,
     /// JSON pointers of the arguments that were read as another type than they were written in.
     pub coerced: Vec<String>,
+}
+
+impl Checked {
+    /// The arguments as a value.
+    pub fn into_arguments(self) -> Arc<Value> {
+        Arc::new(Value::Object(self.arguments))
+    }
 }
 
 /// A schema that is compiled when it is first used.
@@ -51,6 +58,14 @@ impl Checker {
     /// Every problem of the call: unknown names first, then missing ones, then wrong values in the order of the schema.
     pub fn check(&self, schema: &Json, arguments: &Value) -> Result<Checked, Vec<Problem>> {
         self.check_except(schema, arguments, &[])
+    }
+
+    /// Whether arguments pass as they are, as far as that can be told at a glance.
+    pub fn admits(&self, schema: &Json, arguments: &Value) -> bool {
+        let (outline, Value::Object(arguments)) = (self.outline.get_or_init(|| Outline::of(schema)), arguments) else {
+            return false;
+        };
+        outline.as_ref().is_some_and(|outline| outline.admits(arguments))
     }
 
     /// The same, but what stands at the JSON pointers `except` is let through: it is replaced later.

@@ -172,6 +172,11 @@ impl ToolSet {
         self.check_except(tool, arguments, &[])
     }
 
+    /// Whether arguments are right as they are, as far as that can be told at a glance.
+    pub fn admits(&self, tool: &ToolSpec, arguments: &Value) -> bool {
+        self.entries.get(&tool.name).is_some_and(|entry| entry.checker.admits(&tool.parameters, arguments))
+    }
+
     /// The same, but values at the JSON pointers `except` are let through whatever they are: references to the results
     /// of other calls, which are not there yet.
     ///

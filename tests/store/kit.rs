@@ -2,7 +2,7 @@
 
 use callslip::protocol::{FinishReason, React};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Event, Limits, Note, Parent, Record, Setup, Spent, Start, StopReason, Usage, event};
+use callslip::run::{Event, Limits, Note, Opened, Parent, Record, Setup, Spent, Start, StopReason, Usage, event};
 use callslip::store::{Durability, MemoryStore, SqliteStore, Store};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::ToolSet;
@@ -82,11 +82,11 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
 }
 
 pub(crate) fn started(run_id: &str) -> Event {
-    Event::RunStarted(start(run_id, "agent", None))
+    Event::RunStarted(Box::new(start(run_id, "agent", None)))
 }
 
 pub(crate) fn started_in(run_id: &str, parent: &str) -> Event {
-    Event::RunStarted(start(run_id, "child", Some(parent)))
+    Event::RunStarted(Box::new(start(run_id, "child", Some(parent))))
 }
 
 pub(crate) fn asked(turn: u32) -> Event {
@@ -97,23 +97,30 @@ pub(crate) fn replied(turn: u32) -> Event {
     let usage = Usage { input_tokens: 100, output_tokens: 10, cached_tokens: 1, cost: 0.25 };
     let text = "{\"a\": \"b\"}".into();
     let finish_reason = FinishReason::Stop;
-    Event::ModelReplied { turn, text, streamed: false, finish_reason, usage: Some(usage), repairs: Vec::new() }
+    Event::ModelReplied {
+        turn,
+        text,
+        streamed: false,
+        finish_reason,
+        usage: Some(Box::new(usage)),
+        repairs: Vec::new(),
+    }
 }
 
 pub(crate) fn opened(ticket: u32) -> Event {
-    Event::TicketOpened {
+    Event::TicketOpened(Box::new(Opened {
         ticket: TicketId(ticket),
         kind: if ticket.is_multiple_of(3) { TicketKind::Task } else { TicketKind::ToolCall },
         turn: 1,
         call: 0,
         call_id: ticket.is_multiple_of(2).then(|| format!("call {ticket}")),
-        description: format!("add({ticket})"),
+        description: format!("add({ticket})").into(),
         tool: "add".into(),
         arguments: Arc::new(serde_json::from_str(r#"{"a": 1.0, "b": "x\u0001y", "c": [1e300]}"#).unwrap()),
         needs: Vec::new(),
         detached: ticket.is_multiple_of(6),
         needs_approval: ticket.is_multiple_of(4),
-    }
+    }))
 }
 
 pub(crate) fn approved(ticket: u32) -> Event {

@@ -80,9 +80,9 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
 /// Takes an event apart.
 pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
     let (without, part) = match event {
-        Event::RunStarted(start) => (Without::RunStarted(start.into()), Part::Setup(&start.setup)),
+        Event::RunStarted(start) => (Without::RunStarted((&**start).into()), Part::Setup(&start.setup)),
         Event::Compacted { start, hash, sum, state } => {
-            (Without::Compacted { start: start.into(), hash, sum, state }, Part::Setup(&start.setup))
+            (Without::Compacted { start: (&**start).into(), hash, sum, state }, Part::Setup(&start.setup))
         }
         Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent } if json.get().len() > INLINE => {
             let outcome = OutcomeWithout::Ok(());
