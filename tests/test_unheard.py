@@ -215,3 +215,75 @@ def test_what_is_said_while_the_task_of_a_run_is_cancelled_does_no_harm(word, ca
 
     asyncio.run(asyncio.wait_for(main(), 20))
     assert caplog.records == []
+
+
+class Busy:
+    """A model that does one thing after another, some of them once a call of it is made."""
+
+    def __init__(self):
+        self.made = asyncio.Event()
+        self.asked = asyncio.Event()
+
+    async def sign(self) -> str:
+        """Sign."""
+        self.made.set()
+        return "signed"
+
+    async def quick(self) -> str:
+        """Work."""
+        return "worked"
+
+    def stream(self):
+        tools = [tool(needs_approval=True)(self.sign), tool(self.quick)]
+        agent = Agent(self, protocol=TicketProtocol(grace=0.0), tools=tools)
+        return agent.stream("go")
+
+    def call(self, name):
+        return output(type="CALL", route=f"/{name}", payload={}, description="d")
+
+
+def test_a_call_that_is_approved_of_while_the_model_is_asked_is_made_meanwhile():
+    class Model(Busy):
+        async def __call__(self, messages):
+            if len(messages) == 2:
+                return self.call("sign")
+            self.asked.set()
+            await self.made.wait()
+            return output(type="RETURN", value="done")
+
+    async def main():
+        model = Model()
+        async with model.stream() as run:
+            await model.asked.wait()
+            run.approve("T1")
+            async for _ in run:
+                pass
+        assert run.result.tickets[0].outcome == "ok"
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_call_that_is_approved_of_is_made_however_the_run_goes_on():
+    class Model(Busy):
+        async def __call__(self, messages):
+            turn = sum(message["role"] == "assistant" for message in messages)
+            if messages[1]["content"].startswith("part"):
+                return output(type="RETURN", value="part")
+            if turn == 1:
+                self.asked.set()
+                await asyncio.sleep(0.05)
+            task = output(type="DELEGATE", task="part")
+            return [self.call("sign"), self.call("quick"), task, output(type="RETURN", value=1)][
+                turn
+            ]
+
+    async def main():
+        model = Model()
+        async with model.stream() as run:
+            await model.asked.wait()
+            run.approve("T1")
+            async for _ in run:
+                pass
+        assert [ticket.outcome for ticket in run.result.tickets] == ["ok", "ok", "ok"]
+
+    asyncio.run(asyncio.wait_for(main(), 20))

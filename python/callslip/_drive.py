@@ -59,14 +59,13 @@ async def drive(session: Session) -> None:
 async def _to_end(session: Session) -> None:
     driver = _Driver(session)
     session.run.drive_by(driver)
-    if session.offer.starts_early:
+    if session.offer.begins_beside:
         commands: Sequence[Command] = session.start()
     else:
         # Most runs do one thing at a time, and need no group.
         commands = await driver.follow(session.start())
     while True:
-        if not commands:
-            commands = driver.late()
+        commands = [*driver.late(), *commands]
         if commands or not driver.has_ended:
             async with asyncio.TaskGroup() as group:
                 driver.group = group

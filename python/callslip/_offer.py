@@ -17,7 +17,7 @@ __all__ = ["Offer"]
 class Offer:
     """What the runs of an agent are offered: all of it, or without what starts further runs."""
 
-    __slots__ = ("setup", "starts_early", "system_prompt", "toolbox")
+    __slots__ = ("begins_beside", "setup", "starts_early", "system_prompt", "toolbox")
 
     def __init__(self, agent: Agent, *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
@@ -31,6 +31,9 @@ class Offer:
         delegates = delegates and protocol.name == "ticket"
         self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
         self.starts_early = isinstance(protocol, ChattyProtocol) and protocol.early_start
+        # Whether calls begin while a model is asked: before its reply is whole, or once approved.
+        parks = protocol.name == "ticket" and any(tool.needs_approval for tool in self.toolbox)
+        self.begins_beside = self.starts_early or parks
         self.setup = _core.Setup(
             protocol.native,
             self.toolbox.tool_set,
