@@ -21,7 +21,19 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
+from replies import (
+    act,
+    block,
+    call,
+    delegate,
+    finish,
+    give,
+    spawn,
+    task_of,
+    turn_of,
+    wait,
+    wait_for,
+)
 
 began = threading.Event()
 
@@ -362,3 +374,40 @@ def test_by_run_cancel_while_it_waits_for_its_turn(of):
 
     for run in asyncio.run(main()):
         assert_all_ended(run)
+
+
+@pytest.mark.parametrize("what", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("where", ["tool", "model"])
+def test_what_ends_a_program_ends_a_sync_tree_and_no_other(where, what):
+    @tool
+    async def leave() -> str:
+        """Leave."""
+        raise what(3)
+
+    async def model(messages):
+        if task_of(messages) == "fine":
+            return give("fine")
+        if task_of(messages) == "go":
+            return [delegate("part"), wait("T1")][min(turn_of(messages), 1)]
+        if where == "model":
+            raise what(3)
+        return call("/leave")
+
+    store = TicketStore()
+    agent = Agent(model, protocol=TicketProtocol(grace=0), tools=[leave], store=store)
+    told = {}
+
+    def run_sync(task):
+        try:
+            told[task] = agent.run_sync(task).value
+        except BaseException as error:  # it is looked at below
+            told[task] = type(error)
+
+    for task in ("go", "fine"):
+        # What hangs must not hang the tests.
+        thread = threading.Thread(target=run_sync, args=[task], daemon=True)
+        thread.start()
+        thread.join(5)
+    assert told == {"go": what, "fine": "fine"}
+    assert store.runs(status="running") == []
+    assert store.tickets(status="IN_PROGRESS") == []
