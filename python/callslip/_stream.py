@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from callslip._drive import drive
+from callslip._drive import End, drive
 from callslip.errors import UsageError
 from callslip.events import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
+    from callslip._core import Command
     from callslip._session import Session
     from callslip.events import Delta
     from callslip.runs import Run, RunResult, Ticket
@@ -45,11 +47,13 @@ class RunStream:
         self._news = asyncio.Event()
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._early: _Early | None = None
 
     async def __aenter__(self) -> Self:
         self._session.listener = self._hear
         self._session.room = self._room
         self._session.watches_children = self._children
+        self._early = _Early(self._session)
         self._task = asyncio.create_task(self._drive())
         self._task.add_done_callback(lambda _: self._news.set())
         return self
@@ -66,6 +70,10 @@ class RunStream:
             await asyncio.wait([task])
         if task is not None and not task.cancelled():
             task.exception()  # a fault of the driver itself was raised to whoever iterates
+        if self._early is not None and not self._early.is_over:
+            # A task that is cancelled before its first step does nothing at all.
+            with self._session:
+                self._session.cancelled()
 
     async def _drive(self) -> None:
         with self._session:
@@ -135,3 +143,46 @@ class RunStream:
         from callslip.runs import RunResult
 
         return RunResult.of(self._session)
+
+
+class _Early:
+    """Stands for the driver from the moment a run begins until the driver's task does.
+
+    Attributes:
+        is_over: Whether that has begun.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.is_over = False
+        self._session = session
+        self._lock = threading.Lock()
+        try:
+            self._commands = session.begin(session)
+        except BaseException as error:
+            session.__exit__(type(error), error, None)
+            raise
+        session.begin = self._begin
+        session.run.drive_by(self)
+
+    def give(self, make: Callable[[float], list[Command]]) -> bool:
+        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
+        with self._lock:
+            core = self._session.core
+            was_over = core.finished
+            commands = None if self.is_over else self._session.given(make)
+            if commands is None:
+                return False
+            # What was to be done is done no more where the run ends, or goes on after that.
+            if core.finished != was_over:
+                self._commands = []
+            self._commands += commands
+            return True
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return what is to be awaited for the end of the run."""
+        return End(self._session.outcome())
+
+    def _begin(self, _: Session) -> list[Command]:
+        with self._lock:
+            self.is_over = True
+            return self._commands
