@@ -129,7 +129,7 @@ class Session:
         is_plain = not agent._options and agent.history is None  # noqa: SLF001
         self._plain = self.model.plain if is_plain else None
         self.store = store
-        self.levels = levels
+        self.levels = run._levels = levels  # noqa: SLF001
         self.root = root
         self.begin = begin
         self._history: History | None = None

@@ -319,10 +319,14 @@ class Agent:
 
     def _resumed(self, run_id: str) -> Session:
         store = self._kept()
-        levels = self.limits.depth
-        offer = self._offer_at(levels)
+        offer = self._offer_at(self.limits.depth)
         with turn(store, run_id):
             core = _core.Run.resume(store.native, run_id, offer.setup)
+        levels = self.limits.depth
+        if levels is not None and core.depth:
+            # Of a run below others there are as many left as if this agent had begun the first.
+            levels = max(0, levels - core.depth)
+            offer = self._offer_at(levels)
         run = Run(core, run_id, core.task, agent=self, store=store)
         try:
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}

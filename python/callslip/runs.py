@@ -138,6 +138,7 @@ class Run:
         "_children",
         "_core",
         "_driver",
+        "_levels",
         "_store",
         "_transcript",
         "id",
@@ -161,6 +162,8 @@ class Run:
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
+        # How many levels of runs may be below it, for whoever goes on with it.
+        self._levels: int | None = None
         self._children: list[Run] | None = None
         self.id = run_id
         self.task = task
