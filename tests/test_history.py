@@ -1,15 +1,18 @@
 """What a model is shown of a long transcript: moves stay with their outcomes."""
 
+import asyncio
 import copy
 import json
+import pickle
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip import Agent, Exchange, KeepLast, Limits, UsageError, tool
+from callslip import Agent, Exchange, KeepLast, Limits, ScriptedModel, UsageError, tool
 from callslip.history import History
+from replies import act, block, finish, spawn, task_of, turn_of, wait_for
 
 
 def message(role, content):
@@ -163,9 +166,91 @@ def test_a_policy_may_return_only_what_it_was_given(policy):
     with pytest.raises(UsageError) as caught:
         shown(policy, messages, short)
     assert str(caught.value) == (
-        "a history policy returns a list of the exchanges it was given, in the same order, each as "
-        "it is or its without_results(): got something else"
+        "the policy of Agent(history=…) returns a list of the exchanges it was given, in the same "
+        "order, each as it is or its without_results(): got something else"
     )
+
+
+async def waits(exchanges):
+    return exchanges
+
+
+class Waits:
+    async def __call__(self, exchanges):
+        return exchanges
+
+
+@pytest.mark.parametrize(
+    ("policy", "got"),
+    [
+        (3, "int"),
+        ("all", "str"),
+        (KeepLast, "the class KeepLast"),
+        (waits, "an async function"),
+        (Waits(), "an async function"),
+    ],
+)
+def test_what_is_no_policy_is_refused_before_any_run(policy, got):
+    with pytest.raises(UsageError) as caught:
+        Agent(ScriptedModel([]), history=policy)
+    assert str(caught.value) == (
+        "expected history=KeepLast(…), or a function from the exchanges that there are to those "
+        f"that are shown: got {got}"
+    )
+
+
+def fails(exchanges):
+    raise KeyError("a fault of its own")
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+@pytest.mark.parametrize("driver", ["async", "sync"])
+@pytest.mark.parametrize("where", ["react", "chatty", "child"])
+def test_a_policy_that_fails_is_no_failure_of_the_model(where, driver, seconds, store):
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    script = {
+        "react": [act("look"), finish()],
+        "chatty": [block(("c", "look", {})), "done"],
+        "child": [block(spawn("a", "part"), wait_for("$a"))],
+    }[where]
+
+    def model(messages):
+        if task_of(messages).startswith("Your role"):
+            return [block(("c", "look", {})), "in"][turn_of(messages)]
+        return script[turn_of(messages)]
+
+    options = {
+        "protocol": "chatty" if where == "child" else where,
+        "tools": [look],
+        "store": store,
+        "limits": Limits(seconds=seconds),
+    }
+    agent = Agent(model, history=fails, **options)
+    with pytest.raises(UsageError) as caught:
+        if driver == "sync":
+            agent.run_sync("go")
+        else:
+            asyncio.run(agent.run("go"))
+    assert str(caught.value) == (
+        "the policy of Agent(history=…) failed: KeyError: 'a fault of its own'"
+    )
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.run.stop_reason == "cancelled"
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+    assert {run.stop_reason for run in store.runs()} == {"cancelled"}
+    if where != "child":
+        mended = Agent(model, history=KeepLast(5), **options)
+        assert mended.resume_sync(store.runs()[0].run_id).value == "done"
+
+
+def test_a_policy_that_returns_something_else_is_no_failure_of_the_model():
+    agent = Agent(ScriptedModel(["<tool>", "done"]), protocol="chatty", history=lambda _: None)
+    with pytest.raises(UsageError, match="got something else"):
+        agent.run_sync("go")
 
 
 # Whatever the transcript and the policy.

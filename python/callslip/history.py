@@ -8,10 +8,12 @@ The prompt and the task are always shown, and the transcript itself is never cha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from callslip._function import is_async
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 
@@ -122,7 +124,7 @@ class History:
         That is the transcript itself where nothing is left out.
 
         Raises:
-            UsageError: The policy returned what it was not given.
+            UsageError: The policy failed, or returned what it was not given.
         """
         for position in range(self._read, len(messages)):
             self._take(messages[position], position)
@@ -130,7 +132,11 @@ class History:
         if not self._exchanges:
             return messages
         every = tuple(self._exchanges)
-        kept = self._policy(every)
+        try:
+            kept = self._policy(every)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise UsageError(f"the policy of Agent(history=…) failed: {text}") from error
         if kept is every:
             return messages
         _check(kept, every)
@@ -175,6 +181,22 @@ class History:
         return [system, _joined(asked)]
 
 
+def check_policy(policy: object) -> None:
+    """Raise `UsageError` where this is no history policy."""
+    got = None
+    if inspect.isclass(policy):
+        got = f"the class {policy.__name__}"
+    elif not callable(policy):
+        got = type(policy).__name__
+    elif is_async(policy):
+        got = "an async function"
+    if got is not None:
+        raise UsageError(
+            "expected history=KeepLast(…), or a function from the exchanges that there are to "
+            f"those that are shown: got {got}"
+        )
+
+
 def _check(kept: object, every: Sequence[Exchange]) -> None:
     """Check that exchanges are some of those that there are, in their order."""
     at = len(every)
@@ -187,8 +209,8 @@ def _check(kept: object, every: Sequence[Exchange]) -> None:
             if at >= 0 and (one.outcome is every[at].outcome or one.outcome is every[at].short):
                 continue
         raise UsageError(
-            "a history policy returns a list of the exchanges it was given, in the same order, "
-            "each as it is or its without_results(): got something else"
+            "the policy of Agent(history=…) returns a list of the exchanges it was given, in the "
+            "same order, each as it is or its without_results(): got something else"
         )
 
 
