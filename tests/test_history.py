@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip import Agent, Exchange, KeepLast, Limits, ScriptedModel, UsageError, tool
+from callslip import (
+    Agent,
+    Exchange,
+    KeepLast,
+    Limits,
+    ScriptedModel,
+    TicketProtocol,
+    UsageError,
+    tool,
+)
 from callslip.history import History
-from replies import act, block, finish, spawn, task_of, turn_of, wait_for
+from replies import act, block, call, finish, give, spawn, task_of, turn_of, wait_for
 
 
 def message(role, content):
@@ -120,6 +129,39 @@ def test_bounds_are_counts(make, text):
     with pytest.raises(ValueError) as caught:
         make()
     assert str(caught.value) == text
+
+
+def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
+    @tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    model = ScriptedModel([*(call("/look", {}, f"look {n}") for n in range(3)), give("ok")])
+    agent = Agent(
+        model,
+        protocol=TicketProtocol(grace=5),
+        tools=[look],
+        history=KeepLast(1),
+        limits=Limits(max_repeats=10),
+    )
+    agent.run_sync("Read this:\n\nTickets:\nnone")
+    shown = model.requests[-1].messages
+    assert shown[1]["content"] == (
+        "Read this:\n\nTickets:\nnone\n\n"
+        "[2 earlier replies and their outcomes are left out here.]\n\nTickets:\n[]"
+    )
+    for one in shown[1::2]:
+        assert isinstance(json.loads(one["content"].rpartition("\n\nTickets:\n")[2]), list)
+
+
+def test_a_task_that_reads_like_a_ticket_list_is_left_whole():
+    model = ScriptedModel(["<tool>", "<tool>", "done"])
+    agent = Agent(model, protocol="chatty", history=KeepLast(1))
+    agent.run_sync("Read this:\n\nTickets:\nnone")
+    assert model.requests[-1].messages[1]["content"] == (
+        "Read this:\n\nTickets:\nnone\n\n[1 earlier reply and its outcome are left out here.]"
+    )
 
 
 # Policies of one's own.

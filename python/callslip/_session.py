@@ -190,7 +190,11 @@ class Session:
             if self._history is None:
                 from callslip.history import History
 
-                self._history = History(self.agent.history, self.core.short)
+                self._history = History(
+                    self.agent.history,
+                    self.core.short,
+                    lists_tickets=isinstance(self.agent.protocol, TicketProtocol),
+                )
             try:
                 messages = self._history.shown(messages)
             except UsageError as error:

@@ -106,13 +106,21 @@ class History:
         policy: Chooses the exchanges.
         short: Gives the text of the message at a position as it reads without loaded results;
             `None` where it has none.
+        lists_tickets: Whether each message of the user ends with a list of tickets (ticket).
     """
 
-    __slots__ = ("_exchanges", "_opening", "_policy", "_read", "_reply", "_short")
+    __slots__ = ("_exchanges", "_lists_tickets", "_opening", "_policy", "_read", "_reply", "_short")
 
-    def __init__(self, policy: HistoryPolicy, short: Callable[[int], str | None]) -> None:
+    def __init__(
+        self,
+        policy: HistoryPolicy,
+        short: Callable[[int], str | None],
+        *,
+        lists_tickets: bool = False,
+    ) -> None:
         self._policy = policy
         self._short = short
+        self._lists_tickets = lists_tickets
         self._read = 0
         self._opening: list[Message] = []
         self._exchanges: list[Exchange] = []
@@ -176,9 +184,18 @@ class History:
     def _opened(self, left_out: int) -> list[Message]:
         """The messages before the first reply, with a note of what comes no more after them."""
         system, *asked = self._opening
+        opened = _joined(asked)
         if left_out:
-            asked.append({"role": "user", "content": _note(left_out)})
-        return [system, _joined(asked)]
+            text, ticket_list = opened["content"], ""
+            if self._lists_tickets and _LIST in text:
+                # The prompt says that a message ends with it. JSON holds no such line.
+                before, mark, after = text.rpartition(_LIST)
+                text, ticket_list = before, mark + after
+            opened = {"role": "user", "content": f"{text}\n\n{_note(left_out)}{ticket_list}"}
+        return [system, opened]
+
+
+_LIST = "\n\nTickets:\n"
 
 
 def check_policy(policy: object) -> None:
