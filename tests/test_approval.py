@@ -52,7 +52,7 @@ def decide(choose, agent, task="go", **options):
                         choose(run, ticket)
         return run.result
 
-    return asyncio.run(main())
+    return asyncio.run(asyncio.wait_for(main(), 30))
 
 
 def approve(run, ticket):
@@ -145,7 +145,8 @@ def test_a_reason_is_text():
         run.deny("T1", 5)
 
 
-def test_calls_of_runs_below_are_approved_from_above():
+@pytest.mark.parametrize("children", [False, True])
+def test_calls_of_runs_below_are_approved_from_above(children):
     model = ScriptedModel([delegate("part"), wait("T1"), give("done")])
 
     def reply(messages):
@@ -154,8 +155,30 @@ def test_calls_of_runs_below_are_approved_from_above():
         return model(messages)
 
     agent = Agent(reply, protocol=TicketProtocol(grace=0), tools=[pay])
-    result = decide(lambda run, ticket: run.approve(ticket), agent, children=True)
+    result = decide(lambda run, ticket: run.approve(ticket), agent, children=children)
     assert (made, result.value) == ([5], "done")
+
+
+def test_of_the_runs_below_a_stream_is_told_what_waits_for_approval_and_nothing_else():
+    inner = Agent(
+        ScriptedModel([block(("p", "pay", {"amount": 5}), ("l", "look", {"at": "it"})), "in"]),
+        protocol="chatty",
+        tools=[pay, look],
+        name="inner",
+    )
+
+    async def main():
+        outer = Agent(ScriptedModel([act("inner", task="x"), finish()]), tools=[inner.as_tool()])
+        below = []
+        async with outer.stream("go") as run:
+            async for event in run:
+                if isinstance(event, Event) and event.run_id != run.run.id:
+                    below.append((event.kind, event.data["tool"]))
+                for ticket in run.approvals:
+                    run.approve(ticket)
+        return below, run.result.value
+
+    assert asyncio.run(asyncio.wait_for(main(), 10)) == ([("ticket_opened", "pay")], "done")
 
 
 def test_nobody_could_approve_is_said_before_the_run():

@@ -92,7 +92,9 @@ class RunStream:
     def _take_up(self, session: Session) -> None:
         """Begin a run, or go on with it, up to where its driver is needed."""
         session.listener, session.room = self._hear, self._room
-        session.watches_children = self._children
+        # Whoever approves must hear of calls below that wait for it, and there are none otherwise.
+        asks = session.agent._asks_for_approval is not None  # noqa: SLF001
+        session.watches_children = self._children or asks
         self._early = _Early(session, self._session)
         self._session = session
 
@@ -108,8 +110,13 @@ class RunStream:
             await drive(session)
 
     def _hear(self, item: Event | Delta) -> None:
-        self._ahead.append(item)
-        self._news.set()
+        if self._children or not isinstance(item, Event) or item.run_id == self.run.id:
+            is_wanted = True
+        else:
+            is_wanted = item.kind == "ticket_opened" and bool(item.data.get("needs_approval"))
+        if is_wanted:
+            self._ahead.append(item)
+            self._news.set()
 
     async def _room(self) -> None:
         """Wait until whoever watches has caught up."""

@@ -247,8 +247,9 @@ class Agent:
 
         Args:
             task: What to do.
-            children: Whether to give the events of the runs below it too, without their deltas;
-                `Event.run_id` tells them apart.
+            children: Whether to give all events of the runs below it too, without their deltas;
+                `Event.run_id` tells them apart. Of those that open a ticket which waits for
+                approval, you are told in any case.
         """
         from callslip._stream import RunStream
 
