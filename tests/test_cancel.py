@@ -21,7 +21,19 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, block, delegate, finish, give, spawn, task_of, turn_of, wait, wait_for
+from replies import (
+    act,
+    block,
+    call,
+    delegate,
+    finish,
+    give,
+    spawn,
+    task_of,
+    turn_of,
+    wait,
+    wait_for,
+)
 
 began = threading.Event()
 
@@ -362,3 +374,41 @@ def test_by_run_cancel_while_it_waits_for_its_turn(of):
 
     for run in asyncio.run(main()):
         assert_all_ended(run)
+
+
+@pytest.mark.parametrize("on", ["model_asked", "ticket_opened"])
+@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
+def test_nothing_begins_that_was_cancelled_before_it_was_written_down(path, protocol, on):
+    done = []
+
+    @tool
+    async def work(n: int) -> int:
+        """Work."""
+        done.append(n)
+        return n
+
+    scripts = {
+        "react": act("work", n=1),
+        "chatty": block(("a", "work", {"n": 1}), spawn("b", "x"), ("c", "work", {"n": 2})),
+        "ticket": call("/work", {"n": 1}),
+    }
+
+    async def model(messages):
+        if task_of(messages) != "go":
+            done.append("child")
+        elif on == "model_asked":
+            done.append("asked")
+        return scripts[protocol]
+
+    async def main():
+        with TicketStore(path) as store:
+            agent = Agent(model, protocol=protocol, tools=[work], store=store)
+            async with agent.stream("go") as run:
+                async for event in run:
+                    if isinstance(event, Event) and event.kind == on:
+                        run.cancel()
+            assert_all_ended(run.run)
+            assert run.run.children == []
+
+    asyncio.run(main())
+    assert done == []

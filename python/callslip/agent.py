@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
-from callslip._children import child_id, levels_below, role_agent
+from callslip._children import check_tree, child_id, levels_left, role_agent
 from callslip._conversation import turn
 from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._offer import Offer
@@ -302,7 +302,7 @@ class Agent:
         root = run_id
         if call is not None:
             parent, above = (call.session.run.id, call.ticket), call.session
-            levels, root = levels_below(above, self.limits.depth), above.root
+            levels, root = levels_left(above.levels, self.limits.depth), above.root
         offer = self._offer_at(levels)
         core = _core.Run(
             offer.setup,
@@ -325,6 +325,7 @@ class Agent:
             core = _core.Run.resume(store.native, run_id, offer.setup)
         run = Run(core, run_id, core.task, agent=self, store=store)
         try:
+            check_tree(store, core, self, offer, levels)
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
             if over:
                 store.end_children(run_id, over)

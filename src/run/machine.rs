@@ -7,7 +7,7 @@ use super::command::{OnLimit, OnOpenTickets, Setup};
 use super::event::{Event, Note, Opened, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
-use super::state::{Phase, RunState};
+use super::state::{OpenCall, Phase, RunState};
 use super::stream::Stream;
 use crate::protocol::Move;
 use crate::reply::violation::{Code, Violation};
@@ -312,7 +312,7 @@ impl Machine {
             return;
         }
         self.stream = None;
-        self.cancel_open(now);
+        self.cancel_all_but_waits(now);
         if self.state.phase == Phase::Closing {
             return self.close(now);
         }
@@ -333,16 +333,29 @@ impl Machine {
         }
     }
 
+    /// What waited for agents tells the last turn what has come of them.
+    fn cancel_all_but_waits(&mut self, now: f64) {
+        self.cancel_those(|machine, call| !machine.waits(call), now);
+        self.settle_dependants(now);
+    }
+
     fn cancel_open(&mut self, now: f64) {
-        let open: Vec<TicketId> = self.state.open_calls.keys().copied().collect();
-        for ticket in open {
-            self.cancel_call(ticket, now);
+        self.cancel_those(|_, _| true, now);
+    }
+
+    fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
+        let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
+        let chosen: Vec<(TicketId, bool)> =
+            chosen.map(|(ticket, call)| (*ticket, self.state.may_have_begun(*ticket, call))).collect();
+        for (ticket, begun) in chosen {
+            self.cancel_call(ticket, begun, now);
         }
     }
 
-    pub(super) fn cancel_call(&mut self, ticket: TicketId, now: f64) {
+    pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {
         self.cancelled.push(ticket);
-        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled, spent: None }, now);
+        let outcome = if begun { Outcome::Cancelled } else { Outcome::NotBegun };
+        self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now);
     }
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {

@@ -5,7 +5,6 @@ use super::limits::Limit;
 use super::machine::{Machine, Tree};
 use super::resume::{self, LoadError};
 use super::state::Phase;
-use crate::ticket::Outcome;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -79,7 +78,7 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }
-        Event::TicketCompleted { ticket, outcome, spent } if !matches!(outcome, Outcome::Cancelled) => {
+        Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
             machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
         Event::Approved { ticket, at_rest } => machine.approve(*ticket, *at_rest, at),
@@ -131,8 +130,7 @@ enum Cause<'a> {
 }
 
 fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
-    let is_cancelled =
-        |record: &&Arc<Record>| matches!(record.event, Event::TicketCompleted { outcome: Outcome::Cancelled, .. });
+    let is_cancelled = |record: &&Arc<Record>| matches!(&record.event, Event::TicketCompleted { outcome, .. } if outcome.is_cancelled());
     let cancelled = records.iter().take_while(is_cancelled).count();
     let settling = machine.state().phase == Phase::Settling;
     let mut rest = records.iter().skip(cancelled).map(|record| &record.event);

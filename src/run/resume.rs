@@ -161,7 +161,7 @@ impl Machine {
         for (ticket, tool, again, early) in under_way {
             if early {
                 // It was started for a reply that never came, and the next one may ask for something else.
-                self.cancel_call(ticket, now);
+                self.cancel_call(ticket, true, now);
             } else if again {
                 self.again.insert(ticket);
             } else {
