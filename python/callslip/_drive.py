@@ -362,6 +362,8 @@ class _Driver:
 
     async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
+        if self._given_up and ticket in self._given_up:
+            return ()
         self._calls[ticket] = task
         # The task may be one that its owner has cancelled, and that works on all the same.
         cancelled_before = task.cancelling()
@@ -401,6 +403,8 @@ class _Driver:
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
+        if self._given_up and ticket in self._given_up:
+            return ()
         task = asyncio.current_task(self._loop)
         assert task is not None
         self._calls[ticket] = task
@@ -431,11 +435,12 @@ class _Driver:
         return False
 
     def _give_up(self, ticket: int) -> None:
+        if self._given_up is None:
+            self._given_up = set()
+        # Also one that is still to begin, and waits for that: then it never does.
+        self._given_up.add(ticket)
         task = self._calls.get(ticket)
         if task is not None:
-            if self._given_up is None:
-                self._given_up = set()
-            self._given_up.add(ticket)
             task.cancel()
 
     async def _settle(self) -> Sequence[Command]:

@@ -141,6 +141,8 @@ class _Driver:
         match command:
             case Command.AskModel():
                 self._todo.extend(self._ask())
+            case Command.CallTool(ticket=ticket) if self._is_given_up(ticket):
+                pass
             case Command.CallTool():
                 # The next thing to do decides: a call that nothing stands beside needs no thread.
                 if self._todo or self._calls or self._session.core.deadline is not None:
@@ -148,11 +150,17 @@ class _Driver:
                 else:
                     self._todo.extend(self._call(command))
             case Command.StartRun():
-                self._begin(command)
+                if not self._is_given_up(command.ticket):
+                    self._begin(command)
             case Command.Settle():
                 self._settle_at = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
                 self._give_up(ticket)
+
+    def _is_given_up(self, ticket: int) -> bool:
+        """Whether a call is cancelled by what comes after it."""
+        later = (command for command in self._todo if isinstance(command, Command.Cancel))
+        return any(command.ticket == ticket for command in later)
 
     def _wait(self) -> None:
         """Wait for a call to end, the grace to pass or the deadline to come."""
