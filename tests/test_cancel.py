@@ -21,6 +21,7 @@ from callslip import (
     replay,
     tool,
 )
+from callslip._commits import Commits
 from replies import (
     act,
     block,
@@ -378,8 +379,17 @@ def test_by_run_cancel_while_it_waits_for_its_turn(of):
 
 @pytest.mark.parametrize("on", ["model_asked", "ticket_opened"])
 @pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
-def test_nothing_begins_that_was_cancelled_before_it_was_written_down(path, protocol, on):
+def test_nothing_begins_that_was_cancelled_before_it_was_written_down(
+    path, protocol, on, monkeypatch
+):
     done = []
+    written = Commits.written
+
+    async def later(commits, position):
+        await asyncio.sleep(0.02)
+        await written(commits, position)
+
+    monkeypatch.setattr(Commits, "written", later)
 
     @tool
     async def work(n: int) -> int:
@@ -412,3 +422,43 @@ def test_nothing_begins_that_was_cancelled_before_it_was_written_down(path, prot
 
     asyncio.run(main())
     assert done == []
+
+
+@pytest.mark.parametrize("first", [call("/work"), delegate("part")], ids=["call", "task"])
+def test_what_was_cancelled_before_it_began_never_begins(first):
+    did = []
+
+    def model(messages):
+        if task_of(messages) == "part":
+            did.append("part")
+        return first if turn_of(messages) == 0 else give("done")
+
+    @tool
+    async def work() -> None:
+        """Work."""
+        did.append("work")
+
+    async def main(store):
+        # What is to be done waits until it is written down.
+        waiting, go_on = asyncio.Event(), asyncio.Event()
+        written = store.commits.written
+
+        async def slow(position):
+            if store.tickets():
+                waiting.set()
+                await go_on.wait()
+            await written(position)
+
+        store.commits.written = slow
+        agent = Agent(model, protocol="ticket", tools=[work], store=store)
+        running = asyncio.create_task(agent.run("go"))
+        await waiting.wait()
+        store.run(store.runs()[0].run_id).cancel()
+        go_on.set()
+        with pytest.raises(RunCancelled):
+            await running
+        assert did == []
+        assert [run.stop_reason for run in store.runs()] == ["cancelled"]
+
+    with TicketStore() as store:
+        asyncio.run(asyncio.wait_for(main(store), 20))
