@@ -191,6 +191,9 @@ pub enum Event {
     Approved {
         /// Its ticket.
         ticket: TicketId,
+        /// Whether nobody worked on the run then: the call is made when the run is gone on with.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unattended: bool,
     },
     /// A call ended.
     TicketCompleted {

@@ -82,7 +82,10 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
         Event::TicketCompleted { ticket, outcome, spent } if !matches!(outcome, Outcome::Cancelled) => {
             machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
-        Event::Approved { ticket } => machine.approve(*ticket, at),
+        Event::Approved { ticket, unattended } => {
+            machine.attended = !unattended;
+            machine.approve(*ticket, at);
+        }
         Event::UserSaid { text } => machine.send(text, at),
         Event::Noted { note: Note::Resumed } => machine.resumed(at),
         _ => match cause(machine, records) {

@@ -124,6 +124,7 @@ impl Machine {
             machine.seq = machine.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
         }
         machine.pending = machine.state.open_calls.keys().copied().collect();
+        machine.attended = false;
         Ok(machine)
     }
 
@@ -137,16 +138,17 @@ impl Machine {
         self.started.clear();
         self.pending = self.state.open_calls.keys().copied().collect();
         self.cancelled.clear();
-        self.ended = false;
+        (self.ended, self.attended) = (false, true);
+        let not_begun = self.state.not_begun.clone();
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled) = (answered, answered);
         self.emit(Event::Noted { note: Note::Resumed }, now);
         let (state, tools) = (&self.state, &self.setup.tools);
         let begun = |needs: &[TicketId]| !needs.iter().any(|need| state.open_calls.contains_key(need));
-        let under_way = state
-            .open_calls
-            .iter()
-            .filter(|(ticket, call)| begun(&call.needs) && !self.is_parked(**ticket) && !self.waits(call));
+        let under_way = state.open_calls.iter().filter(|(ticket, call)| {
+            let waits = self.is_parked(**ticket) || not_begun.contains(ticket) || self.waits(call);
+            begun(&call.needs) && !waits
+        });
         let under_way: Vec<_> = under_way
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);

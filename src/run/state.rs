@@ -167,6 +167,9 @@ pub struct RunState {
     pub(super) batch: BTreeMap<usize, TicketId>,
     /// Calls of the batch without an outcome.
     pub(super) batch_open: usize,
+    /// Calls that were approved while nobody worked on the run, so that nobody has begun to make them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) not_begun: BTreeSet<TicketId>,
     times: BTreeMap<TicketId, u32>,
     /// Tickets whose results the model was shown on its own asking (ticket).
     loaded: BTreeSet<TicketId>,
@@ -233,7 +236,12 @@ impl RunState {
             Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::UserSaid { text } => self.user_said(text, at),
             Event::TicketOpened { .. } => self.opened(event, at),
-            Event::Approved { ticket } => self.tickets.approve(*ticket),
+            Event::Approved { ticket, unattended } => {
+                self.tickets.approve(*ticket);
+                if *unattended {
+                    self.not_begun.insert(*ticket);
+                }
+            }
             Event::TicketCompleted { ticket, outcome, spent } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
@@ -281,7 +289,7 @@ impl RunState {
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => *turn == self.turn && self.midway,
             Event::TicketOpened { ticket, needs, .. } => *ticket == self.tickets.next_id() && needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
-            Event::Approved { ticket } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
     }
@@ -294,6 +302,7 @@ impl RunState {
 
     fn resumed(&mut self, at: f64) {
         self.paused += (at - self.last_at).max(0.0);
+        self.not_begun.clear();
         if self.ending.take().is_some() {
             self.phase = self.interrupted;
             self.limit = self.last_turn;

@@ -39,7 +39,7 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             }))
         }
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
-        Event::Approved { ticket } => TicketChange::Approved { ticket: *ticket },
+        Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }

@@ -117,7 +117,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
 }
 
 pub(crate) fn approved(ticket: u32) -> Event {
-    Event::Approved { ticket: TicketId(ticket) }
+    Event::Approved { ticket: TicketId(ticket), unattended: false }
 }
 
 pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
