@@ -148,7 +148,7 @@ impl Machine {
         }
     }
 
-    fn is_task(&self, ticket: TicketId) -> bool {
+    pub(super) fn is_task(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
     }
 

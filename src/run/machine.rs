@@ -22,8 +22,17 @@ pub(super) enum Tree {
     Alone,
     /// As it is now.
     Live(Arc<Account>),
-    /// As it was: the limits that were found reached, by the position of the event that says so.
-    Recorded(BTreeMap<u64, Limit>),
+    /// As it was, by its log.
+    Recorded(Recorded),
+}
+
+/// What a log says of the runs around its own, by the positions of the events that say so.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    /// The limits that were found reached.
+    pub(super) limits: BTreeMap<u64, Limit>,
+    /// What runs had spent that were given up.
+    pub(super) spent: BTreeMap<u64, Spent>,
 }
 
 /// One run under way.
@@ -228,7 +237,7 @@ impl Machine {
         let reached = match &self.tree {
             Tree::Alone => return Ok(()),
             Tree::Live(account) => ask(account).err(),
-            Tree::Recorded(limits) => limits.get(&self.seq).copied(),
+            Tree::Recorded(recorded) => recorded.limits.get(&self.seq).copied(),
         };
         let Some(limit) = reached else { return Ok(()) };
         self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
@@ -345,7 +354,13 @@ impl Machine {
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, now: f64) {
         self.cancelled.push(ticket);
-        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled, spent: None }, now);
+        // Nobody tells what a run had spent that is given up. Where there are several, it is said of the first.
+        let spent = match &self.tree {
+            Tree::Live(account) if self.is_task(ticket) => account.beyond(&self.state.spent()),
+            Tree::Recorded(recorded) => recorded.spent.get(&self.seq).copied(),
+            _ => None,
+        };
+        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled, spent: spent.map(Box::new) }, now);
     }
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Note, Record, StopReason};
 use super::limits::Limit;
-use super::machine::{Machine, Tree};
+use super::machine::{Machine, Recorded, Tree};
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use crate::ticket::Outcome;
@@ -55,11 +55,17 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
 
 /// What the runs around this one had left of the limits they shared, as its log says.
 pub(super) fn recorded(records: &[Arc<Record>]) -> Tree {
-    let noted = records.iter().filter_map(|record| match &record.event {
-        Event::Noted { note: Note::Exhausted(limit) } => Some((record.seq, *limit)),
-        _ => None,
-    });
-    Tree::Recorded(noted.collect())
+    let mut recorded = Recorded::default();
+    for record in records {
+        match &record.event {
+            Event::Noted { note: Note::Exhausted(limit) } => drop(recorded.limits.insert(record.seq, *limit)),
+            Event::TicketCompleted { outcome: Outcome::Cancelled, spent: Some(spent), .. } => {
+                recorded.spent.insert(record.seq, **spent);
+            }
+            _ => {}
+        }
+    }
+    Tree::Recorded(recorded)
 }
 
 /// Gives the machine the input that these records begin with. Returns how many of them it led to.
