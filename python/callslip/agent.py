@@ -379,6 +379,7 @@ class Agent:
             tools=self._tools if prepared.tools is None else prepared.tools,
             limits=prepared.limits or self.limits,
             name=role,
+            delegate=self.delegate,
             roles=self.roles if protocol.name == "chatty" else None,
             **self._more,
         )

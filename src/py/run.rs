@@ -180,11 +180,10 @@ impl PyRun {
         self.input(py, now, |machine| machine.send(text, now))
     }
 
-    /// A person approves of a call, while nobody works on the run where it is `at_rest`. Raises `UsageError` where it does not wait for that.
-    #[pyo3(signature = (ticket, now, *, at_rest = false))]
-    fn approve(&self, py: Python<'_>, ticket: u32, now: f64, at_rest: bool) -> PyResult<Vec<PyCommand>> {
+    /// A person approves of a call. Raises `UsageError` where it does not wait for that.
+    fn approve(&self, py: Python<'_>, ticket: u32, now: f64) -> PyResult<Vec<PyCommand>> {
         self.check_parked(TicketId(ticket))?;
-        self.input(py, now, |machine| machine.approve(TicketId(ticket), at_rest, now))
+        self.input(py, now, |machine| machine.approve(TicketId(ticket), now))
     }
 
     /// A person refuses a call. Raises `UsageError` where it does not wait for that.
@@ -225,7 +224,9 @@ impl PyRun {
 
     /// Leaves the run to whoever resumes it.
     fn release(&self) -> PyResult<()> {
-        self.lock()?.kept = None;
+        let mut inner = self.lock()?;
+        inner.machine.leave();
+        inner.kept = None;
         Ok(())
     }
 

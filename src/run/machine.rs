@@ -57,6 +57,8 @@ pub struct Machine {
     pub(super) again: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     pub(super) ended: bool,
+    /// Whether its commands are carried out: a run that was only loaded may be told something all the same.
+    pub(super) attended: bool,
 }
 
 impl Machine {
@@ -83,6 +85,7 @@ impl Machine {
             again: BTreeSet::new(),
             cancelled: Vec::new(),
             ended: false,
+            attended: true,
         }
     }
 
@@ -164,17 +167,22 @@ impl Machine {
         let was_over = self.state.phase == Phase::Finished;
         self.emit(Event::UserSaid { text: text.into() }, now);
         if was_over {
-            self.ended = false;
+            (self.ended, self.attended) = (false, true);
             (self.asked, self.settled) = (self.state.turn, self.state.turn);
         }
         self.go_on(now);
     }
 
-    /// A person approves of a call, which is made now; or, `at_rest`, once the run is gone on with.
-    pub fn approve(&mut self, ticket: TicketId, at_rest: bool, now: f64) {
+    /// A person approves of a call, which is made now, or once the run is gone on with.
+    pub fn approve(&mut self, ticket: TicketId, now: f64) {
         if self.is_parked(ticket) {
-            self.emit(Event::Approved { ticket, at_rest }, now);
+            self.emit(Event::Approved { ticket, at_rest: !self.attended }, now);
         }
+    }
+
+    /// Nobody carries its commands out any more.
+    pub fn leave(&mut self) {
+        self.attended = false;
     }
 
     /// Whether a call waits for a person's approval.

@@ -87,7 +87,10 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
         Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
             machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
-        Event::Approved { ticket, at_rest } => machine.approve(*ticket, *at_rest, at),
+        Event::Approved { ticket, at_rest } => {
+            machine.attended = !at_rest;
+            machine.approve(*ticket, at);
+        }
         Event::UserSaid { text } => machine.send(text, at),
         Event::Noted { note: Note::Resumed } => machine.resumed(at),
         _ => match cause(machine, records) {

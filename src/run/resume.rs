@@ -124,6 +124,7 @@ impl Machine {
             machine.seq = machine.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
         }
         machine.pending = machine.state.open_calls.keys().copied().collect();
+        machine.attended = false;
         Ok(machine)
     }
 
@@ -137,7 +138,7 @@ impl Machine {
         self.started.clear();
         self.pending = self.state.open_calls.keys().copied().collect();
         self.cancelled.clear();
-        self.ended = false;
+        (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled) = (answered, answered);
         let unbegun = self.state.unbegun.clone();
