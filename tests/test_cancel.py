@@ -462,3 +462,40 @@ def test_what_was_cancelled_before_it_began_never_begins(first):
 
     with TicketStore() as store:
         asyncio.run(asyncio.wait_for(main(store), 20))
+
+
+@pytest.mark.parametrize("what", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("where", ["tool", "model"])
+def test_what_ends_a_program_ends_a_sync_tree_and_no_other(where, what):
+    @tool
+    async def leave() -> str:
+        """Leave."""
+        raise what(3)
+
+    async def model(messages):
+        if task_of(messages) == "fine":
+            return give("fine")
+        if task_of(messages) == "go":
+            return [delegate("part"), wait("T1")][min(turn_of(messages), 1)]
+        if where == "model":
+            raise what(3)
+        return call("/leave")
+
+    store = TicketStore()
+    agent = Agent(model, protocol=TicketProtocol(grace=0), tools=[leave], store=store)
+    told = {}
+
+    def run_sync(task):
+        try:
+            told[task] = agent.run_sync(task).value
+        except BaseException as error:  # it is looked at below
+            told[task] = type(error)
+
+    for task in ("go", "fine"):
+        # What hangs must not hang the tests.
+        thread = threading.Thread(target=run_sync, args=[task], daemon=True)
+        thread.start()
+        thread.join(5)
+    assert told == {"go": what, "fine": "fine"}
+    assert store.runs(status="running") == []
+    assert store.tickets(status="IN_PROGRESS") == []

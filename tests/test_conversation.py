@@ -1,6 +1,7 @@
 """More is said to a run: while it is under way, and after its end."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -11,6 +12,7 @@ from callslip import (
     KeepLast,
     LimitExceeded,
     Limits,
+    RunCancelled,
     ScriptedModel,
     TicketProtocol,
     UsageError,
@@ -285,3 +287,114 @@ def test_a_message_to_a_run_beyond_its_tokens_gets_one_turn():
     )
     with pytest.raises(LimitExceeded, match="tokens"):
         raising.run_sync("one").run.send_sync("two")
+
+
+# A run that is watched goes on in its stream.
+
+
+def answers(messages):
+    return f"answer {turn_of(messages)}"
+
+
+@pytest.mark.parametrize("thread", ["same", "other"])
+def test_what_is_said_at_the_end_of_a_watched_run_is_answered(store, thread):
+    async def main():
+        agent = Agent(FunctionModel(answers), protocol="chatty", store=store)
+        events, waiting = [], []
+
+        def say(run):
+            waiting.append(run.send(f"more {len(waiting)}"))
+
+        async with agent.stream("one") as run:
+            async for event in run:
+                if not isinstance(event, Event):
+                    continue
+                events.append(event)
+                if event.kind == "run_finished" and len(waiting) < 4:
+                    for _ in range(2):
+                        if thread == "same":
+                            say(run)
+                        else:
+                            other = threading.Thread(target=say, args=[run])
+                            other.start()
+                            await asyncio.to_thread(other.join)
+        return run, events, [await one for one in waiting]
+
+    run, events, answered = asyncio.run(main())
+    assert events == run.run.log
+    assert [event.data["text"] for event in events if event.kind == "user_said"] == [
+        f"more {n}" for n in range(4)
+    ]
+    assert run.result == answered[-1]
+    assert run.run.messages[-1]["content"] == run.result.value
+    assert replay(run.run).export() == run.run.export()
+    assert not store.runs(status="running")
+
+
+def test_a_watched_run_that_was_iterated_to_its_end_goes_on_too():
+    async def main():
+        async with Agent(FunctionModel(answers), protocol="chatty").stream("one") as run:
+            first = [event async for event in run]
+            run.send("more")
+            with pytest.raises(UsageError, match="not over yet"):
+                _ = run.result
+            second = [event async for event in run]
+        return run.result.value, first + second == run.run.log
+
+    assert asyncio.run(main()) == ("answer 1", True)
+
+
+def test_the_runs_below_one_that_goes_on_are_watched_too():
+    def model(messages):
+        if messages[1]["content"].startswith("Your role"):
+            return "in"
+        return ["first", block(spawn("a", "x")), "second"][turn_of(messages)]
+
+    async def main():
+        async with Agent(model, protocol="chatty").stream("one", children=True) as run:
+            async for _ in run:
+                pass
+            run.send("more")
+            seen = {event.run_id async for event in run if isinstance(event, Event)}
+        return seen == {run.run.id, run.run.children[0].id}, run.result.value
+
+    assert asyncio.run(main()) == (True, "second")
+
+
+def test_a_run_that_goes_on_in_its_stream_is_cancelled_with_it():
+    async def main():
+        async with Agent(FunctionModel(answers), protocol="chatty").stream("one") as run:
+            async for _ in run:
+                pass
+            cancelled = run.send("two")
+            run.cancel()
+            async for _ in run:
+                pass
+            with pytest.raises(RunCancelled):
+                await cancelled
+            again = run.send("three")
+            run.cancel()
+            again = run.send("four")
+            assert (await again).value == "answer 1"
+            left = run.send("five")
+        with pytest.raises(RunCancelled):
+            await left
+        with pytest.raises(RunCancelled):
+            _ = run.result
+        assert (await run.send("six")).value == "answer 2"
+        assert replay(run.run).export() == run.run.export()
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_an_answer_need_not_read_it():
+    def model(messages):
+        yield from (f"{n} " for n in range(2000))
+
+    async def main():
+        async with Agent(model, protocol="chatty").stream("one") as run:
+            async for _ in run:
+                pass
+            return await asyncio.wait_for(run.send("more"), 10)
+
+    assert asyncio.run(main()).value.strip().endswith("1999")

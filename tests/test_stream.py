@@ -1,10 +1,21 @@
 """Runs that are watched: slow readers, and the runs below."""
 
 import asyncio
+import threading
 
 import pytest
 
-from callslip import Agent, Delta, Event, Limits, TicketProtocol, tool
+from callslip import (
+    Agent,
+    Delta,
+    Event,
+    Limits,
+    RunCancelled,
+    TicketProtocol,
+    UsageError,
+    replay,
+    tool,
+)
 from replies import act, delegate, finish, give, task_of, turn_of, wait
 
 
@@ -124,3 +135,59 @@ def test_a_slow_reader_of_a_tree_holds_up_all_of_it():
 
     asyncio.run(main())
     assert all(isinstance(kind, type) for kind in (Event, Delta))
+
+
+@pytest.mark.parametrize("thread", ["same", "other"])
+def test_a_run_is_cancelled_right_after_it_was_entered(store, thread):
+    asked = []
+
+    async def main():
+        agent = Agent(lambda messages: asked.append(messages) or finish(), store=store)
+        async with agent.stream("go") as run:
+            if thread == "same":
+                run.cancel()
+            else:
+                other = threading.Thread(target=run.cancel)
+                other.start()
+                other.join()
+            events = [event.kind async for event in run]
+        with pytest.raises(RunCancelled, match="the run was cancelled"):
+            _ = run.result
+        return run.run, events
+
+    run, events = asyncio.run(main())
+    assert asked == []
+    assert events == [event.kind for event in run.log]
+    assert events[-1] == "run_finished"
+    assert replay(run).export() == run.export()
+    assert store.runs()[0].stop_reason == "cancelled"
+
+
+def test_what_is_said_right_after_a_run_was_entered():
+    async def main():
+        async with Agent(counts, tools=[step], limits=Limits(steps=1)).stream("go") as run:
+            with pytest.raises(UsageError, match="T1"):
+                run.approve("T1")
+            waiting = run.send("and more")
+            events = [event async for event in run if isinstance(event, Event)]
+            with pytest.raises(Exception, match="steps"):
+                await waiting
+        assert events == run.run.log
+        return [event.kind for event in events]
+
+    assert asyncio.run(main())[:3] == ["run_started", "model_asked", "user_said"]
+
+
+def test_a_run_that_is_left_before_it_was_looked_at_is_cancelled(store):
+    async def main():
+        async with Agent(counts, tools=[step], store=store).stream("go") as run:
+            pass
+        with pytest.raises(RunCancelled):
+            _ = run.result
+        assert [event async for event in run] == run.run.log
+        return run.run
+
+    run = asyncio.run(main())
+    assert (run.stop_reason, run.turns) == ("cancelled", 1)
+    (kept,) = store.runs()
+    assert (kept.status, kept.stop_reason) == ("finished", "cancelled")

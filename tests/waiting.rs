@@ -1,6 +1,8 @@
 //! Nobody waits for something that nobody will do: small trees of runs in every order of what may happen to them.
 //!
 //! `cargo test --release --test waiting -- --ignored --nocapture` goes further, which takes minutes.
+// It takes a minute, and is the same with the border.
+#![cfg(not(feature = "python"))]
 #![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
 #[expect(clippy::indexing_slicing, reason = "tests may panic")]

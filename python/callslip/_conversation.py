@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from callslip.runs import Driver, Run
     from callslip.store import TicketStore
 
-__all__ = ["send", "send_sync", "taken", "turn", "written_down"]
+__all__ = ["reopened", "send", "send_sync", "taken", "told", "turn", "written_down"]
 
 Make = Callable[[float], "list[_core.Command]"]
 
@@ -38,11 +38,19 @@ def turn(store: TicketStore, run_id: str) -> threading.Lock:
 
 def send(run: Run, message: str) -> Awaitable[RunResult]:
     """Say more to a run. As `Run.send`."""
+    return told(run, message) or _Reply(run, _said(run, message))
+
+
+def told(run: Run, message: str) -> Awaitable[RunResult] | None:
+    """Say more to a run that somebody works on. Returns its end; `None` where nobody does."""
     _check(message)
     driver = taken(run, lambda now: run._core.send(message, now))  # noqa: SLF001
-    if driver is not None:
-        return driver.result()
-    return _Reply(run, _said(run, message))
+    return None if driver is None else driver.result()
+
+
+def reopened(run: Run, message: str) -> Session:
+    """Say more to a run that nobody works on. Returns what is to be driven."""
+    return _session(run, _said(run, message))
 
 
 def send_sync(run: Run, message: str) -> RunResult:
@@ -51,9 +59,7 @@ def send_sync(run: Run, message: str) -> RunResult:
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:  # noqa: SLF001
         raise UsageError("the run is under way: say run.send(…), which waits for nothing")
-    commands = _said(run, message)
-    session = _session(run, commands)
-    return drive_sync(session)
+    return drive_sync(reopened(run, message))
 
 
 def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:

@@ -87,15 +87,14 @@ class Session:
     """What performs the commands of one run needs, and how its outcomes go back in."""
 
     __slots__ = (
-        "_begin",
         "_clock",
         "_closed",
         "_history",
         "_outcome",
         "_plain",
-        "_seq",
         "_words",
         "agent",
+        "begin",
         "core",
         "error",
         "levels",
@@ -106,6 +105,7 @@ class Session:
         "root",
         "run",
         "store",
+        "told_to",
         "watches_children",
     )
 
@@ -131,14 +131,15 @@ class Session:
         self.store = store
         self.levels = levels
         self.root = root
-        self._begin = begin
+        self.begin = begin
         self._history: History | None = None
         self._outcome: Future[RunResult] | None = None
         self.listener: Listener | None = None
         self.room: Callable[[], Awaitable[None]] | None = None
         self.watches_children = False
         self.error: BaseException | None = None
-        self._seq = 0
+        # The listener is told what is new, not what happened before.
+        self.told_to = self.core.event_count
         # Others may say something in the very moment in which the driver finds the run over.
         self._words = threading.Lock()
         self._closed = False
@@ -168,16 +169,14 @@ class Session:
     def told(self, commands: list[Command]) -> list[Command]:
         """Tell the listener what is new in the log, and hand the commands on."""
         if self.listener is not None:
-            for text in self.core.records(self._seq):
-                self._seq += 1
+            for text in self.core.records(self.told_to):
+                self.told_to += 1
                 self.listener(Event.from_json(text, self.run.id))
         return commands
 
     def start(self) -> list[Command]:
         """Begin the run, or go on with it."""
-        # The listener is told what is new, not what happened before.
-        self._seq = self.core.event_count
-        return self.told(self._begin(self))
+        return self.told(self.begin(self))
 
     def is_due(self, command: Command) -> bool:
         """Whether a command is still to be performed: the run may have gone on without it."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Self
 
-from callslip._drive import drive
+from callslip._conversation import reopened, told
+from callslip._drive import End, drive
 from callslip.errors import UsageError
 from callslip.events import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable, Generator
+    from contextvars import Context as ContextVariables
     from types import TracebackType
+    from typing import Any
 
+    from callslip._core import Command
     from callslip._session import Session
     from callslip.events import Delta
     from callslip.runs import Run, RunResult, Ticket
@@ -45,13 +51,23 @@ class RunStream:
         self._news = asyncio.Event()
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._early: _Early | None = None
+        # Others may say something in the very moment in which the block is left.
+        self._lock = threading.Lock()
+        self._is_open = False
+        # Whether the run goes on, and the task for that is still to be made.
+        self._is_due = False
+        # Those that wait for the end, and read nothing meanwhile.
+        self._waiting: set[object] = set()
+        self._loop: asyncio.AbstractEventLoop
+        self._context: ContextVariables
 
     async def __aenter__(self) -> Self:
-        self._session.listener = self._hear
-        self._session.room = self._room
-        self._session.watches_children = self._children
-        self._task = asyncio.create_task(self._drive())
-        self._task.add_done_callback(lambda _: self._news.set())
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self._is_open = True
+        self._take_up(self._session)
+        self._begin()
         return self
 
     async def __aexit__(
@@ -60,16 +76,36 @@ class RunStream:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        with self._lock:
+            self._is_open = self._is_due = False
         task = self._task
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task])
         if task is not None and not task.cancelled():
             task.exception()  # a fault of the driver itself was raised to whoever iterates
+        if self._early is not None and not self._early.is_over:
+            # A task that is cancelled before its first step does nothing at all.
+            with self._session:
+                self._session.cancelled()
 
-    async def _drive(self) -> None:
-        with self._session:
-            await drive(self._session)
+    def _take_up(self, session: Session) -> None:
+        """Begin a run, or go on with it, up to where its driver is needed."""
+        session.listener, session.room = self._hear, self._room
+        session.watches_children = self._children
+        self._early = _Early(session, self._session)
+        self._session = session
+
+    def _begin(self) -> None:
+        if self._is_open:
+            self._is_due = False
+            task = self._loop.create_task(self._drive(self._session), context=self._context)
+            task.add_done_callback(lambda _: self._news.set())
+            self._task = task
+
+    async def _drive(self, session: Session) -> None:
+        with session:
+            await drive(session)
 
     def _hear(self, item: Event | Delta) -> None:
         self._ahead.append(item)
@@ -77,7 +113,7 @@ class RunStream:
 
     async def _room(self) -> None:
         """Wait until whoever watches has caught up."""
-        while len(self._ahead) >= _AHEAD:
+        while len(self._ahead) >= _AHEAD and not self._waiting:
             self._taken.clear()
             await self._taken.wait()
 
@@ -88,7 +124,7 @@ class RunStream:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
         while not self._ahead:
-            if self._task.done():
+            if self._task.done() and not self._is_due:
                 if not self._task.cancelled():
                     self._task.result()
                 raise StopAsyncIteration
@@ -112,8 +148,45 @@ class RunStream:
         self.run.deny(ticket, why)
 
     def send(self, message: str) -> Awaitable[RunResult]:
-        """Say more to the run. As `Run.send`; go on iterating rather than await what it returns."""
-        return self.run.send(message)
+        """Say more to the run. As `Run.send`; a run that is over goes on by itself.
+
+        Go on iterating. While somebody awaits what this returns, the run waits for no reader.
+        """
+        while (end := told(self.run, message)) is None:
+            if not self._is_open or self._has_failed():
+                return self.run.send(message)
+            end = self._go_on(message)
+            if end is not None:
+                break
+        return _Answer(self, end)
+
+    def _go_on(self, message: str) -> End | None:
+        """Say more to a run that is over, and drive it on. Returns its end."""
+        with self._lock:
+            # Somebody else may have done so just now, or the block be left.
+            if not self._is_open or self.run._driver is not None:  # noqa: SLF001  # two parts of one run
+                return None
+            self._take_up(reopened(self.run, message))
+            self._is_due = True
+            self._loop.call_soon_threadsafe(self._begin)
+            return End(self._session.outcome())
+
+    async def awaited(self, end: Awaitable[RunResult]) -> RunResult:
+        """Wait for an end without reading on."""
+        waiting = object()
+        self._waiting.add(waiting)
+        self._loop.call_soon_threadsafe(self._taken.set)
+        try:
+            return await end
+        finally:
+            self._waiting.discard(waiting)
+
+    def _has_failed(self) -> bool:
+        """Whether there is a fault of the driver itself, which is told to whoever iterates."""
+        task = self._task
+        if task is None or not task.done() or task.cancelled():
+            return False
+        return task.exception() is not None
 
     def cancel(self) -> None:
         """End the run and all below it. As `Run.cancel`; the iteration ends then."""
@@ -135,3 +208,62 @@ class RunStream:
         from callslip.runs import RunResult
 
         return RunResult.of(self._session)
+
+
+class _Answer:
+    """What comes of more that was said."""
+
+    def __init__(self, stream: RunStream, end: Awaitable[RunResult]) -> None:
+        self._stream = stream
+        self._end = end
+
+    def __await__(self) -> Generator[Any, Any, RunResult]:
+        return self._stream.awaited(self._end).__await__()
+
+
+class _Early:
+    """Stands for the driver from the moment a run begins, or goes on, until the task does.
+
+    Attributes:
+        is_over: Whether that has begun.
+    """
+
+    def __init__(self, session: Session, earlier: Session) -> None:
+        self.is_over = False
+        self._session = session
+        self._earlier = earlier
+        self._lock = threading.Lock()
+        try:
+            self._commands = session.begin(session)
+        except BaseException as error:
+            session.__exit__(type(error), error, None)
+            raise
+        session.begin = self._begin
+        session.run.drive_by(self)
+
+    def give(self, make: Callable[[float], list[Command]]) -> bool:
+        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
+        with self._lock:
+            core = self._session.core
+            was_over = core.finished
+            commands = None if self.is_over else self._session.given(make)
+            if commands is None:
+                return False
+            # What was to be done is done no more where the run ends, or goes on after that.
+            if core.finished != was_over:
+                self._commands = []
+            self._commands += commands
+            return True
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return what is to be awaited for the end of the run."""
+        return End(self._session.outcome())
+
+    def _begin(self, session: Session) -> list[Command]:
+        with self._lock:
+            self.is_over = True
+        if self._earlier is not session:
+            # What was said in between is told too, and nothing is told twice.
+            self._earlier.listener = None
+            session.told_to = self._earlier.told_to
+        return self._commands

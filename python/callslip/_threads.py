@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -109,8 +110,17 @@ def _private_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="callslip-loop", daemon=True).start()
+            threading.Thread(target=_run, args=(_loop,), name="callslip-loop", daemon=True).start()
         return _loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        # asyncio raises these two out of the loop as well, however deep in a task they came up.
+        # The task's own waiter is told of them; the loop serves others too and lives on.
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
+            return
 
 
 def _forget() -> None:
