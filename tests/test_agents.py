@@ -298,6 +298,31 @@ def test_a_tool_of_the_same_name_is_the_programs_own():
         Agent(model, protocol="chatty", tools=[spawn_agent], delegate=True)
 
 
+@pytest.mark.parametrize("roles", [[Role()], [], "A", Role()])
+def test_roles_are_a_mapping(roles):
+    with pytest.raises(UsageError) as caught:
+        Agent(ScriptedModel([]), protocol="chatty", roles=roles)
+    assert str(caught.value) == (
+        "expected roles={'Reviewer': Role(…)}, from words to a Role or an Agent each: got "
+        f"{type(roles).__name__}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("roles", "got"),
+    [
+        ({"A": 5}, "5 for 'A'"),
+        ({"A": None}, "None for 'A'"),
+        ({"A": {}}, "{} for 'A'"),
+        ({5: Role}, f"{Role!r} for 5"),
+    ],
+)
+def test_a_role_is_prepared_as_one(roles, got):
+    with pytest.raises(UsageError) as caught:
+        Agent(ScriptedModel([]), protocol="chatty", roles=roles)
+    assert str(caught.value) == f"expected a Role or an Agent for each word of roles: got {got}"
+
+
 def test_roles_are_refused_where_nothing_spawns():
     with pytest.raises(UsageError, match="as_tool"):
         Agent(ScriptedModel([]), protocol="react", roles={"A": Role()})

@@ -130,6 +130,21 @@ def test_what_does_not_wait_cannot_be_approved(ticket):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("ticket", [5, None, ["T1"]])
+def test_a_ticket_is_named_by_itself_or_its_id(ticket):
+    run = Agent(ScriptedModel([finish()])).run_sync("go").run
+    for decide_on in (run.approve, run.deny):
+        with pytest.raises(UsageError) as caught:
+            decide_on(ticket)
+        assert str(caught.value) == f"expected a Ticket or its id, such as 'T1': got {ticket!r}"
+
+
+def test_a_reason_is_text():
+    run = Agent(ScriptedModel([finish()])).run_sync("go").run
+    with pytest.raises(UsageError, match="expected the reason as a string: got int"):
+        run.deny("T1", 5)
+
+
 def test_calls_of_runs_below_are_approved_from_above():
     model = ScriptedModel([delegate("part"), wait("T1"), give("done")])
 

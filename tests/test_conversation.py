@@ -19,7 +19,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait
+from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait, wait_for
 
 
 @tool
@@ -269,6 +269,37 @@ def test_a_child_can_be_told_more_after_its_end():
     result = Agent(model, protocol=TicketProtocol(grace=0.5)).run_sync("whole")
     (child,) = result.run.children
     assert child.send_sync("and?").value == "more"
+
+
+def levels_of(run):
+    return 1 + max(map(levels_of, run.children), default=0)
+
+
+def goes_deeper(messages):
+    """A model that gives its task on, each time it is told something."""
+    if messages[-1]["content"].startswith("TOOL_EXECUTION_RESULT"):
+        return "done"
+    if "spawn_agent" not in messages[0]["content"]:
+        return "the last"
+    return block(spawn("a", f"{turn_of(messages)} below"), wait_for("$a"))
+
+
+@pytest.mark.parametrize("how", ["send", "send_sync", "resume"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_child_that_is_told_more_goes_no_deeper_than_the_tree_may(depth, how, store):
+    agent = Agent(goes_deeper, protocol="chatty", limits=Limits(depth=depth), store=store)
+    root = agent.run_sync("go").run
+    assert levels_of(root) == 1 + depth
+    (child,) = root.children
+    if how == "send":
+        asyncio.run(_send(child, "once more"))
+    elif how == "send_sync":
+        child.send_sync("once more")
+    else:
+        store.run(child.id).send("once more")
+        agent.resume_sync(child.id)
+    assert levels_of(store.run(root.id)) == 1 + depth
+    assert len(store.run(child.id).children) == 2 * (depth - 1)
 
 
 def test_a_message_to_a_run_beyond_its_tokens_gets_one_turn():

@@ -433,6 +433,82 @@ except KeyboardInterrupt as error:
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
 
 
+CTRL_C_IN_A_LOOP = """
+import asyncio, json, os, signal, threading, time
+from callslip import Agent, tool
+
+began = None
+
+def interrupt():
+    global began
+    began = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+
+async def model(messages):
+    threading.Timer(0.2, interrupt).start()
+    await asyncio.sleep(10)
+
+def quick(messages):
+    fields = {"action": "FINISH", "final_answer": "x", "task_successful": True}
+    return json.dumps({"thought": "", **fields})
+
+def run_sync():
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        Agent(model).run_sync("x")
+    except KeyboardInterrupt as error:
+        took = time.monotonic() - began
+        assert took < 0.1, took
+        assert error.run.stop_reason == "cancelled"
+        print("interrupted")
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert Agent(quick).run_sync("x").value == "x"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+async def main():
+    run_sync()
+    # What was answered here is not answered once more by the loop.
+    await asyncio.sleep(0.01)
+    print("went on")
+"""
+
+
+def _interrupted(tmp_path, text):
+    command = program(tmp_path, CTRL_C_IN_A_LOOP + text)
+    for _ in range(3):  # a busy machine may be late once
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+        if done.returncode == 0:
+            break
+    return done.stdout, done.stderr, done.returncode
+
+
+def test_ctrl_c_answers_at_once_where_run_sync_holds_up_a_loop(tmp_path):
+    done = _interrupted(tmp_path, "asyncio.run(main())")
+    assert done == ("interrupted\nwent on\n", "", 0)
+
+
+def test_the_program_s_own_handler_of_ctrl_c_is_left_alone(tmp_path):
+    text = """
+def own(number, frame):
+    print("own")
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, own)
+asyncio.run(main())
+"""
+    assert _interrupted(tmp_path, text) == ("own\ninterrupted\nwent on\n", "", 0)
+
+
+def test_run_sync_in_a_loop_of_another_thread_leaves_signals_alone():
+    async def main():
+        return Agent(FunctionModel(lambda _: finish())).run_sync("x").value
+
+    told = []
+    thread = threading.Thread(target=lambda: told.append(asyncio.run(main())))
+    thread.start()
+    thread.join()
+    assert told == ["done"]
+
+
 def test_a_task_must_be_text():
     with pytest.raises(UsageError, match="string"):
         Agent(FunctionModel(replies)).run_sync(7)

@@ -1,15 +1,27 @@
 """What a model is shown of a long transcript: moves stay with their outcomes."""
 
+import asyncio
 import copy
 import json
+import pickle
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip import Agent, Exchange, KeepLast, Limits, UsageError, tool
+from callslip import (
+    Agent,
+    Exchange,
+    KeepLast,
+    Limits,
+    ScriptedModel,
+    TicketProtocol,
+    UsageError,
+    tool,
+)
 from callslip.history import History
+from replies import act, block, call, finish, give, spawn, task_of, turn_of, wait_for
 
 
 def message(role, content):
@@ -119,6 +131,39 @@ def test_bounds_are_counts(make, text):
     assert str(caught.value) == text
 
 
+def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
+    @tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    model = ScriptedModel([*(call("/look", {}, f"look {n}") for n in range(3)), give("ok")])
+    agent = Agent(
+        model,
+        protocol=TicketProtocol(grace=5),
+        tools=[look],
+        history=KeepLast(1),
+        limits=Limits(max_repeats=10),
+    )
+    agent.run_sync("Read this:\n\nTickets:\nnone")
+    shown = model.requests[-1].messages
+    assert shown[1]["content"] == (
+        "Read this:\n\nTickets:\nnone\n\n"
+        "[2 earlier replies and their outcomes are left out here.]\n\nTickets:\n[]"
+    )
+    for one in shown[1::2]:
+        assert isinstance(json.loads(one["content"].rpartition("\n\nTickets:\n")[2]), list)
+
+
+def test_a_task_that_reads_like_a_ticket_list_is_left_whole():
+    model = ScriptedModel(["<tool>", "<tool>", "done"])
+    agent = Agent(model, protocol="chatty", history=KeepLast(1))
+    agent.run_sync("Read this:\n\nTickets:\nnone")
+    assert model.requests[-1].messages[1]["content"] == (
+        "Read this:\n\nTickets:\nnone\n\n[1 earlier reply and its outcome are left out here.]"
+    )
+
+
 # Policies of one's own.
 
 
@@ -163,9 +208,91 @@ def test_a_policy_may_return_only_what_it_was_given(policy):
     with pytest.raises(UsageError) as caught:
         shown(policy, messages, short)
     assert str(caught.value) == (
-        "a history policy returns a list of the exchanges it was given, in the same order, each as "
-        "it is or its without_results(): got something else"
+        "the policy of Agent(history=…) returns a list of the exchanges it was given, in the same "
+        "order, each as it is or its without_results(): got something else"
     )
+
+
+async def waits(exchanges):
+    return exchanges
+
+
+class Waits:
+    async def __call__(self, exchanges):
+        return exchanges
+
+
+@pytest.mark.parametrize(
+    ("policy", "got"),
+    [
+        (3, "int"),
+        ("all", "str"),
+        (KeepLast, "the class KeepLast"),
+        (waits, "an async function"),
+        (Waits(), "an async function"),
+    ],
+)
+def test_what_is_no_policy_is_refused_before_any_run(policy, got):
+    with pytest.raises(UsageError) as caught:
+        Agent(ScriptedModel([]), history=policy)
+    assert str(caught.value) == (
+        "expected history=KeepLast(…), or a function from the exchanges that there are to those "
+        f"that are shown: got {got}"
+    )
+
+
+def fails(exchanges):
+    raise KeyError("a fault of its own")
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+@pytest.mark.parametrize("driver", ["async", "sync"])
+@pytest.mark.parametrize("where", ["react", "chatty", "child"])
+def test_a_policy_that_fails_is_no_failure_of_the_model(where, driver, seconds, store):
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    script = {
+        "react": [act("look"), finish()],
+        "chatty": [block(("c", "look", {})), "done"],
+        "child": [block(spawn("a", "part"), wait_for("$a"))],
+    }[where]
+
+    def model(messages):
+        if task_of(messages).startswith("Your role"):
+            return [block(("c", "look", {})), "in"][turn_of(messages)]
+        return script[turn_of(messages)]
+
+    options = {
+        "protocol": "chatty" if where == "child" else where,
+        "tools": [look],
+        "store": store,
+        "limits": Limits(seconds=seconds),
+    }
+    agent = Agent(model, history=fails, **options)
+    with pytest.raises(UsageError) as caught:
+        if driver == "sync":
+            agent.run_sync("go")
+        else:
+            asyncio.run(agent.run("go"))
+    assert str(caught.value) == (
+        "the policy of Agent(history=…) failed: KeyError: 'a fault of its own'"
+    )
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.run.stop_reason == "cancelled"
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+    assert {run.stop_reason for run in store.runs()} == {"cancelled"}
+    if where != "child":
+        mended = Agent(model, history=KeepLast(5), **options)
+        assert mended.resume_sync(store.runs()[0].run_id).value == "done"
+
+
+def test_a_policy_that_returns_something_else_is_no_failure_of_the_model():
+    agent = Agent(ScriptedModel(["<tool>", "done"]), protocol="chatty", history=lambda _: None)
+    with pytest.raises(UsageError, match="got something else"):
+        agent.run_sync("go")
 
 
 # Whatever the transcript and the policy.

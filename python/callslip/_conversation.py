@@ -137,7 +137,8 @@ def _session(run: Run, commands: list[_core.Command]) -> Session:
     if store is not None:
         with turn(store, run.id):
             run._core.claim(store.native)  # noqa: SLF001
-    levels = agent.limits.depth
+    # As when it was begun: a run below others has fewer than its agent.
+    levels = run._levels  # noqa: SLF001
     return Session(
         run,
         agent,

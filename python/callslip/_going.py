@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from callslip._interrupts import answered_at_once, holds_up_a_loop
 from callslip._session import current_call
 from callslip.errors import UsageError
 from callslip.runs import RunResult
@@ -39,7 +40,11 @@ def drive_sync(session: Session) -> RunResult:
     from callslip._drive_sync import drive
 
     with session:
-        drive(session)
+        if holds_up_a_loop():
+            with answered_at_once():
+                drive(session)
+        else:
+            drive(session)
         return RunResult.of(session)
 
 

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
-from callslip.errors import RunCancelled, StoreError
+from callslip.errors import RunCancelled, StoreError, UsageError
 from callslip.events import Event
 from callslip.protocols import TicketProtocol
 
@@ -89,6 +89,7 @@ class Session:
     __slots__ = (
         "_clock",
         "_closed",
+        "_fault",
         "_history",
         "_outcome",
         "_plain",
@@ -129,10 +130,11 @@ class Session:
         is_plain = not agent._options and agent.history is None  # noqa: SLF001
         self._plain = self.model.plain if is_plain else None
         self.store = store
-        self.levels = levels
+        self.levels = run._levels = levels  # noqa: SLF001
         self.root = root
         self.begin = begin
         self._history: History | None = None
+        self._fault: UsageError | None = None
         self._outcome: Future[RunResult] | None = None
         self.listener: Listener | None = None
         self.room: Callable[[], Awaitable[None]] | None = None
@@ -196,8 +198,16 @@ class Session:
             if self._history is None:
                 from callslip.history import History
 
-                self._history = History(self.agent.history, self.core.short)
-            messages = self._history.shown(self.run.messages)
+                self._history = History(
+                    self.agent.history,
+                    self.core.short,
+                    lists_tickets=isinstance(self.agent.protocol, TicketProtocol),
+                )
+            try:
+                messages = self._history.shown(messages)
+            except UsageError as error:
+                self._fault = error
+                raise
         if not options:
             return self.model(messages)
         if "grammar" in options:
@@ -223,8 +233,12 @@ class Session:
 
         Raises:
             StoreError: It is not the client that failed, but the store.
+            UsageError: It is the program's own policy that failed.
         """
         if self.core.unwritten:
+            raise error
+        if error is self._fault:
+            self._fault.run, self._fault._cause = self.run, error.__cause__  # noqa: SLF001
             raise error
         self.error = error
         text = str(error)
@@ -311,6 +325,8 @@ class Session:
         self.run.left()
         if isinstance(error, StoreError) and error.run is None:
             error.run = self.run
+        if isinstance(error, UsageError) and error._cause is not None:  # noqa: SLF001
+            error.__cause__ = error._cause  # noqa: SLF001
         if self._outcome is not None and not self._outcome.done():
             self._tell(self._outcome, error)
 

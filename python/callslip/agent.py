@@ -60,7 +60,7 @@ class Agent:
         stop: Stop sequences; offered to the model.
 
     Raises:
-        UsageError: The model can't be called.
+        UsageError: The model can't be called, or `roles` or `history` is none.
         ToolError: A tool can't be offered.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one.
         StoreError: The file can't be opened or belongs to another process.
@@ -90,7 +90,11 @@ class Agent:
         self._model = ModelCall(model)
         self.protocol = find_protocol(protocol)
         self._tools = tools
-        self.roles = dict(roles or {})
+        self.roles = _roles(roles)
+        if history is not None:
+            from callslip.history import check_policy
+
+            check_policy(history)
         self.history = history
         if delegate is None:
             delegate = self.protocol.name != "react" and not _OWN.intersection(_names(tools))
@@ -319,10 +323,14 @@ class Agent:
 
     def _resumed(self, run_id: str) -> Session:
         store = self._kept()
-        levels = self.limits.depth
-        offer = self._offer_at(levels)
+        offer = self._offer_at(self.limits.depth)
         with turn(store, run_id):
             core = _core.Run.resume(store.native, run_id, offer.setup)
+        levels = self.limits.depth
+        if levels is not None and core.depth:
+            # Of a run below others there are as many left as if this agent had begun the first.
+            levels = max(0, levels - core.depth)
+            offer = self._offer_at(levels)
         run = Run(core, run_id, core.task, agent=self, store=store)
         try:
             check_tree(store, core, self, offer, levels)
@@ -422,6 +430,24 @@ _OWN = frozenset({"spawn_agent", "wait_for_agents"})
 
 def _names(tools: Sequence[ToolLike] | OpenAPI) -> set[str]:
     return set(Toolbox(tools).tool_set.names())
+
+
+def _roles(roles: object) -> dict[str, Agent | Role]:
+    if roles is None:
+        return {}
+    from callslip.roles import Role
+
+    if not isinstance(roles, Mapping):
+        raise UsageError(
+            "expected roles={'Reviewer': Role(…)}, from words to a Role or an Agent each: got "
+            f"{type(roles).__name__}"
+        )
+    for name, prepared in roles.items():
+        if not isinstance(name, str) or not isinstance(prepared, Role | Agent):
+            raise UsageError(
+                f"expected a Role or an Agent for each word of roles: got {prepared!r} for {name!r}"
+            )
+    return dict(roles)
 
 
 def _has_left(ticket: Ticket) -> bool:

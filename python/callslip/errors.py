@@ -29,9 +29,24 @@ __all__ = [
 class CallslipError(Exception):
     """The root of all exceptions of this package."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A run lives in its process: what crosses to another one is the message.
+        state = {name: value for name, value in self.__dict__.items() if name not in _LOCAL}
+        return type(self), self.args, state
+
+
+_LOCAL = frozenset({"run", "_cause"})
+
 
 class UsageError(CallslipError):
-    """The package was called in a way that cannot work; the message says what to do instead."""
+    """The package was called in a way that cannot work; the message says what to do instead.
+
+    `run` is the run that was ended by it, where one was: by a history policy that fails.
+    """
+
+    run: Run | None = None
+    # A task group's exceptions are raised anew, without their cause.
+    _cause: BaseException | None = None
 
 
 class TemplateError(CallslipError):
@@ -64,11 +79,6 @@ class RunFailed(CallslipError):
     def __init__(self, message: str, run: Run | None = None) -> None:
         super().__init__(message)
         self.run = run
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A run lives in its process: what crosses to another one is the message.
-        state = {name: value for name, value in self.__dict__.items() if name != "run"}
-        return type(self), self.args, state
 
 
 class ProtocolError(RunFailed):

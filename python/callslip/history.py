@@ -8,10 +8,12 @@ The prompt and the task are always shown, and the transcript itself is never cha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from callslip._function import is_async
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 
@@ -104,13 +106,21 @@ class History:
         policy: Chooses the exchanges.
         short: Gives the text of the message at a position as it reads without loaded results;
             `None` where it has none.
+        lists_tickets: Whether each message of the user ends with a list of tickets (ticket).
     """
 
-    __slots__ = ("_exchanges", "_opening", "_policy", "_read", "_reply", "_short")
+    __slots__ = ("_exchanges", "_lists_tickets", "_opening", "_policy", "_read", "_reply", "_short")
 
-    def __init__(self, policy: HistoryPolicy, short: Callable[[int], str | None]) -> None:
+    def __init__(
+        self,
+        policy: HistoryPolicy,
+        short: Callable[[int], str | None],
+        *,
+        lists_tickets: bool = False,
+    ) -> None:
         self._policy = policy
         self._short = short
+        self._lists_tickets = lists_tickets
         self._read = 0
         self._opening: list[Message] = []
         self._exchanges: list[Exchange] = []
@@ -122,7 +132,7 @@ class History:
         That is the transcript itself where nothing is left out.
 
         Raises:
-            UsageError: The policy returned what it was not given.
+            UsageError: The policy failed, or returned what it was not given.
         """
         for position in range(self._read, len(messages)):
             self._take(messages[position], position)
@@ -130,7 +140,11 @@ class History:
         if not self._exchanges:
             return messages
         every = tuple(self._exchanges)
-        kept = self._policy(every)
+        try:
+            kept = self._policy(every)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise UsageError(f"the policy of Agent(history=…) failed: {text}") from error
         if kept is every:
             return messages
         _check(kept, every)
@@ -170,9 +184,34 @@ class History:
     def _opened(self, left_out: int) -> list[Message]:
         """The messages before the first reply, with a note of what comes no more after them."""
         system, *asked = self._opening
+        opened = _joined(asked)
         if left_out:
-            asked.append({"role": "user", "content": _note(left_out)})
-        return [system, _joined(asked)]
+            text, ticket_list = opened["content"], ""
+            if self._lists_tickets and _LIST in text:
+                # The prompt says that a message ends with it. JSON holds no such line.
+                before, mark, after = text.rpartition(_LIST)
+                text, ticket_list = before, mark + after
+            opened = {"role": "user", "content": f"{text}\n\n{_note(left_out)}{ticket_list}"}
+        return [system, opened]
+
+
+_LIST = "\n\nTickets:\n"
+
+
+def check_policy(policy: object) -> None:
+    """Raise `UsageError` where this is no history policy."""
+    got = None
+    if inspect.isclass(policy):
+        got = f"the class {policy.__name__}"
+    elif not callable(policy):
+        got = type(policy).__name__
+    elif is_async(policy):
+        got = "an async function"
+    if got is not None:
+        raise UsageError(
+            "expected history=KeepLast(…), or a function from the exchanges that there are to "
+            f"those that are shown: got {got}"
+        )
 
 
 def _check(kept: object, every: Sequence[Exchange]) -> None:
@@ -187,8 +226,8 @@ def _check(kept: object, every: Sequence[Exchange]) -> None:
             if at >= 0 and (one.outcome is every[at].outcome or one.outcome is every[at].short):
                 continue
         raise UsageError(
-            "a history policy returns a list of the exchanges it was given, in the same order, "
-            "each as it is or its without_results(): got something else"
+            "the policy of Agent(history=…) returns a list of the exchanges it was given, in the "
+            "same order, each as it is or its without_results(): got something else"
         )
 
 

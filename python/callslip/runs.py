@@ -138,6 +138,7 @@ class Run:
         "_children",
         "_core",
         "_driver",
+        "_levels",
         "_store",
         "_transcript",
         "id",
@@ -161,6 +162,8 @@ class Run:
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
+        # How many levels of runs may be below it, for whoever goes on with it.
+        self._levels: int | None = None
         self._children: list[Run] | None = None
         self.id = run_id
         self.task = task
@@ -221,6 +224,8 @@ class Run:
             UsageError: It does not wait for approval.
             StoreError: That can't be written down.
         """
+        if not isinstance(why, str):
+            raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
         check_text("the reason", why)
         run, number = self._of_ticket(ticket)
         run._give(lambda now: run._core.deny(number, why, now))  # noqa: SLF001  # of this class
@@ -337,6 +342,8 @@ class Run:
         self._children.append(child)
 
     def _of_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
+        if not isinstance(ticket, str | Ticket):
+            raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
         run_id, ticket_id = (
             (self.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
         )
