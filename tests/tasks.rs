@@ -4,9 +4,12 @@
 mod machine_kit;
 
 use callslip::protocol::FinishReason;
-use callslip::run::{Command, Event, Limit, Limits, Machine, Note, Phase, Spent, StopReason, Usage, replay};
+use callslip::run::{
+    Command, Event, Limit, Limits, Machine, Note, Phase, Record, Setup, Spent, StopReason, Usage, replay,
+};
 use callslip::ticket::{Outcome, TicketId};
 use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
+use std::sync::Arc;
 
 const FINISH: &str = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;
 
@@ -217,4 +220,24 @@ fn what_a_run_has_spent_that_is_given_up_stands_in_the_log_of_the_one_above() {
     assert_eq!(again.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert_eq!(reply(&mut again, &act("call", r#"{"a": 1}"#)), [Command::AskModel { turn: 3 }]);
     assert_eq!(again.state().last_turn, Some(Limit::Tickets));
+}
+
+#[test]
+fn a_log_that_is_cut_after_a_reply_whose_calls_were_not_let_start_early_can_be_read() {
+    let mut root = begun("react", Limits { tickets: Some(0), ..Limits::default() });
+    let setup = Setup { early_stop: false, ..machine("chatty", Limits::default()).setup().clone() };
+    let mut child = Machine::new("r.T1".into(), "agent".into(), None, Arc::new(setup));
+    child.join(1, &root.account());
+    child.start("part", 1.0);
+    for byte in block(&[("a", "look", r#"{"a": 1}"#), ("b", "call", r#"{"a": 1}"#)]).bytes() {
+        child.push(&[byte], 2.0);
+    }
+    child.replied(FinishReason::Stop, None, 2.0);
+    let log = take_log(&mut child);
+    let exhausted = |record: &&Arc<Record>| matches!(record.event, Event::Noted { note: Note::Exhausted(_) });
+    assert_eq!(log.iter().filter(exhausted).count(), 2);
+    for end in 1..=log.len() {
+        assert!(Machine::load(&log[..end]).is_ok(), "cut at {end}");
+    }
+    replay(&log).unwrap();
 }

@@ -1,5 +1,6 @@
 //! From a log back to a run: what was done stands, what was under way is dealt with, and the run goes on.
 
+use super::command::Setup;
 use super::event::{Event, Note, Record, Start, VERSION};
 use super::machine::{Machine, Tree};
 use super::replay;
@@ -98,8 +99,11 @@ impl Machine {
         let (head, tail) = records.split_at_checked(replied.unwrap_or_default()).unwrap_or_default();
         machine = Self::fold(head)?;
         machine.tree = replay::recorded(tail);
+        // What started early stands before the reply; what was not let start early does not start now.
+        let setup = Arc::clone(&machine.setup);
+        machine.setup = Arc::new(Setup { early_start: false, ..Setup::clone(&setup) });
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
-        machine.tree = Tree::Alone;
+        (machine.tree, machine.setup) = (Tree::Alone, setup);
         Ok(machine)
     }
 

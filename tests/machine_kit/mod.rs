@@ -17,10 +17,11 @@ fn tool(name: &str, more: &str) -> ToolSpec {
     serde_json::from_str(&json).unwrap()
 }
 
-/// A run that has not begun, of the protocol of this name, with `call`, `gated` (which needs approval) and all that
-/// starts other runs; `expert` is an agent that needs approval.
+/// A run that has not begun, of the protocol of this name, with `call`, `look` (readonly), `gated` (which needs
+/// approval) and all that starts other runs; `expert` is an agent that needs approval.
 pub(crate) fn machine(protocol: &str, limits: Limits) -> Machine {
     let mut tools = vec![tool("call", ""), tool("gated", r#", "needs_approval": true"#)];
+    tools.push(tool("look", r#", "readonly": true"#));
     let protocol: Arc<dyn Protocol> = match protocol {
         "ticket" => Arc::new(Ticket::default()),
         "chatty" => {
