@@ -362,3 +362,45 @@ def test_under_a_grammar_only_agents_there_are_can_be_waited_for():
     grammar = protocol.grammar([join], delegate=True, agents=["plan"])
     assert "wait_for_agents" in grammar.lark
     assert "$plan" in grammar.lark
+
+
+def test_at_a_time_limit_the_results_that_there_are_are_told():
+    async def worker(role, prompt, messages):
+        if prompt == "slow":
+            await asyncio.sleep(60)
+        return "the result"
+
+    calls = [spawn("a", "slow"), spawn("b", "fast"), wait_for("$a", "$b")]
+    model = leader(block(*calls), "answer", worker=worker)
+    agent = Agent(model, protocol="chatty", limits=Limits(seconds=0.4))
+    result = asyncio.run(agent.run("go"))
+    assert (result.value, result.stop_reason) == ("answer", "limit")
+    slow, fast = results_of(result.messages[3])["wait"]
+    assert (slow["status"], fast["result"]) == ("error", "the result")
+    assert replay(result.run).export() == result.run.export()
+
+
+def test_a_role_and_a_prompt_may_be_results_of_other_kinds():
+    @tool
+    def choose(n: int) -> str:
+        """Choose a role."""
+        return "Reviewer"
+
+    @tool
+    def facts(n: int) -> dict[str, int]:
+        """Find facts."""
+        return {"n": n}
+
+    model = leader(
+        block(
+            ("who", "choose", {"n": 1}),
+            ("what", "facts", {"n": 2}),
+            spawn("a", "$what", "$who"),
+            wait_for("$a"),
+        ),
+        "done",
+        worker=answer,
+    )
+    result = Agent(model, protocol="chatty", tools=[choose, facts]).run_sync("go")
+    (row,) = results_of(result.messages[3])["wait"]
+    assert (row["role"], row["result"]) == ("Reviewer", 'Reviewer: {"n":2}')

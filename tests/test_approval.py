@@ -331,3 +331,5 @@ def test_a_run_that_only_waits_for_approval_keeps_its_time_limit():
     result = asyncio.run(main())
     assert result.stop_reason == "limit"
     assert result.tickets[0].outcome == "cancelled"
+    assert result.tickets[0].error == "cancelled before it began: it had no effect"
+    assert replay(result.run).export() == result.run.export()

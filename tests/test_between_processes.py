@@ -1,11 +1,12 @@
 """What is said to runs that nobody works on: it is written down, and stands in nobody's way."""
 
+import asyncio
 import json
 import threading
 
 import pytest
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent, Role, TicketStore, UsageError, tool
 
 
 def output(**move):
@@ -97,3 +98,59 @@ def test_a_run_is_taken_up_once_somebody_has_approved_of_its_call(crashed, monke
     resumed.set()
     saying.join()
     assert (result.value, work.did) == ("done", [1])
+
+
+def test_a_tree_that_cannot_go_on_stays_as_it_is(tmp_path):
+    def agent(store, protocol):
+        return Agent(
+            reply,
+            protocol="chatty",
+            store=store,
+            roles={"R": Role(protocol=protocol)},
+        )
+
+    async def reply(messages):
+        if messages[1]["content"] != "go":
+            await asyncio.sleep(60)
+        return (
+            "<tool>"
+            + json.dumps(
+                [
+                    {
+                        "call_id": "a",
+                        "tool_name": "spawn_agent",
+                        "arguments": {"role": "R", "prompt": "x"},
+                    },
+                    {
+                        "call_id": "b",
+                        "tool_name": "spawn_agent",
+                        "arguments": {"role": "S", "prompt": "y"},
+                    },
+                    {
+                        "call_id": "w",
+                        "tool_name": "wait_for_agents",
+                        "arguments": {"agent_ids": ["$a"]},
+                    },
+                ]
+            )
+            + "</tool>"
+        )
+
+    async def logs():
+        with TicketStore(tmp_path / "first.sqlite") as store:
+            task = asyncio.create_task(agent(store, "ticket").run("go"))
+            while len(store.runs()) < 3:
+                await asyncio.sleep(0.01)
+            taken = [store.run(run.run_id).export() for run in store.runs()]
+            task.cancel()
+            await asyncio.wait([task])
+            return taken
+
+    with TicketStore(tmp_path / "second.sqlite") as store:
+        for log in asyncio.run(logs()):
+            store.import_run(log)
+        before = {run.run_id: store.run(run.run_id).export() for run in store.runs()}
+        ((_, error),) = asyncio.run(agent(store, "react").resume_all()).items()
+        assert isinstance(error, UsageError)
+        assert "protocol" in str(error)
+        assert {run.run_id: store.run(run.run_id).export() for run in store.runs()} == before

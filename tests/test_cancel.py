@@ -21,6 +21,7 @@ from callslip import (
     replay,
     tool,
 )
+from callslip._commits import Commits
 from replies import (
     act,
     block,
@@ -374,6 +375,93 @@ def test_by_run_cancel_while_it_waits_for_its_turn(of):
 
     for run in asyncio.run(main()):
         assert_all_ended(run)
+
+
+@pytest.mark.parametrize("on", ["model_asked", "ticket_opened"])
+@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
+def test_nothing_begins_that_was_cancelled_before_it_was_written_down(
+    path, protocol, on, monkeypatch
+):
+    done = []
+    written = Commits.written
+
+    async def later(commits, position):
+        await asyncio.sleep(0.02)
+        await written(commits, position)
+
+    monkeypatch.setattr(Commits, "written", later)
+
+    @tool
+    async def work(n: int) -> int:
+        """Work."""
+        done.append(n)
+        return n
+
+    scripts = {
+        "react": act("work", n=1),
+        "chatty": block(("a", "work", {"n": 1}), spawn("b", "x"), ("c", "work", {"n": 2})),
+        "ticket": call("/work", {"n": 1}),
+    }
+
+    async def model(messages):
+        if task_of(messages) != "go":
+            done.append("child")
+        elif on == "model_asked":
+            done.append("asked")
+        return scripts[protocol]
+
+    async def main():
+        with TicketStore(path) as store:
+            agent = Agent(model, protocol=protocol, tools=[work], store=store)
+            async with agent.stream("go") as run:
+                async for event in run:
+                    if isinstance(event, Event) and event.kind == on:
+                        run.cancel()
+            assert_all_ended(run.run)
+            assert run.run.children == []
+
+    asyncio.run(main())
+    assert done == []
+
+
+@pytest.mark.parametrize("first", [call("/work"), delegate("part")], ids=["call", "task"])
+def test_what_was_cancelled_before_it_began_never_begins(first):
+    did = []
+
+    def model(messages):
+        if task_of(messages) == "part":
+            did.append("part")
+        return first if turn_of(messages) == 0 else give("done")
+
+    @tool
+    async def work() -> None:
+        """Work."""
+        did.append("work")
+
+    async def main(store):
+        # What is to be done waits until it is written down.
+        waiting, go_on = asyncio.Event(), asyncio.Event()
+        written = store.commits.written
+
+        async def slow(position):
+            if store.tickets():
+                waiting.set()
+                await go_on.wait()
+            await written(position)
+
+        store.commits.written = slow
+        agent = Agent(model, protocol="ticket", tools=[work], store=store)
+        running = asyncio.create_task(agent.run("go"))
+        await waiting.wait()
+        store.run(store.runs()[0].run_id).cancel()
+        go_on.set()
+        with pytest.raises(RunCancelled):
+            await running
+        assert did == []
+        assert [run.stop_reason for run in store.runs()] == ["cancelled"]
+
+    with TicketStore() as store:
+        asyncio.run(asyncio.wait_for(main(store), 20))
 
 
 @pytest.mark.parametrize("what", [SystemExit, KeyboardInterrupt])

@@ -177,3 +177,17 @@ def test_a_cancelled_waiter_gives_its_place_up():
         return [(await runs[n]).value for n in (0, 2)]
 
     assert asyncio.run(main()) == ["done", "done"]
+
+
+def test_who_watches_slowly_holds_no_place():
+    async def chatter(messages):
+        for _ in range(2000):
+            yield "word "
+
+    async def main():
+        model = BoundedModel(chatter, concurrency=1)
+        async with Agent(model, protocol="chatty").stream("slow"):
+            await asyncio.sleep(0.1)
+            return await asyncio.wait_for(Agent(model, protocol="chatty").run("other"), 5)
+
+    assert asyncio.run(main()).value.startswith("word word")

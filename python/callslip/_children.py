@@ -15,10 +15,20 @@ from callslip.runs import Run, RunResult
 
 if TYPE_CHECKING:
     from callslip._core import Command, Delta
+    from callslip._offer import Offer
     from callslip.agent import Agent
+    from callslip.store import TicketStore
     from callslip.tools import Outcome
 
-__all__ = ["child_id", "child_of", "levels_below", "outcome_of", "role_agent", "too_deep"]
+__all__ = [
+    "check_tree",
+    "child_id",
+    "child_of",
+    "levels_left",
+    "outcome_of",
+    "role_agent",
+    "too_deep",
+]
 
 
 def child_id(run_id: str, ticket: int) -> str:
@@ -26,9 +36,14 @@ def child_id(run_id: str, ticket: int) -> str:
     return f"{run_id}.T{ticket}"
 
 
-def levels_below(above: Session, depth: int | None) -> int | None:
-    """Return how many levels of runs may be below a run; `None` is no limit."""
-    left = None if above.levels is None else max(0, above.levels - 1)
+def levels_left(above: int | None, depth: int | None) -> int | None:
+    """Return how many levels of runs may be below a run; `None` is no limit.
+
+    Args:
+        above: The same of the run above it.
+        depth: The run's own limit.
+    """
+    left = None if above is None else max(0, above - 1)
     bounds = [bound for bound in (left, depth) if bound is not None]
     return min(bounds) if bounds else None
 
@@ -56,8 +71,8 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
         UsageError: It was begun by an agent with another protocol or other tools.
         StoreError: It can't be read, or can't be written down.
     """
-    agent, task = _worker(session, command)
-    levels = levels_below(session, agent.limits.depth)
+    agent, task = _worker(session.agent, session.offer, command.tool, command.role, command.task)
+    levels = levels_left(session.levels, agent.limits.depth)
     offer = agent._offer_at(levels)  # noqa: SLF001  # the runs of one agent
     run_id = child_id(session.run.id, command.ticket)
     native = None if session.store is None else session.store.native
@@ -104,19 +119,41 @@ def _without_deltas(listener: Listener | None) -> Listener | None:
     return hear
 
 
-def _worker(session: Session, command: Command.StartRun) -> tuple[Agent, str]:
+def check_tree(
+    store: TicketStore, core: _core.Run, agent: Agent, offer: Offer, levels: int | None
+) -> None:
+    """Check that the runs below a kept run can be gone on with, before any of it is.
+
+    Raises:
+        UsageError: One was begun by an agent with another protocol or other tools.
+        StoreError: One can't be read.
+    """
+    for ticket, tool, role in core.open_tasks():
+        run_id = child_id(core.run_id, ticket)
+        if not store.native.has(run_id):
+            continue
+        child = _core.Run.load(store.native, run_id)
+        worker, _ = _worker(agent, offer, tool, role, "")
+        below = levels_left(levels, worker.limits.depth)
+        offered = worker._offer_at(below)  # noqa: SLF001  # the runs of one agent
+        child.check(offered.setup)
+        check_tree(store, child, worker, offered, below)
+
+
+def _worker(
+    agent: Agent, offer: Offer, tool: str, role: str | None, task: str
+) -> tuple[Agent, str]:
     """Who works on a task, and what it is told."""
-    tool = session.offer.toolbox.find(command.tool)
-    if tool is not None:
-        return tool.agent, command.task  # type: ignore[attr-defined]
-    if command.role is None:
-        return session.agent, command.task
-    agent = role_agent(session.agent, command.role)
-    prepared = session.agent.roles.get(command.role)
-    if getattr(prepared, "protocol", None) is not None:
+    own = offer.toolbox.find(tool)
+    if own is not None:
+        return own.agent, task  # type: ignore[attr-defined]
+    if role is None:
+        return agent, task
+    worker = role_agent(agent, role)
+    if getattr(agent.roles.get(role), "protocol", None) is not None:
         # Its prompt says who it is.
-        return agent, command.task
-    return agent, f"Your role: {command.role}\n\n{command.task}"
+        return worker, task
+    return worker, f"Your role: {role}\n\n{task}"
 
 
 def too_deep() -> Outcome:

@@ -214,11 +214,11 @@ class _Driver:
             inline = not isinstance(commands[0], StartRun)
             if self.group is None and (len(commands) > 1 or not inline):
                 return commands
-            if self._commits is not None:
-                # What has happened is written down before anything is done about it.
-                await self._commits.written(self._session.core.position)
-            if self._room is not None:
-                await self._room()
+            if self._commits is not None or self._room is not None:
+                commands = await self._written(commands)
+                if not commands:
+                    return ()
+                inline = not isinstance(commands[0], StartRun)
             for sibling in commands[inline:]:
                 self._begin(sibling)
             if not inline:
@@ -228,6 +228,22 @@ class _Driver:
             commands = ()
             commands = await (self._bounded(performing) if self._is_bounded else performing)
         return ()
+
+    async def _written(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """Wait until what has happened is written down, and whoever watches has caught up.
+
+        Returns:
+            What of the commands is still to be performed: the run may have ended meanwhile.
+        """
+        if self._commits is not None:
+            await self._commits.written(self._session.core.position)
+        if self._room is not None:
+            await self._room()
+        return [command for command in commands if self._session.is_due(command)]
+
+    async def _later(self, command: Command) -> None:
+        if self._session.is_due(command):
+            await self.follow([command])
 
     def late(self) -> list[Command]:
         """Return what is to be done because of what was said while there was no group."""
@@ -249,7 +265,7 @@ class _Driver:
         if isinstance(command, StartRun):
             following = self._follow_run(command)
         else:
-            following = self.follow([command])
+            following = self._later(command)
         try:
             group.create_task(following, context=context)
         except RuntimeError:
@@ -257,8 +273,8 @@ class _Driver:
             following.close()
 
     async def _follow_run(self, command: Command.StartRun) -> None:
-        if self._commits is not None:
-            await self._commits.written(self._session.core.position)
+        if not await self._written([command]):
+            return
         performing = self._start_run(command)
         await self.follow(await (self._bounded(performing) if self._is_bounded else performing))
 
@@ -492,7 +508,8 @@ async def _stops(
     stop, commands = receipt.take(chunk)
     for command in commands:
         begin(command)
-    if session.room is not None and not stop:
+    # Who watches slowly does not hold up others that wait for the same model.
+    if session.room is not None and not stop and session.model.gate is None:
         await session.room()
     return stop
 

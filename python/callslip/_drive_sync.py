@@ -108,8 +108,10 @@ class _Driver:
             deadline = self._session.core.deadline
             try:
                 if self._todo:
+                    command = self._todo.popleft()
                     self._written()
-                    self._perform(self._todo.popleft())
+                    if self._session.is_due(command):
+                        self._perform(command)
                 else:
                     self._wait()
             except _DeadlineReached:
@@ -267,6 +269,8 @@ class _Driver:
             return
         self._written()
         session, ticket = self._session, command.ticket
+        if not session.is_due(command):
+            return
         call = Call(session, ticket)
         tool, context = session.tool(command, call)
         future: Future[Outcome]
@@ -288,6 +292,8 @@ class _Driver:
         from callslip._drive import work
 
         self._written()
+        if not self._session.is_due(command):
+            return
         future, cancel = _threads.to_end_on_loop(work(self._session, command))
 
         def give_up() -> None:

@@ -180,6 +180,14 @@ class Session:
         """Begin the run, or go on with it."""
         return self.told(self.begin(self))
 
+    def is_due(self, command: Command) -> bool:
+        """Whether a command is still to be performed: the run may have gone on without it."""
+        if isinstance(command, Command.AskModel):
+            return not self.core.finished and command.turn == self.core.counts[0]
+        if isinstance(command, (Command.CallTool, Command.StartRun)):
+            return self.core.is_open(command.ticket)
+        return True
+
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
         if self._plain is not None:

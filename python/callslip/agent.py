@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _core
-from callslip._children import child_id, levels_below, role_agent
+from callslip._children import check_tree, child_id, levels_left, role_agent
 from callslip._conversation import turn
 from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._offer import Offer
@@ -307,7 +307,7 @@ class Agent:
         root = run_id
         if call is not None:
             parent, above = (call.session.run.id, call.ticket), call.session
-            levels, root = levels_below(above, self.limits.depth), above.root
+            levels, root = levels_left(above.levels, self.limits.depth), above.root
         offer = self._offer_at(levels)
         core = _core.Run(
             offer.setup,
@@ -334,6 +334,7 @@ class Agent:
             offer = self._offer_at(levels)
         run = Run(core, run_id, core.task, agent=self, store=store)
         try:
+            check_tree(store, core, self, offer, levels)
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
             if over:
                 store.end_children(run_id, over)
@@ -387,6 +388,7 @@ class Agent:
             tools=self._tools if prepared.tools is None else prepared.tools,
             limits=prepared.limits or self.limits,
             name=role,
+            delegate=self.delegate,
             roles=self.roles if protocol.name == "chatty" else None,
             **self._more,
         )

@@ -215,11 +215,7 @@ class Run:
         """
         run, number = self._of_ticket(ticket)
 
-        def make(now: float) -> list[_core.Command]:
-            at_rest = run._driver is None  # noqa: SLF001  # of this class
-            return run._core.approve(number, now, at_rest=at_rest)  # noqa: SLF001
-
-        run._give(make)  # noqa: SLF001
+        run._give(lambda now: run._core.approve(number, now))  # noqa: SLF001  # of this class
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Refuse a call that waits for approval. The model is told so, and why.

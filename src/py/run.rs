@@ -102,13 +102,7 @@ impl PyRun {
     #[pyo3(signature = (store, run_id, setup, above = None))]
     fn resume(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup, above: Option<&Self>) -> PyResult<Self> {
         let mut inner = claim(py, store, run_id)?;
-        let differences = differences(inner.machine.setup(), &setup.setup);
-        if inner.machine.state().resumable() && !differences.is_empty() {
-            return Err(error::usage(format!(
-                "run {run_id} can't go on with this agent: {}. Resume it with an agent as it was, or start a new run",
-                differences.join("; ")
-            )));
-        }
+        check_setup(&inner.machine, setup)?;
         inner.grammars = setup.grammars.clone();
         if let Some(above) = above {
             above.adopt(&mut inner.machine)?;
@@ -186,11 +180,10 @@ impl PyRun {
         self.input(py, now, |machine| machine.send(text, now))
     }
 
-    /// A person approves of a call, while nobody works on the run where it is `at_rest`. Raises `UsageError` where it does not wait for that.
-    #[pyo3(signature = (ticket, now, *, at_rest = false))]
-    fn approve(&self, py: Python<'_>, ticket: u32, now: f64, at_rest: bool) -> PyResult<Vec<PyCommand>> {
+    /// A person approves of a call. Raises `UsageError` where it does not wait for that.
+    fn approve(&self, py: Python<'_>, ticket: u32, now: f64) -> PyResult<Vec<PyCommand>> {
         self.check_parked(TicketId(ticket))?;
-        self.input(py, now, |machine| machine.approve(TicketId(ticket), at_rest, now))
+        self.input(py, now, |machine| machine.approve(TicketId(ticket), now))
     }
 
     /// A person refuses a call. Raises `UsageError` where it does not wait for that.
@@ -205,6 +198,24 @@ impl PyRun {
         self.input(py, now, |machine| machine.completed(TicketId(ticket), Outcome::Denied { message }, now))
     }
 
+    /// Whether a ticket is open.
+    fn is_open(&self, ticket: u32) -> PyResult<bool> {
+        let inner = self.lock()?;
+        Ok(inner.machine.state().tickets.get(TicketId(ticket)).is_some_and(|ticket| ticket.outcome.is_none()))
+    }
+
+    /// Tasks that other runs work on: ticket, tool, role.
+    fn open_tasks(&self) -> PyResult<Vec<(u32, String, Option<String>)>> {
+        let tasks = self.lock()?.machine.open_tasks();
+        Ok(tasks.into_iter().map(|(ticket, tool, role)| (ticket.0, tool.to_string(), role)).collect())
+    }
+
+    /// Raises `UsageError` where the run was set up with another protocol or other tools.
+    fn check(&self, setup: &PySetup) -> PyResult<()> {
+        let inner = self.lock()?;
+        check_setup(&inner.machine, setup)
+    }
+
     /// How many runs are above it.
     #[getter]
     fn depth(&self) -> PyResult<u32> {
@@ -213,7 +224,9 @@ impl PyRun {
 
     /// Leaves the run to whoever resumes it.
     fn release(&self) -> PyResult<()> {
-        self.lock()?.kept = None;
+        let mut inner = self.lock()?;
+        inner.machine.leave();
+        inner.kept = None;
         Ok(())
     }
 
@@ -478,6 +491,18 @@ impl PyRun {
     fn finished(&self) -> PyResult<bool> {
         Ok(self.lock()?.machine.state().phase == Phase::Finished)
     }
+}
+
+fn check_setup(machine: &Machine, setup: &PySetup) -> PyResult<()> {
+    let differences = differences(machine.setup(), &setup.setup);
+    if !machine.state().resumable() || differences.is_empty() {
+        return Ok(());
+    }
+    Err(error::usage(format!(
+        "run {} can't go on with this agent: {}. Resume it with an agent as it was, or start a new run",
+        machine.run_id(),
+        differences.join("; ")
+    )))
 }
 
 fn outcome(kind: &str, text: String) -> PyResult<Outcome> {

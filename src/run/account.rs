@@ -25,6 +25,22 @@ impl Spent {
         self.runs = self.runs.saturating_add(other.runs);
     }
 
+    /// What was spent over and above `other`, if anything.
+    fn beyond(&self, other: &Self) -> Option<Self> {
+        let (mine, others) = (&self.usage, &other.usage);
+        let cost = mine.cost - others.cost;
+        let usage = Usage {
+            input_tokens: mine.input_tokens.saturating_sub(others.input_tokens),
+            output_tokens: mine.output_tokens.saturating_sub(others.output_tokens),
+            cached_tokens: mine.cached_tokens.saturating_sub(others.cached_tokens),
+            // The two were added up in different orders: the last digits may differ.
+            cost: if cost > mine.cost * 1e-12 { cost } else { 0.0 },
+        };
+        let tickets = self.tickets.saturating_sub(other.tickets);
+        let beyond = Self { usage, tickets, runs: self.runs.saturating_sub(other.runs) };
+        (!beyond.is_nothing()).then_some(beyond)
+    }
+
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -68,6 +84,11 @@ impl Account {
         for account in self.chain() {
             account.lock().add(spent);
         }
+    }
+
+    /// What was spent here over and above this.
+    pub(super) fn beyond(&self, spent: &Spent) -> Option<Spent> {
+        self.lock().beyond(spent)
     }
 
     /// The limit of tokens or cost that is reached, here or above.

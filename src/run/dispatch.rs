@@ -37,6 +37,18 @@ impl<'a> AgentEnd<'a> {
     }
 }
 
+/// What a run is told is text: a result of another kind is told as its JSON.
+fn as_texts(arguments: &Value) -> Value {
+    let text = |value: &Value| match value {
+        Value::String(_) => value.clone(),
+        other => Value::from(other.to_json()),
+    };
+    match arguments {
+        Value::Object(given) => Value::Object(given.iter().map(|(name, value)| (name, text(value))).collect()),
+        other => other.clone(),
+    }
+}
+
 impl Machine {
     /// Completes what needs nobody's work: calls whose references can't be filled, because what they refer to failed,
     /// and those that wait for agents which have all ended.
@@ -148,14 +160,28 @@ impl Machine {
         }
     }
 
-    fn is_task(&self, ticket: TicketId) -> bool {
+    pub(super) fn is_task(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
+    }
+
+    /// The tasks that other runs work on: ticket, tool, role.
+    pub fn open_tasks(&self) -> Vec<(TicketId, Arc<str>, Option<String>)> {
+        let open = self.state.open_calls.iter().filter(|(ticket, _)| self.is_task(**ticket));
+        open.map(|(ticket, call)| {
+            let filled = self.state.filled(call);
+            let role = filled.as_object().and_then(|given| given.get("role")?.as_str());
+            (*ticket, Arc::clone(&call.tool), role.map(str::to_owned))
+        })
+        .collect()
     }
 
     fn filled(&self, ticket: TicketId) -> Result<Arc<Value>, Violation> {
         let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Arc::default()) };
-        let arguments = self.state.filled(call);
+        let mut arguments = self.state.filled(call);
         let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
+        if spec.kind.starts_run() {
+            arguments = Arc::new(as_texts(&arguments));
+        }
         let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
         if !spec.repeatable {
             plan::guard(&call.tool, &arguments, Span::at(0), &self.state, self.setup.limits.max_repeats)?;

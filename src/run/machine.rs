@@ -7,7 +7,7 @@ use super::command::{OnLimit, OnOpenTickets, Setup};
 use super::event::{Event, Note, Opened, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
-use super::state::{Phase, RunState};
+use super::state::{OpenCall, Phase, RunState};
 use super::stream::Stream;
 use crate::protocol::Move;
 use crate::reply::violation::{Code, Violation};
@@ -22,8 +22,17 @@ pub(super) enum Tree {
     Alone,
     /// As it is now.
     Live(Arc<Account>),
-    /// As it was: the limits that were found reached, by the position of the event that says so.
-    Recorded(BTreeMap<u64, Limit>),
+    /// As it was, by its log.
+    Recorded(Recorded),
+}
+
+/// What a log says of the runs around its own, by the positions of the events that say so.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    /// The limits that were found reached.
+    pub(super) limits: BTreeMap<u64, Limit>,
+    /// What runs had spent that were given up.
+    pub(super) spent: BTreeMap<u64, Spent>,
 }
 
 /// One run under way.
@@ -48,6 +57,8 @@ pub struct Machine {
     pub(super) again: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     pub(super) ended: bool,
+    /// Whether its commands are carried out: a run that was only loaded may be told something all the same.
+    pub(super) attended: bool,
 }
 
 impl Machine {
@@ -74,6 +85,7 @@ impl Machine {
             again: BTreeSet::new(),
             cancelled: Vec::new(),
             ended: false,
+            attended: true,
         }
     }
 
@@ -155,17 +167,22 @@ impl Machine {
         let was_over = self.state.phase == Phase::Finished;
         self.emit(Event::UserSaid { text: text.into() }, now);
         if was_over {
-            self.ended = false;
+            (self.ended, self.attended) = (false, true);
             (self.asked, self.settled) = (self.state.turn, self.state.turn);
         }
         self.go_on(now);
     }
 
-    /// A person approves of a call, which is made now; or, `at_rest`, once the run is gone on with.
-    pub fn approve(&mut self, ticket: TicketId, at_rest: bool, now: f64) {
+    /// A person approves of a call, which is made now, or once the run is gone on with.
+    pub fn approve(&mut self, ticket: TicketId, now: f64) {
         if self.is_parked(ticket) {
-            self.emit(Event::Approved { ticket, at_rest }, now);
+            self.emit(Event::Approved { ticket, at_rest: !self.attended }, now);
         }
+    }
+
+    /// Nobody carries its commands out any more.
+    pub fn leave(&mut self) {
+        self.attended = false;
     }
 
     /// Whether a call waits for a person's approval.
@@ -225,7 +242,7 @@ impl Machine {
         let reached = match &self.tree {
             Tree::Alone => return Ok(()),
             Tree::Live(account) => ask(account).err(),
-            Tree::Recorded(limits) => limits.get(&self.seq).copied(),
+            Tree::Recorded(recorded) => recorded.limits.get(&self.seq).copied(),
         };
         let Some(limit) = reached else { return Ok(()) };
         self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
@@ -312,7 +329,7 @@ impl Machine {
             return;
         }
         self.stream = None;
-        self.cancel_open(now);
+        self.cancel_all_but_waits(now);
         if self.state.phase == Phase::Closing {
             return self.close(now);
         }
@@ -333,16 +350,35 @@ impl Machine {
         }
     }
 
+    /// What waited for agents tells the last turn what has come of them.
+    fn cancel_all_but_waits(&mut self, now: f64) {
+        self.cancel_those(|machine, call| !machine.waits(call), now);
+        self.settle_dependants(now);
+    }
+
     fn cancel_open(&mut self, now: f64) {
-        let open: Vec<TicketId> = self.state.open_calls.keys().copied().collect();
-        for ticket in open {
-            self.cancel_call(ticket, now);
+        self.cancel_those(|_, _| true, now);
+    }
+
+    fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
+        let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
+        let chosen: Vec<(TicketId, bool)> =
+            chosen.map(|(ticket, call)| (*ticket, self.state.may_have_begun(*ticket, call))).collect();
+        for (ticket, begun) in chosen {
+            self.cancel_call(ticket, begun, now);
         }
     }
 
-    pub(super) fn cancel_call(&mut self, ticket: TicketId, now: f64) {
+    pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {
         self.cancelled.push(ticket);
-        self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Cancelled, spent: None }, now);
+        let outcome = if begun { Outcome::Cancelled } else { Outcome::NotBegun };
+        // Nobody tells what a run had spent that is given up. Where there are several, it is said of the first.
+        let spent = match &self.tree {
+            Tree::Live(account) if self.is_task(ticket) => account.beyond(&self.state.spent()),
+            Tree::Recorded(recorded) => recorded.spent.get(&self.seq).copied(),
+            _ => None,
+        };
+        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
     }
 
     pub(super) fn violated(&mut self, violation: Violation, now: f64) {

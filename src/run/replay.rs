@@ -2,10 +2,9 @@
 
 use super::event::{Event, Note, Record, StopReason};
 use super::limits::Limit;
-use super::machine::{Machine, Tree};
+use super::machine::{Machine, Recorded, Tree};
 use super::resume::{self, LoadError};
 use super::state::Phase;
-use crate::ticket::Outcome;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -55,11 +54,17 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
 
 /// What the runs around this one had left of the limits they shared, as its log says.
 pub(super) fn recorded(records: &[Arc<Record>]) -> Tree {
-    let noted = records.iter().filter_map(|record| match &record.event {
-        Event::Noted { note: Note::Exhausted(limit) } => Some((record.seq, *limit)),
-        _ => None,
-    });
-    Tree::Recorded(noted.collect())
+    let mut recorded = Recorded::default();
+    for record in records {
+        match &record.event {
+            Event::Noted { note: Note::Exhausted(limit) } => drop(recorded.limits.insert(record.seq, *limit)),
+            Event::TicketCompleted { outcome, spent: Some(spent), .. } if outcome.is_cancelled() => {
+                recorded.spent.insert(record.seq, **spent);
+            }
+            _ => {}
+        }
+    }
+    Tree::Recorded(recorded)
 }
 
 /// Gives the machine the input that these records begin with. Returns how many of them it led to.
@@ -79,10 +84,13 @@ pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usi
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }
-        Event::TicketCompleted { ticket, outcome, spent } if !matches!(outcome, Outcome::Cancelled) => {
+        Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
             machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
-        Event::Approved { ticket, at_rest } => machine.approve(*ticket, *at_rest, at),
+        Event::Approved { ticket, at_rest } => {
+            machine.attended = !at_rest;
+            machine.approve(*ticket, at);
+        }
         Event::UserSaid { text } => machine.send(text, at),
         Event::Noted { note: Note::Resumed } => machine.resumed(at),
         _ => match cause(machine, records) {
@@ -131,8 +139,7 @@ enum Cause<'a> {
 }
 
 fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
-    let is_cancelled =
-        |record: &&Arc<Record>| matches!(record.event, Event::TicketCompleted { outcome: Outcome::Cancelled, .. });
+    let is_cancelled = |record: &&Arc<Record>| matches!(&record.event, Event::TicketCompleted { outcome, .. } if outcome.is_cancelled());
     let cancelled = records.iter().take_while(is_cancelled).count();
     let settling = machine.state().phase == Phase::Settling;
     let mut rest = records.iter().skip(cancelled).map(|record| &record.event);

@@ -1,5 +1,6 @@
 //! From a log back to a run: what was done stands, what was under way is dealt with, and the run goes on.
 
+use super::command::Setup;
 use super::event::{Event, Note, Record, Start, VERSION};
 use super::machine::{Machine, Tree};
 use super::replay;
@@ -98,8 +99,11 @@ impl Machine {
         let (head, tail) = records.split_at_checked(replied.unwrap_or_default()).unwrap_or_default();
         machine = Self::fold(head)?;
         machine.tree = replay::recorded(tail);
+        // What started early stands before the reply; what was not let start early does not start now.
+        let setup = Arc::clone(&machine.setup);
+        machine.setup = Arc::new(Setup { early_start: false, ..Setup::clone(&setup) });
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
-        machine.tree = Tree::Alone;
+        (machine.tree, machine.setup) = (Tree::Alone, setup);
         Ok(machine)
     }
 
@@ -124,6 +128,7 @@ impl Machine {
             machine.seq = machine.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
         }
         machine.pending = machine.state.open_calls.keys().copied().collect();
+        machine.attended = false;
         Ok(machine)
     }
 
@@ -137,7 +142,7 @@ impl Machine {
         self.started.clear();
         self.pending = self.state.open_calls.keys().copied().collect();
         self.cancelled.clear();
-        self.ended = false;
+        (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled) = (answered, answered);
         let unbegun = self.state.unbegun.clone();
@@ -161,7 +166,7 @@ impl Machine {
         for (ticket, tool, again, early) in under_way {
             if early {
                 // It was started for a reply that never came, and the next one may ask for something else.
-                self.cancel_call(ticket, now);
+                self.cancel_call(ticket, true, now);
             } else if again {
                 self.again.insert(ticket);
             } else {

@@ -274,6 +274,13 @@ impl RunState {
         }
     }
 
+    /// Whether a call may have had an effect: it waits for nobody.
+    pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
+        let parked = self.tickets.get(ticket).is_some_and(|ticket| ticket.parked);
+        let waits = call.needs.iter().any(|need| self.open_calls.contains_key(need));
+        !parked && !waits && !self.unbegun.contains(&ticket)
+    }
+
     /// The arguments of a call, with references filled where their results are there.
     pub(super) fn filled(&self, call: &OpenCall) -> Arc<Value> {
         if call.needs.is_empty() {
@@ -441,6 +448,13 @@ impl RunState {
             return;
         }
         let Some(mut call) = self.open_calls.remove(&id) else { return };
+        if !call.needs.is_empty() && self.tickets.get(id).is_some_and(|ticket| ticket.role.is_some()) {
+            // Its role may have been another call's result.
+            let filled = self.filled(&call);
+            if let Some(role) = filled.as_object().and_then(|given| given.get("role")?.as_str()) {
+                self.tickets.set_role(id, role.to_owned());
+            }
+        }
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
         let times = self.repetition.record(key, id, outcome, &self.tickets);

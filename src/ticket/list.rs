@@ -48,6 +48,13 @@ impl TicketList {
         }
     }
 
+    /// The role of its run is known.
+    pub(crate) fn set_role(&mut self, id: TicketId, role: String) {
+        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+            ticket.role = Some(role);
+        }
+    }
+
     /// A person has approved of it.
     pub(crate) fn approve(&mut self, id: TicketId) {
         if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {

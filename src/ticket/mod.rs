@@ -55,11 +55,18 @@ pub enum Outcome {
         /// What the model is told.
         message: String,
     },
-    /// The run ended first.
+    /// It was given up under way.
     Cancelled,
+    /// It was given up before it began.
+    NotBegun,
 }
 
 impl Outcome {
+    /// Whether it was given up.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::NotBegun)
+    }
+
     /// Whether the call did what it was asked for.
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok(_))
@@ -73,7 +80,7 @@ impl Outcome {
             Self::Retry { .. } => "retry",
             Self::InDoubt { .. } => "in_doubt",
             Self::Denied { .. } => "denied",
-            Self::Cancelled => "cancelled",
+            Self::Cancelled | Self::NotBegun => "cancelled",
         }
     }
 
@@ -86,6 +93,7 @@ impl Outcome {
             | Self::InDoubt { message }
             | Self::Denied { message } => message,
             Self::Cancelled => "cancelled under way: whether it took effect is not known",
+            Self::NotBegun => "cancelled before it began: it had no effect",
         }
     }
 }

@@ -84,7 +84,8 @@ class Process:
         objects: Counter[str] = Counter()
         for thing in gc.get_objects():
             kind = type(thing)
-            if getattr(kind, "__module__", "").startswith("callslip"):
+            # Of some kinds of other libraries it is no text.
+            if str(getattr(kind, "__module__", "")).startswith("callslip"):
                 objects[kind.__qualname__] += 1
         memory = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
         return cls(threads, native, count("/proc/self/fd"), objects, memory)

@@ -152,9 +152,12 @@ class Soak:
             self.check(doing[future], future)
 
     def open_runs(self) -> str:
-        stores = [store for store in self.stores.values() if store is not None]
-        runs = [store.run(row.run_id) for store in stores for row in store.runs(status="running")]
-        return "".join(f"\n{run!r}\n{run.export()}" for run in runs)
+        runs = [thing for thing in gc.get_objects() if isinstance(thing, Run)]
+        # Those that this process has let go of stand in a store.
+        for store in self.stores.values():
+            if store is not None:
+                runs += [store.run(row.run_id) for row in store.runs(status="running")]
+        return "".join(f"\n{run!r}\n{run.export()}" for run in runs if not run.finished)
 
     def check(self, act: str, future: asyncio.Future[Ended]) -> None:
         try:

@@ -1,0 +1,40 @@
+//! Logs that earlier builds have written, with runs below runs: read, written and replayed as they stand.
+
+#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+
+use callslip::run::{Machine, Record, compact, replay};
+use std::sync::Arc;
+
+fn kept_log(name: &str) -> Vec<(String, Arc<Record>)> {
+    let path = format!("{}/tests/data/logs/version_2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let lines = std::fs::read_to_string(path).unwrap();
+    lines.lines().map(|line| (line.to_owned(), serde_json::from_str(line).unwrap())).collect()
+}
+
+#[test]
+fn logs_of_version_2_are_read_and_written_as_they_stand() {
+    for (name, tickets, messages, runs) in [
+        ("delegates", 1, 11, 1),
+        ("part", 1, 9, 0),
+        ("agents", 3, 5, 2),
+        ("exhausted", 5, 13, 0),
+        ("approvals", 2, 9, 0),
+    ] {
+        let log = kept_log(name);
+        for (line, record) in &log {
+            assert_eq!(&serde_json::to_string(record).unwrap(), line, "{name}");
+        }
+        let records: Vec<_> = log.into_iter().map(|(_, record)| record).collect();
+        let machine = Machine::load(&records).unwrap();
+        let state = machine.state();
+        assert_eq!(
+            (state.tickets.len(), state.messages.len(), state.spent().runs),
+            (tickets, messages, runs),
+            "{name}"
+        );
+        assert!(state.ending.is_some(), "{name}");
+        assert!(replay(&records).is_ok(), "{name}");
+        let snapshot = Arc::new(compact(&records).unwrap());
+        assert_eq!(Machine::load(&[snapshot]).unwrap().state().messages, state.messages, "{name}");
+    }
+}
