@@ -8,6 +8,7 @@ import pytest
 
 from callslip import (
     Agent,
+    ChattyProtocol,
     Event,
     Limits,
     OpenAPI,
@@ -333,3 +334,29 @@ def test_a_run_that_only_waits_for_approval_keeps_its_time_limit():
     assert result.tickets[0].outcome == "cancelled"
     assert result.tickets[0].error == "cancelled before it began: it had no effect"
     assert replay(result.run).export() == result.run.export()
+
+
+def test_an_approved_call_waits_for_no_neighbour():
+    @tool
+    async def slow(n: int) -> int:
+        """Work."""
+        await asyncio.sleep(1)
+        return n
+
+    calls = block(("a", "slow", {"n": 1}), ("b", "pay", {"amount": 5}))
+    protocol = ChattyProtocol(early_start=False)
+    agent = Agent(ScriptedModel([calls, "done"]), protocol=protocol, tools=[slow, pay])
+
+    async def main():
+        async with agent.stream("go") as run:
+            async for event in run:
+                if run.approvals:
+                    run.approve("T2")
+                    began = time.monotonic()
+                elif isinstance(event, Event) and event.kind == "ticket_completed":
+                    return event.data["ticket"], time.monotonic() - began
+        return None
+
+    ticket, took = asyncio.run(main())
+    assert ticket == 2
+    assert took < 0.8

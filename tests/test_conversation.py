@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -12,9 +13,11 @@ from callslip import (
     KeepLast,
     LimitExceeded,
     Limits,
+    ModelError,
     RunCancelled,
     ScriptedModel,
     TicketProtocol,
+    TicketStore,
     UsageError,
     replay,
     tool,
@@ -429,3 +432,160 @@ def test_who_waits_for_an_answer_need_not_read_it():
             return await asyncio.wait_for(run.send("more"), 10)
 
     assert asyncio.run(main()).value.strip().endswith("1999")
+
+
+def test_a_reply_that_was_broken_off_is_no_part_of_the_next_one():
+    async def model(messages):
+        if messages[-1]["content"] != "again":
+            yield "The old half answer "
+            raise ConnectionError("no line")
+        yield "Oslo."
+
+    async def main():
+        with pytest.raises(ModelError) as caught:
+            await Agent(model, protocol="chatty").run("one")
+        return await caught.value.run.send("again")
+
+    result = asyncio.run(main())
+    assert result.value == "Oslo."
+    assert replay(result.run).export() == result.run.export()
+
+
+@pytest.mark.parametrize("gap", [None, 0, 0.05])
+def test_cancelled_and_told_more_at_once_it_answers_the_message(gap):
+    async def model(messages):
+        if messages[-1]["content"] != "more":
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0.2)
+                raise
+        return finish(f"about {messages[-1]['content']}")
+
+    async def main():
+        async with Agent(model).stream("one") as run:
+            await asyncio.sleep(0.05)
+            run.cancel()
+            if gap is not None:
+                await asyncio.sleep(gap)
+            told = run.send("more")
+            async for _ in run:
+                pass
+            return run.result, (await told).value
+
+    result, told = asyncio.run(main())
+    assert (result.value, told) == ("about more", "about more")
+    assert replay(result.run).export() == result.run.export()
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(seconds=20)])
+def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(store, limits):
+    asked = threading.Event()
+
+    def model(messages):
+        if messages[-1]["content"] == "one":
+            asked.set()
+            time.sleep(0.3)
+        return finish(f"about {messages[-1]['content']}")
+
+    def more():
+        asked.wait(5)
+        run = store.run(store.runs()[0].run_id)
+        run.cancel()
+        run.send("more")
+
+    thread = threading.Thread(target=more)
+    thread.start()
+    result = Agent(model, store=store, limits=limits).run_sync("one")
+    thread.join()
+    assert result.value == "about more"
+
+
+def test_results_that_are_there_are_told_after_a_cancel():
+    seen = []
+
+    @tool
+    async def slow(n: int) -> int:
+        """Work."""
+        await asyncio.sleep(60)
+        return n
+
+    def model(messages):
+        seen.append(messages[-1]["content"])
+        if turn_of(messages) == 0:
+            return block(("a", "look", {"at": "it"}), ("b", "slow", {"n": 1}))
+        return "done"
+
+    async def main():
+        agent = Agent(model, protocol="chatty", tools=[look, slow])
+        async with agent.stream("one") as run:
+            async for event in run:
+                if isinstance(event, Event) and event.kind == "ticket_completed":
+                    run.cancel()
+        return await run.run.send("go on")
+
+    asyncio.run(main())
+    assert "saw it" in seen[1]
+    assert seen[1].endswith("go on")
+
+
+def test_a_tool_may_cancel_its_own_run():
+    runs = []
+
+    @tool
+    async def stop(n: int) -> int:
+        """Stop."""
+        runs[0].cancel()
+        return n
+
+    async def main():
+        model = ScriptedModel([act("stop", n=1), finish("more")])
+        async with Agent(model, tools=[stop]).stream("one") as run:
+            runs.append(run.run)
+            async for _ in run:
+                pass
+            with pytest.raises(RunCancelled):
+                _ = run.result
+        return await run.run.send("go on")
+
+    assert asyncio.run(main()).value == "more"
+
+
+def test_a_call_approved_in_a_run_that_goes_on_may_have_begun(path):
+    began = asyncio.Event()
+
+    @tool(needs_approval=True)
+    async def pay(n: int) -> int:
+        """Pay."""
+        began.set()
+        await asyncio.sleep(60)
+        return n
+
+    async def main():
+        with TicketStore(path) as store:
+            model = ScriptedModel([finish("first"), act("pay", n=1)])
+            agent = Agent(model, tools=[pay], store=store)
+            first = await agent.run("one")
+            going = asyncio.ensure_future(first.run.send("pay"))
+            while not store.tickets(parked=True):
+                await asyncio.sleep(0.01)
+            store.run(first.run.id).approve("T1")
+            await began.wait()
+            first.run.cancel()
+            with pytest.raises(RunCancelled):
+                await going
+            return first.run
+
+    run = asyncio.run(main())
+    assert run.tickets[0].error.startswith("cancelled under way")
+    assert [event.data for event in run.log if event.kind == "approved"] == [{"ticket": 1}]
+
+
+def test_a_log_that_ends_with_a_finishing_reply_is_resumed(store):
+    agent = Agent(ScriptedModel(["Oslo"]), protocol="chatty", store=store)
+    run = agent.run_sync("one").run
+    lines = run.export().splitlines()
+    store.delete(run.id)
+    store.import_run("\n".join(lines[:3]))
+    assert agent.resume_sync(run.id).value == "Oslo"
+    assert store.runs()[0].status == "finished"

@@ -139,6 +139,7 @@ def _session(run: Run, commands: list[_core.Command]) -> Session:
             run._core.claim(store.native)  # noqa: SLF001
     # As when it was begun: a run below others has fewer than its agent.
     levels = run._levels  # noqa: SLF001
+    run._core.attend()  # noqa: SLF001
     return Session(
         run,
         agent,

@@ -122,6 +122,7 @@ class _Driver:
         "_asking",
         "_calls",
         "_commits",
+        "_dropped",
         "_finish",
         "_given_up",
         "_is_bounded",
@@ -130,7 +131,7 @@ class _Driver:
         "_model_is_async",
         "_room",
         "_session",
-        "_stopped",
+        "_turn",
         "group",
         "has_ended",
     )
@@ -148,7 +149,9 @@ class _Driver:
         self._finish: asyncio.Event | None = None
         self.has_ended = False
         self._asking: asyncio.Task[Any] | None = None
-        self._stopped = False
+        # The question under way, and the last one whose answer nobody wants any more.
+        self._turn = 0
+        self._dropped = 0
         self._is_bounded = session.core.deadline is not None
         self._model_is_async = session.model.is_async
         self._room = session.room
@@ -183,9 +186,10 @@ class _Driver:
                 self._give_up(command.ticket)
             else:
                 self._begin(command)
-        if session.core.finished and self._asking is not None and not self._stopped:
-            self._stopped = True
-            self._asking.cancel()
+        ends = any(isinstance(command, Command.Finish) for command in commands)
+        if ends and self._asking is not None and self._dropped != self._turn:
+            self._dropped = self._turn
+            self._cancel(self._asking, lambda: self._asking)
 
     async def ended(self) -> None:
         """Wait for the end of the run; while all its calls are parked, nothing else does."""
@@ -252,7 +256,7 @@ class _Driver:
 
     def reopen(self) -> None:
         """Say that the run goes on."""
-        self._stopped = self.has_ended = False
+        self.has_ended = False
         if self._finish is not None:
             self._finish.clear()
 
@@ -280,7 +284,7 @@ class _Driver:
 
     def _perform(self, command: Command, task: asyncio.Task[Any]) -> Awaitable[Sequence[Command]]:
         if isinstance(command, AskModel):
-            return self._ask(task)
+            return self._ask(task, command.turn)
         if isinstance(command, CallTool):
             return self._call(command, task)
         if isinstance(command, Command.Settle):
@@ -318,9 +322,9 @@ class _Driver:
             self._finish = asyncio.Event()
         return self._finish
 
-    async def _ask(self, task: asyncio.Task[Any]) -> Sequence[Command]:
+    async def _ask(self, task: asyncio.Task[Any], turn: int) -> Sequence[Command]:
         session = self._session
-        self._asking = task
+        self._asking, self._turn = task, turn
         cancelled_before = task.cancelling()
         try:
             if session.model.gate is not None:
@@ -331,22 +335,24 @@ class _Driver:
                 if awaited:
                     self._model_is_async = True
                     result = await cast("Awaitable[object]", result)
-                if type(result) is str:
+                if type(result) is not str:
+                    commands = await self._open(result, awaited=awaited, begin=self._begin)
+                elif self._dropped != turn:
                     commands = session.reply(result)
                 else:
-                    commands = await self._open(result, awaited=awaited, begin=self._begin)
+                    commands = ()
         except asyncio.CancelledError as error:
             # The run is over, and nobody has cancelled the task as a whole.
-            if self._stopped and task.uncancel() <= cancelled_before:
+            if self._dropped == turn and task.uncancel() <= cancelled_before:
                 return ()
             if task.cancelling() > cancelled_before:
                 raise
             return session.failed(error)
         except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
-            commands = session.failed(error)
+            commands = () if self._dropped == turn else session.failed(error)
         finally:
             self._asking = None
-        if self._stopped and task.cancelling() > cancelled_before:
+        if self._dropped == turn and task.cancelling() > cancelled_before:
             # The model was stopped and has swallowed it.
             task.uncancel()
         self._heed(task, cancelled_before)
@@ -373,6 +379,8 @@ class _Driver:
         """Take a reply that is more than text, or streamed."""
         reply = open_result(result, awaited=awaited)
         if isinstance(reply, ModelReply):
+            if self._dropped == self._turn:
+                return ()
             return self._session.reply(reply.text, reply.finish_reason, reply.usage)
         return await receive(self._session, reply, begin)
 
@@ -452,7 +460,17 @@ class _Driver:
             if self._given_up is None:
                 self._given_up = set()
             self._given_up.add(ticket)
+            self._cancel(task, lambda: self._calls.get(ticket))
+
+    def _cancel(
+        self, task: asyncio.Task[Any], at_work: Callable[[], asyncio.Task[Any] | None]
+    ) -> None:
+        """Cancel what a task is at; not what it does after that."""
+        if asyncio.current_task(self._loop) is not task:
             task.cancel()
+        else:
+            # It was its own doing, and may be done with in a moment.
+            self._loop.call_soon(lambda: task.cancel() if at_work() is task else None)
 
     async def _settle(self) -> Sequence[Command]:
         try:

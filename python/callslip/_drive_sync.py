@@ -189,6 +189,7 @@ class _Driver:
     def _asked(self) -> Sequence[Command]:
         session = self._session
         self._settle_at = None
+        turn = session.core.counts[0]
         try:
             if session.core.deadline is not None and not session.model.is_async:
                 result = self._result(_threads.submit(session.ask))
@@ -200,6 +201,9 @@ class _Driver:
             reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 self._take_ended()
+                if not session.is_asked(turn):
+                    # The run has ended meanwhile, or goes on with another question.
+                    return ()
                 return session.reply(reply.text, reply.finish_reason, reply.usage)
             return self._receive(reply)
         except (_DeadlineReached, _Stopped):
@@ -207,7 +211,7 @@ class _Driver:
         except BaseException as error:  # whatever a client raises ends the run
             if not isinstance(error, Exception) and not _is_cancelled(error):
                 raise
-            return session.failed(error)
+            return session.failed(error) if session.is_asked(turn) else ()
 
     def _take_ended(self) -> None:
         """What ended while the model was writing comes before its reply."""

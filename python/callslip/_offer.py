@@ -32,7 +32,7 @@ class Offer:
         self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
         self.starts_early = isinstance(protocol, ChattyProtocol) and protocol.early_start
         # Whether calls begin while a model is asked: before its reply is whole, or once approved.
-        parks = protocol.name == "ticket" and any(tool.needs_approval for tool in self.toolbox)
+        parks = any(tool.needs_approval for tool in self.toolbox)
         self.begins_beside = self.starts_early or parks
         self.setup = _core.Setup(
             protocol.native,

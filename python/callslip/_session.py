@@ -143,7 +143,7 @@ class Session:
         # The listener is told what is new, not what happened before.
         self.told_to = self.core.event_count
         # Others may say something in the very moment in which the driver finds the run over.
-        self._words = threading.Lock()
+        self._words = threading.RLock()
         self._closed = False
         # The wall clock may jump in mid-run; a time limit must not.
         self._clock = time.time() - time.perf_counter()
@@ -187,6 +187,10 @@ class Session:
         if isinstance(command, (Command.CallTool, Command.StartRun)):
             return self.core.is_open(command.ticket)
         return True
+
+    def is_asked(self, turn: int) -> bool:
+        """Whether it is still this question that is to be answered."""
+        return not self.core.finished and self.core.counts[0] == turn
 
     def ask(self) -> object:
         """Call the model. Returns its result as it is."""
@@ -356,10 +360,11 @@ class Session:
 class Receipt:
     """A streamed reply, chunk by chunk on its way into the run."""
 
-    __slots__ = ("_finish_reason", "_session", "_surplus", "_usage")
+    __slots__ = ("_finish_reason", "_session", "_surplus", "_turn", "_usage")
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._turn = session.core.counts[0]
         self._finish_reason: str | None = None
         self._usage: dict[str, float] | None = None
         self._surplus: int | None = None
@@ -380,6 +385,9 @@ class Receipt:
         if not chunk.text:
             return False, ()
         session = self._session
+        if not session.is_asked(self._turn):
+            # The run has ended meanwhile, or goes on with another question.
+            return True, ()
         deltas, stop, commands = session.core.push(chunk.text, session.now())
         if session.listener is not None:
             for delta in deltas:
@@ -391,6 +399,8 @@ class Receipt:
     def close(self) -> list[Command]:
         """Say that the reply has ended, or was stopped."""
         session = self._session
+        if not session.is_asked(self._turn):
+            return []
         usage = None if self._usage is None else _usage(self._usage)
         return session.told(session.core.replied(self._finish_reason, usage, session.now()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,13 +54,15 @@ def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         try:
             result = await coroutine
         except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
-            if not future.cancelled():
-                future.set_exception(error)
+            _tell(future.set_exception, error)
         else:
-            if not future.cancelled():
-                future.set_result(result)
+            _tell(future.set_result, result)
 
     def begin() -> None:
+        if future.cancelled():
+            # It was given up before its turn came.
+            coroutine.close()
+            return
         task = asyncio.ensure_future(relay())
         future.add_done_callback(
             lambda done: loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
@@ -68,6 +70,11 @@ def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
     loop.call_soon_threadsafe(begin, context=copy_context())
     return future
+
+
+def _tell(give: Callable[[Any], None], outcome: object) -> None:
+    with suppress(InvalidStateError):  # whoever waited has given it up
+        give(outcome)
 
 
 def to_end_on_loop(

@@ -222,6 +222,12 @@ impl PyRun {
         Ok(self.lock()?.machine.depth())
     }
 
+    /// Says that its commands are carried out once more.
+    fn attend(&self) -> PyResult<()> {
+        self.lock()?.machine.attend();
+        Ok(())
+    }
+
     /// Leaves the run to whoever resumes it.
     fn release(&self) -> PyResult<()> {
         let mut inner = self.lock()?;

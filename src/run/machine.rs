@@ -180,6 +180,11 @@ impl Machine {
         }
     }
 
+    /// Somebody carries its commands out once more.
+    pub fn attend(&mut self) {
+        self.attended = true;
+    }
+
     /// Nobody carries its commands out any more.
     pub fn leave(&mut self) {
         self.attended = false;
@@ -443,6 +448,8 @@ impl Machine {
 
     /// However a run ends, no ticket is left open.
     fn end(&mut self, reason: StopReason, error: Option<String>, limit: Option<Limit>, now: f64) {
+        // A reply that was broken off is no part of the next one.
+        self.stream = None;
         self.cancel_open(now);
         let (value, success) = match &error {
             None => self.state.answer.clone().unwrap_or_default(),

@@ -104,6 +104,8 @@ impl Machine {
         machine.setup = Arc::new(Setup { early_start: false, ..Setup::clone(&setup) });
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
         (machine.tree, machine.setup) = (Tree::Alone, setup);
+        // Nobody was given what was to be done.
+        machine.ended = false;
         Ok(machine)
     }
 

@@ -392,7 +392,10 @@ impl RunState {
             self.violations = 0;
             self.last_turn = None;
             self.limit = None;
-            self.batch.clear();
+            if self.interrupted == Phase::Asking {
+                // Calls that were started early belong to a reply that never came.
+                self.batch.clear();
+            }
             self.batch_open = 0;
             self.phase = Phase::Idle;
         }
