@@ -5,19 +5,15 @@
 mod random_run;
 
 use callslip::run::{Event, Machine, Note, Record, RunState, StopReason, compact, replay};
-use callslip::ticket::{Outcome, TicketId};
+use callslip::ticket::{Outcome, TicketId, TicketKind};
 use proptest::prelude::*;
 use random_run::{Kind, RandomRun, setup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn kinds() -> impl Strategy<Value = Kind> {
-    (any::<u8>(), any::<u8>(), 1..12_u32, any::<bool>()).prop_map(|(protocol, options, steps, seconds)| Kind {
-        protocol,
-        options,
-        steps,
-        seconds,
-    })
+    let kinds = (any::<u8>(), any::<u8>(), 1..12_u32, any::<bool>(), any::<bool>());
+    kinds.prop_map(|(protocol, options, steps, seconds, shared)| Kind { protocol, options, steps, seconds, shared })
 }
 
 fn choices() -> impl Strategy<Value = Vec<(u8, u8)>> {
@@ -105,7 +101,7 @@ proptest! {
             Event::ModelReplied { turn, .. } => Some(turn),
             _ => None,
         }).collect();
-        let mut run = RandomRun::resume(head.clone(), 1e6);
+        let mut run = RandomRun::resume_as(head.clone(), 1e6, Some(kind));
         let resumed = run.log.len() > head.len();
         for (choice, more) in &more {
             run.happen(*choice, *more);
@@ -136,8 +132,8 @@ proptest! {
         let whole = run(kind, &choices);
         let snapshot = reread(&compact(&whole.log).unwrap());
         prop_assert_eq!(snapshot.seq + 1, whole.log.len() as u64);
-        let mut short = RandomRun::resume(vec![snapshot], 1e6);
-        let mut long = RandomRun::resume(whole.log.clone(), 1e6);
+        let mut short = RandomRun::resume_as(vec![snapshot], 1e6, Some(kind));
+        let mut long = RandomRun::resume_as(whole.log.clone(), 1e6, Some(kind));
         for (choice, more) in &more {
             short.happen(*choice, *more);
             long.happen(*choice, *more);
@@ -166,7 +162,7 @@ proptest! {
             let outcome = after.machine.state().tickets.get(*ticket).unwrap().outcome.as_ref();
             match tool(ticket).as_str() {
                 _ if early => prop_assert!(matches!(outcome, Some(Outcome::Cancelled))),
-                "once" => {
+                "once" | "gated" => {
                     let in_doubt = matches!(outcome, Some(Outcome::InDoubt { .. }));
                     prop_assert!(in_doubt);
                 }
@@ -178,8 +174,45 @@ proptest! {
 }
 
 #[test]
+fn random_runs_come_to_all_of_it() {
+    let mut random = 7_u32;
+    let mut byte = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        random.to_be_bytes()[0]
+    };
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for _ in 0..400 {
+        let shared = byte() < 128;
+        let kind = Kind { protocol: byte(), options: byte(), steps: 11, seconds: byte() < 128, shared };
+        let choices: Vec<(u8, u8)> = (0..40).map(|_| (byte(), byte())).collect();
+        let run = run(kind, &choices);
+        let mut over = false;
+        for record in &run.log {
+            let what = match &record.event {
+                Event::UserSaid { .. } if over => "a message after the end",
+                Event::UserSaid { .. } => "a message",
+                Event::Approved { unattended: true, .. } => "an approval that nobody attends to",
+                Event::Approved { .. } => "an approval",
+                Event::Noted { note: Note::Exhausted(_) } => "a shared limit",
+                Event::TicketOpened { detached: true, .. } => "an agent",
+                Event::TicketOpened { kind: TicketKind::Task, .. } => "a task",
+                Event::TicketOpened { needs, .. } if !needs.is_empty() => "a reference",
+                Event::TicketCompleted { outcome: Outcome::Denied { .. }, .. } => "a refusal",
+                Event::TicketCompleted { outcome: Outcome::Cancelled, spent: Some(_), .. } => "a run given up",
+                Event::TicketCompleted { spent: Some(_), .. } => "the end of a run",
+                _ => "anything else",
+            };
+            *seen.entry(what).or_default() += 1;
+            over = matches!(record.event, Event::RunFinished { .. });
+        }
+    }
+    assert_eq!(seen.len(), 12, "{seen:?}");
+    assert!(seen.values().all(|times| *times > 2), "{seen:?}");
+}
+
+#[test]
 fn time_between_two_processes_does_not_count() {
-    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: true };
+    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: true, shared: false };
     let run = RandomRun::start(kind);
     let deadline = run.machine.deadline().unwrap();
     let resumed = RandomRun::resume(run.log.clone(), run.now + 5000.0);
@@ -188,7 +221,7 @@ fn time_between_two_processes_does_not_count() {
 
 #[test]
 fn a_run_whose_model_failed_or_that_was_cancelled_goes_on_and_one_at_a_limit_does_not() {
-    let kind = Kind { protocol: 0, options: 1, steps: 1, seconds: false };
+    let kind = Kind { protocol: 0, options: 1, steps: 1, seconds: false, shared: false };
     for reason in [StopReason::ModelError, StopReason::Cancelled] {
         let mut run = RandomRun::start(kind);
         match reason {
@@ -215,7 +248,7 @@ fn a_run_whose_model_failed_or_that_was_cancelled_goes_on_and_one_at_a_limit_doe
 
 #[test]
 fn a_replay_names_the_first_event_that_differs() {
-    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: false };
+    let kind = Kind { protocol: 0, options: 0, steps: 9, seconds: false, shared: false };
     let mut run = RandomRun::start(kind);
     run.happen(21, 0);
     let text = serde_json::to_string(&*run.log[2]).unwrap();
@@ -229,12 +262,12 @@ fn a_replay_names_the_first_event_that_differs() {
 
 #[test]
 fn logs_that_are_none_are_refused() {
-    let run = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false });
+    let run = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false, shared: false });
     let refused = |records: &[Arc<Record>]| Machine::load(records).unwrap_err().to_string();
     assert!(refused(&[]).contains("empty"));
     assert!(refused(&run.log[1..]).contains("first events are missing"));
     assert!(refused(&[run.log[0].clone(), run.log[0].clone()]).contains("event 0 where event 1 belongs"));
-    let mut called = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false });
+    let mut called = RandomRun::start(Kind { protocol: 0, options: 0, steps: 9, seconds: false, shared: false });
     called.happen(21, 0);
     let log: Vec<Arc<Record>> = called
         .log
