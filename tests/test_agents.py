@@ -17,7 +17,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import block, finish, results_of, spawn, task_of, turn_of, wait_for
+from scripted import block, finish, results_of, spawn, task_of, turn_of, wait_for
 
 
 @tool

@@ -19,7 +19,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, block, call, delegate, finish, give, results_of, task_of, turn_of, wait
+from scripted import act, block, call, delegate, finish, give, results_of, task_of, turn_of, wait
 
 made = []
 

@@ -22,7 +22,7 @@ from callslip import (
     tool,
 )
 from callslip._commits import Commits
-from replies import (
+from scripted import (
     act,
     block,
     call,

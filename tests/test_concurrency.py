@@ -7,7 +7,7 @@ import time
 import pytest
 
 from callslip import Agent, BoundedModel, TicketProtocol, tool
-from replies import act, block, delegate, finish, give, task_of, turn_of, wait
+from scripted import act, block, delegate, finish, give, task_of, turn_of, wait
 
 
 class Meter:

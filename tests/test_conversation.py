@@ -22,7 +22,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, block, call, delegate, finish, give, spawn, turn_of, wait, wait_for
+from scripted import act, block, call, delegate, finish, give, spawn, turn_of, wait, wait_for
 
 
 @tool
@@ -246,7 +246,7 @@ def test_loaded_results_go_first_and_can_be_loaded_again():
         """Give much."""
         return "x" * 2000
 
-    from replies import load
+    from scripted import load
 
     model = ScriptedModel(
         [

@@ -17,7 +17,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import (
+from scripted import (
     act,
     block,
     call,

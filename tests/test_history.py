@@ -21,7 +21,7 @@ from callslip import (
     tool,
 )
 from callslip.history import History
-from replies import act, block, call, finish, give, spawn, task_of, turn_of, wait_for
+from scripted import act, block, call, finish, give, spawn, task_of, turn_of, wait_for
 
 
 def message(role, content):

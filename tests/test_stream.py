@@ -16,7 +16,7 @@ from callslip import (
     replay,
     tool,
 )
-from replies import act, delegate, finish, give, task_of, turn_of, wait
+from scripted import act, delegate, finish, give, task_of, turn_of, wait
 
 
 @tool

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from callslip import Agent, OpenAPI, ScriptedModel, TicketProtocol, tool
-from replies import call, give, load, output, wait
+from scripted import call, give, load, output, wait
 
 
 @tool
