@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
@@ -197,7 +198,7 @@ class _Driver:
                 result = session.ask()
             awaited = hasattr(result, "__await__")
             if awaited:
-                result = self._result(_threads.on_loop(_awaited(result)))
+                result = self._result(_threads.on_loop(_coroutine(result)))
             reply = open_result(result, awaited=awaited)
             if isinstance(reply, ModelReply):
                 self._take_ended()
@@ -250,7 +251,7 @@ class _Driver:
             else:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
-                    outcome = self._result(_threads.on_loop(_awaited(outcome)))
+                    outcome = self._result(_threads.on_loop(_coroutine(outcome)))
         except _Stopped:
             return ()
         except BaseException as error:
@@ -368,6 +369,11 @@ def _is_cancelled(error: BaseException) -> bool:
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
+def _coroutine(awaitable: Any) -> Coroutine[Any, Any, Any]:
+    """A coroutine as it is: one that is given up before it begins can be closed."""
+    return awaitable if isinstance(awaitable, CoroutineType) else _awaited(awaitable)
+
+
 async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
@@ -376,5 +382,5 @@ def _finish_call(call: Callable[..., Any], *args: Any) -> Outcome:
     """Call a tool in the pool; what turns out to be async is waited for there."""
     outcome = call(*args)
     if hasattr(outcome, "__await__"):
-        outcome = _threads.on_loop(_awaited(outcome)).result()
+        outcome = _threads.on_loop(_coroutine(outcome)).result()
     return cast("Outcome", outcome)
