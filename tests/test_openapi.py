@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from callslip import Context, OpenAPI, ToolError, tool
-from callslip.tools import Toolbox
+from callslip._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from pathlib import Path

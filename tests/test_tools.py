@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 
 from callslip import Context, Fail, Retry, Tool, ToolError, tool
 from callslip._json import to_json
-from callslip.tools import Toolbox, as_tool
+from callslip._toolbox import Toolbox, as_tool
 
 CONTEXT = Context(run_id="r", ticket_id="T1", tool="f")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip import _core
+from callslip._toolbox import Toolbox
 from callslip.protocols import ChattyProtocol
-from callslip.tools import Toolbox
 
 if TYPE_CHECKING:
     from callslip.agent import Agent

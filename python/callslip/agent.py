@@ -14,19 +14,19 @@ from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
 from callslip._offer import Offer
 from callslip._options import check_one_of, check_text
 from callslip._session import Session, current_call
+from callslip._toolbox import Toolbox
 from callslip.errors import StoreError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.runs import Run, RunResult, Ticket
-from callslip.tools import Toolbox, ToolLike
+from callslip.tools import Tools
 
 if TYPE_CHECKING:
     from callslip._agent_tool import AgentTool
     from callslip._stream import RunStream
     from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
-    from callslip.openapi import OpenAPI
     from callslip.roles import Role
     from callslip.store import TicketStore
 
@@ -71,7 +71,7 @@ class Agent:
         model: Model,
         *,
         protocol: Protocol | ProtocolName = "react",
-        tools: Sequence[ToolLike] | OpenAPI = (),
+        tools: Tools = (),
         limits: Limits | None = None,
         on_limit: Literal["answer", "raise"] = "answer",
         on_open_tickets: Literal["wait", "cancel"] = "wait",
@@ -429,7 +429,7 @@ class Agent:
 _OWN = frozenset({"spawn_agent", "wait_for_agents"})
 
 
-def _names(tools: Sequence[ToolLike] | OpenAPI) -> set[str]:
+def _names(tools: Tools) -> set[str]:
     return set(Toolbox(tools).tool_set.names())
 
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip._json import to_json
 from callslip.errors import ToolError
-from callslip.tools import Context, Tool
+from callslip.tools import Context, Tool, ToolSource
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +32,7 @@ Handler = Tool[..., Any] | Callable[..., Any]
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
-class OpenAPI:
+class OpenAPI(ToolSource):
     """A document of version 3.0 or 3.1 with handlers for its operations.
 
     Operations without a handler are not offered. What a crash in mid-call means, and whether a
@@ -86,6 +86,10 @@ class OpenAPI:
             ToolError: It is neither, or as `OpenAPI` raises.
         """
         return cls(_read(Path(path)), handlers=handlers)
+
+    def as_tools(self) -> Sequence[Tool[..., Any]]:
+        """Return the handlers as tools, in the order of the document."""
+        return list(self.tools.values())
 
     @cached_property
     def document_json(self) -> str:

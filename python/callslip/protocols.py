@@ -14,8 +14,7 @@ from callslip._core import Protocol as NativeProtocol
 
 if TYPE_CHECKING:
     from callslip.limits import Limits
-    from callslip.openapi import OpenAPI
-    from callslip.tools import ToolLike
+    from callslip.tools import Tools
 
 __all__ = [
     "ChattyProtocol",
@@ -105,8 +104,8 @@ class Protocol(ABC):
             return "strict"
         return "lenient" if self.lenient else "default"
 
-    def _tool_set(self, tools: Sequence[ToolLike] | OpenAPI, *, delegate: bool) -> ToolSet:
-        from callslip.tools import Toolbox
+    def _tool_set(self, tools: Tools, *, delegate: bool) -> ToolSet:
+        from callslip._toolbox import Toolbox
 
         built_in = ToolSet.delegation(self.name, []) if delegate else ()
         return Toolbox(tools, built_in).tool_set
@@ -117,9 +116,7 @@ class Protocol(ABC):
         with open(fspath(self.template), encoding="utf-8") as file:  # noqa: PTH123  # pathlib is slow to import
             return file.read()
 
-    def system_prompt(
-        self, tools: Sequence[ToolLike] | OpenAPI = (), *, delegate: bool = False
-    ) -> str:
+    def system_prompt(self, tools: Tools = (), *, delegate: bool = False) -> str:
         """Return the system prompt with the tools rendered in.
 
         Args:
@@ -156,7 +153,7 @@ class Protocol(ABC):
         """
         return self.native.reader(limits.to_json() if limits else None)
 
-    def lint(self, tools: Sequence[ToolLike] | OpenAPI = ()) -> list[Example]:
+    def lint(self, tools: Tools = ()) -> list[Example]:
         """Read every example of a move in the system prompt as a reply is read.
 
         Returns:
@@ -171,7 +168,7 @@ class Protocol(ABC):
 
     def grammar(
         self,
-        tools: Sequence[ToolLike] | OpenAPI = (),
+        tools: Tools = (),
         *,
         calls: bool = True,
         delegate: bool = False,

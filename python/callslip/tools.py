@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
@@ -35,10 +36,8 @@ from callslip._timeout import awaited_within, within
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
-    from callslip._core import ToolSet
     from callslip._gate import Gate
     from callslip._signature import Signature
-    from callslip.openapi import OpenAPI
 
 __all__ = [
     "Context",
@@ -49,7 +48,8 @@ __all__ = [
     "Retry",
     "Tool",
     "ToolLike",
-    "Toolbox",
+    "ToolSource",
+    "Tools",
     "tool",
 ]
 
@@ -350,7 +350,18 @@ class Tool(Generic[P, R]):
         return "error", f"Error calling tool '{self.name}': {in_one_line(error)}."
 
 
+class ToolSource(ABC):
+    """Where several tools come from: a document, or a server that offers them."""
+
+    @abstractmethod
+    def as_tools(self) -> Sequence[Tool[..., Any]]:
+        """Return the tools. Asked once for each agent that is made with it."""
+
+
 ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
+
+Tools: TypeAlias = "Sequence[ToolLike | ToolSource] | ToolSource"
+"""What an agent is given: functions, tools and sources of tools; or one source alone."""
 
 
 @overload
@@ -424,63 +435,6 @@ def tool(
         )
 
     return decorate if function is None else decorate(function)
-
-
-class Toolbox:
-    """The tools of an agent, by name, and the core's view of them.
-
-    Args:
-        tools: Those of the program.
-        built_in: Those of the runtime, as the core specifies them.
-
-    Raises:
-        ToolError: A tool can't be offered, or two share a name.
-    """
-
-    __slots__ = ("_tools", "tool_set")
-
-    tool_set: ToolSet
-
-    def __init__(
-        self, tools: Sequence[ToolLike] | OpenAPI = (), built_in: Sequence[str] = ()
-    ) -> None:
-        from callslip._core import ToolSet
-
-        self._tools: dict[str, Tool[..., Any]]
-        document: Any = tools
-        if isinstance(tools, Sequence) and len(tools) == 1:
-            document = tools[0]
-        if hasattr(document, "document_json"):
-            self.tool_set = ToolSet.from_openapi(document.document_json, list(built_in))
-            self._tools = dict(document.tools)
-            return
-        if isinstance(tools, str) or not isinstance(tools, Sequence):
-            kind = type(tools).__name__
-            raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
-        made = [as_tool(one) for one in tools]
-        self.tool_set = ToolSet([*(one.spec() for one in made), *built_in])
-        self._tools = {one.name: one for one in made}
-
-    def get(self, name: str) -> Tool[..., Any]:
-        """Return the tool of exactly this name."""
-        return self._tools[name]
-
-    def find(self, name: str) -> Tool[..., Any] | None:
-        """Return the tool of exactly this name, if the program has one."""
-        return self._tools.get(name)
-
-    def __iter__(self) -> Iterator[Tool[..., Any]]:
-        """Iterate over the tools of the program, in their order."""
-        return iter(self._tools.values())
-
-
-def as_tool(function: ToolLike) -> Tool[..., Any]:
-    """Return a tool as it is, and any other callable as a tool with the defaults."""
-    if isinstance(function, Tool):
-        return function
-    if hasattr(function, "document_json"):
-        raise ToolError("an OpenAPI document can't stand beside other tools: pass it as tools=…")
-    return Tool(function)
 
 
 def _gate(concurrency: int) -> Gate:
