@@ -2,7 +2,7 @@
 
 use super::describe::{any_of, cut, named};
 use super::nearest::nearest;
-use super::openapi::{Catalogue, DocumentError};
+use super::openapi::{Api, Catalogue, DocumentError};
 use super::problem::Problem;
 use super::render;
 use super::schema::{Checked, Checker};
@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Problems of one call that its violation spells out.
 const TOLD: usize = 6;
@@ -24,6 +24,9 @@ pub enum ToolSetError {
     /// Two tools share a name.
     #[error("two tools are named '{0}': give one of them another name")]
     Duplicate(String),
+    /// Two documents have the same operation.
+    #[error("two documents have the operation '{0}': leave it out of one of them, with include=[…]")]
+    SameOperation(String),
     /// The name cannot be written in a reply.
     #[error("{0:?} cannot be a tool's name: it must have 1 to 128 characters, none of them blank")]
     Name(String),
@@ -45,10 +48,8 @@ pub enum ToolSetError {
 pub struct ToolSet {
     entries: IndexMap<String, Entry>,
     catalogue: OnceLock<Catalogue>,
-    /// The document that the tools come from, as it was given.
-    document: Option<Box<RawValue>>,
-    /// The tools beside those of the document.
-    beside: Vec<String>,
+    /// The documents that tools come from.
+    documents: Vec<Arc<Api>>,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,8 @@ struct Entry {
     /// Built from the document on first use; there from the start for plain tools.
     spec: OnceLock<ToolSpec>,
     checker: Checker,
+    /// The position of its document; `None` for a plain tool.
+    document: Option<usize>,
 }
 
 /// A route that was found.
@@ -73,8 +76,7 @@ impl ToolSet {
     /// # Errors
     /// Where two share a name, a name cannot be written, or a schema is not one of an object.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
-        let entries = IndexMap::with_capacity(tools.len());
-        Self { entries, catalogue: OnceLock::new(), document: None, beside: Vec::new() }.with(tools)
+        Self::with_documents(Vec::new(), tools)
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -82,32 +84,32 @@ impl ToolSet {
     /// # Errors
     /// Where the text is no such document.
     pub fn from_openapi(document_json: &str) -> Result<Self, ToolSetError> {
-        let catalogue = Catalogue::from_json(document_json)?;
-        let entries = catalogue
-            .names()
-            .map(|name| (name.to_owned(), Entry { spec: OnceLock::new(), checker: Checker::default() }))
-            .collect();
-        let document = RawValue::from_string(document_json.trim().to_owned()).ok();
-        Ok(Self { entries, catalogue: OnceLock::from(catalogue), document, beside: Vec::new() })
+        Self::with_documents(vec![Arc::new(Api::parse(document_json)?)], Vec::new())
     }
 
-    /// These tools and those.
+    /// The operations of documents, named `METHOD /path`, then these tools in their order.
     ///
     /// # Errors
-    /// As [`ToolSet::new`].
-    pub fn with(mut self, tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
+    /// As [`ToolSet::new`]; and where two documents have the same operation.
+    pub fn with_documents(documents: Vec<Arc<Api>>, tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
+        let mut entries = IndexMap::with_capacity(tools.len());
+        for (at, api) in documents.iter().enumerate() {
+            for name in api.names() {
+                let entry = Entry { spec: OnceLock::new(), checker: Checker::default(), document: Some(at) };
+                if entries.insert(name.to_owned(), entry).is_some() {
+                    return Err(ToolSetError::SameOperation(name.to_owned()));
+                }
+            }
+        }
         for tool in tools {
             check_spec(&tool)?;
             let name = tool.name.clone();
-            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default() };
-            if self.entries.insert(name.clone(), entry).is_some() {
+            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default(), document: None };
+            if entries.insert(name.clone(), entry).is_some() {
                 return Err(ToolSetError::Duplicate(name));
             }
-            if self.document.is_some() {
-                self.beside.push(name);
-            }
         }
-        Ok(self)
+        Ok(Self { entries, catalogue: OnceLock::new(), documents })
     }
 
     /// The number of tools.
@@ -244,11 +246,19 @@ impl ToolSet {
     }
 
     fn spec<'a>(&'a self, name: &str, entry: &'a Entry) -> &'a ToolSpec {
-        entry.spec.get_or_init(|| self.catalogue().spec(name))
+        entry.spec.get_or_init(|| match entry.document.and_then(|at| self.documents.get(at)) {
+            Some(api) => api.spec(name),
+            None => super::openapi::empty_spec(name),
+        })
+    }
+
+    /// The tools that come from no document.
+    fn plain(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.entries.values().filter(|entry| entry.document.is_none()).filter_map(|entry| entry.spec.get())
     }
 
     fn catalogue(&self) -> &Catalogue {
-        self.catalogue.get_or_init(|| Catalogue::from_tools(self.entries.values().filter_map(|entry| entry.spec.get())))
+        self.catalogue.get_or_init(|| Catalogue::new(&self.documents, self.plain()))
     }
 
     fn listed<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
@@ -274,8 +284,9 @@ impl ToolSet {
 #[serde(rename_all = "snake_case")]
 enum Stored<'a> {
     Tools(Vec<&'a ToolSpec>),
-    Openapi(&'a RawValue),
-    OpenapiBeside { document: &'a RawValue, tools: Vec<&'a ToolSpec> },
+    Openapi(&'a Api),
+    OpenapiBeside { document: &'a Api, tools: Vec<&'a ToolSpec> },
+    Documents { documents: &'a [Arc<Api>], tools: Vec<&'a ToolSpec> },
 }
 
 #[derive(Deserialize)]
@@ -284,31 +295,33 @@ enum Loaded {
     Tools(Vec<ToolSpec>),
     Openapi(Box<RawValue>),
     OpenapiBeside { document: Box<RawValue>, tools: Vec<ToolSpec> },
+    Documents { documents: Vec<Box<RawValue>>, tools: Vec<ToolSpec> },
 }
 
 impl Serialize for ToolSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.document {
-            Some(document) if self.beside.is_empty() => Stored::Openapi(document).serialize(serializer),
-            Some(document) => {
-                let tools = self.beside.iter().filter_map(|name| self.get(name)).collect();
-                Stored::OpenapiBeside { document, tools }.serialize(serializer)
-            }
-            None => Stored::Tools(self.iter().collect()).serialize(serializer),
-        }
+        let tools: Vec<&ToolSpec> = self.plain().collect();
+        let stored = match self.documents.as_slice() {
+            [] => Stored::Tools(tools),
+            [document] if tools.is_empty() => Stored::Openapi(document),
+            [document] => Stored::OpenapiBeside { document, tools },
+            documents => Stored::Documents { documents, tools },
+        };
+        stored.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for ToolSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Loaded::deserialize(deserializer)? {
-            Loaded::Tools(specs) => Self::new(specs),
-            Loaded::Openapi(document) => Self::from_openapi(document.get()),
-            Loaded::OpenapiBeside { document, tools } => {
-                Self::from_openapi(document.get()).and_then(|set| set.with(tools))
-            }
-        }
-        .map_err(D::Error::custom)
+        let (documents, tools) = match Loaded::deserialize(deserializer)? {
+            Loaded::Tools(tools) => (Vec::new(), tools),
+            Loaded::Openapi(document) => (vec![document], Vec::new()),
+            Loaded::OpenapiBeside { document, tools } => (vec![document], tools),
+            Loaded::Documents { documents, tools } => (documents, tools),
+        };
+        let documents = documents.iter().map(|raw| Api::from_raw(raw)).collect::<Result<_, _>>();
+        let set = documents.map_err(ToolSetError::from).and_then(|documents| Self::with_documents(documents, tools));
+        set.map_err(D::Error::custom)
     }
 }
 

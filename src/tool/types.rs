@@ -114,10 +114,22 @@ impl Types {
     }
 }
 
+/// What the references of a schema lead into.
+pub(crate) trait Whole: std::fmt::Debug {
+    /// The value at a JSON pointer.
+    fn at(&self, pointer: &str) -> Option<&Json>;
+}
+
+impl Whole for Json {
+    fn at(&self, pointer: &str) -> Option<&Json> {
+        self.pointer(pointer)
+    }
+}
+
 /// A schema in its document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
-    pub(crate) root: &'a Json,
+    pub(crate) root: &'a dyn Whole,
     pub(crate) node: &'a Json,
 }
 
@@ -310,14 +322,11 @@ pub(crate) fn list<'a>(map: &'a Map<String, Json>, key: &str) -> &'a [Json] {
 }
 
 /// What the `$ref` of `node` points to, inside the same document.
-pub(crate) fn reference<'a>(root: &'a Json, node: &Json) -> Option<&'a Json> {
+pub(crate) fn reference<'a>(root: &'a dyn Whole, node: &Json) -> Option<&'a Json> {
     let pointer = node.get("$ref")?.as_str()?.strip_prefix('#')?;
-    if pointer.is_empty() {
-        return Some(root);
-    }
-    root.pointer(pointer).or_else(|| {
+    root.at(pointer).or_else(|| {
         // A pointer in a URI fragment may be percent-encoded.
-        pointer.contains('%').then(|| root.pointer(&percent_decode(pointer)))?
+        pointer.contains('%').then(|| root.at(&percent_decode(pointer)))?
     })
 }
 

@@ -1,7 +1,6 @@
 //! Schemas of a document as JSON Schema 2020-12 that stands alone.
 
 use super::document::Document;
-use crate::tool::types::reference;
 use serde_json::{Map, Value as Json, json};
 
 /// Keywords of a schema that say nothing about its values, or only to other programs.
@@ -77,7 +76,7 @@ impl<'a> Converter<'a> {
         if let Some((_, name)) = self.names.iter().find(|(known, _)| known == target) {
             return Some(name.clone());
         }
-        reference(self.document.root(), &json!({"$ref": target}))?;
+        self.document.reference(&json!({"$ref": target}))?;
         let last = target.rsplit('/').next().unwrap_or("schema").replace("~1", "/").replace("~0", "~");
         let mut name = if last.is_empty() { "schema".to_owned() } else { last };
         while self.names.iter().any(|(_, taken)| *taken == name) {
@@ -92,7 +91,7 @@ impl<'a> Converter<'a> {
     pub(crate) fn definitions(mut self) -> Map<String, Json> {
         while let Some((target, name)) = self.pending.pop().and_then(|at| self.names.get(at).cloned()) {
             let node = json!({"$ref": target});
-            if let Some(schema) = reference(self.document.root(), &node) {
+            if let Some(schema) = self.document.reference(&node) {
                 let schema = self.convert(schema);
                 self.defs.insert(name, schema);
             }

@@ -1,11 +1,14 @@
-//! The document as it was written: a JSON tree whose references are followed when they are met.
+//! The document as it was written. Its parts are read, and its references followed, when they are met.
 
-use super::Operation;
-use crate::tool::types::reference;
+use super::operation::{self, Operation};
+use super::part::Part;
+use crate::tool::describe::cut;
+use crate::tool::types::{Schema, Whole, percent_decode, reference};
+use indexmap::{IndexMap, IndexSet};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
-
-/// The methods an operation can have, as keys of a path item.
-pub(crate) const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// References followed from one place; a longer chain is a circle.
 const CHAIN: usize = 32;
@@ -17,62 +20,139 @@ pub enum DocumentError {
     /// The text is not JSON.
     #[error("the OpenAPI document is not JSON: {0}")]
     NotJson(String),
+    /// The text is not YAML.
+    #[error("the OpenAPI document is neither JSON nor YAML: {0}")]
+    NotYaml(String),
     /// It is JSON, but no `OpenAPI` document.
     #[error("this is no OpenAPI document: {0}")]
     NotOpenApi(String),
     /// It is of a version that is not read.
     #[error("{0} is not supported: convert the document to OpenAPI 3.0 or 3.1{1}")]
     Version(String, &'static str),
+    /// What was to be chosen of it is not there.
+    #[error("{0}")]
+    Choice(String),
 }
 
 /// The members of an object in the document.
 pub(crate) type Members = Map<String, Json>;
 
+/// The members of an object that are read one by one.
+type Parts = IndexMap<String, Part>;
+
 /// A document of version 3.0 or 3.1.
 #[derive(Debug)]
 pub(crate) struct Document {
-    root: Json,
+    /// Its members in their order, without the members of those that have a field of their own here.
+    head: Members,
+    paths: Parts,
+    components: IndexMap<String, Parts>,
     /// 3.0 has its own dialect of JSON Schema.
     pub(crate) dialect_30: bool,
 }
 
 impl Document {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
-        let root: Json = serde_json::from_str(text).map_err(|error| DocumentError::NotJson(error.to_string()))?;
-        let Some(map) = root.as_object() else {
+        let not_json = |error: serde_json::Error| DocumentError::NotJson(error.to_string());
+        if !text.trim_start().starts_with('{') {
+            serde_json::from_str::<Json>(text).map_err(not_json)?;
             return Err(DocumentError::NotOpenApi("it must be a JSON object".to_owned()));
-        };
-        if let Some(version) = map.get("swagger") {
-            let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
-            let version = crate::tool::describe::cut(&version, 20);
-            let with = ", for example with the npm package swagger2openapi";
-            return Err(DocumentError::Version(format!("Swagger {version}"), with));
         }
-        let Some(version) = map.get("openapi") else {
+        let members: IndexMap<String, &RawValue> = serde_json::from_str(text).map_err(not_json)?;
+        let mut document =
+            Self { head: Members::new(), paths: Parts::new(), components: IndexMap::new(), dialect_30: false };
+        for (key, raw) in members {
+            let value = match key.as_str() {
+                "paths" => match parts(raw) {
+                    Some(paths) => {
+                        document.paths = paths;
+                        Json::Null
+                    }
+                    None => return Err(DocumentError::NotOpenApi("its 'paths' must be an object".to_owned())),
+                },
+                "components" => {
+                    let kinds: IndexMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+                    let kinds = kinds.into_iter().filter_map(|(kind, raw)| Some((kind, parts(raw)?)));
+                    document.components = kinds.collect();
+                    Json::Null
+                }
+                _ => serde_json::from_str(raw.get()).map_err(not_json)?,
+            };
+            document.head.insert(key, value);
+        }
+        document.check_version()?;
+        Ok(document)
+    }
+
+    fn check_version(&mut self) -> Result<(), DocumentError> {
+        if let Some(version) = self.head.get("swagger") {
+            let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
+            let with = ", for example with the npm package swagger2openapi";
+            return Err(DocumentError::Version(format!("Swagger {}", cut(&version, 20)), with));
+        }
+        let Some(version) = self.head.get("openapi") else {
             return Err(DocumentError::NotOpenApi("it has no field 'openapi' with its version".to_owned()));
         };
         let version = version.as_str().unwrap_or_default();
-        if !["3.0", "3.1"].iter().any(|known| version == *known || version.starts_with(&format!("{known}."))) {
-            let version = crate::tool::describe::cut(version, 20);
+        let is = |known: &str| version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if !is("3.0") && !is("3.1") {
+            let version = cut(version, 20);
             return Err(DocumentError::Version(format!("OpenAPI version \"{version}\""), ""));
         }
-        match map.get("paths") {
-            None | Some(Json::Object(_)) => {}
-            Some(_) => {
-                return Err(DocumentError::NotOpenApi("its 'paths' must be an object".to_owned()));
-            }
+        self.dialect_30 = is("3.0");
+        Ok(())
+    }
+
+    /// The same document with other paths, and the components that these need.
+    pub(crate) fn with_paths(&self, paths: impl Iterator<Item = (String, Json)>) -> Self {
+        let paths: Parts = paths.map(|(path, item)| (path, Part::from(item))).collect();
+        let mut kept: IndexSet<(String, String)> = IndexSet::new();
+        for item in paths.values() {
+            gather(item.value(), &mut kept);
         }
-        Ok(Self::of(root))
+        let mut next = 0;
+        while let Some((kind, name)) = kept.get_index(next).cloned() {
+            if let Some(part) = self.components.get(&kind).and_then(|parts| parts.get(&name)) {
+                gather(&part.read().unwrap_or_default(), &mut kept);
+            }
+            next += 1;
+        }
+        let components = self.components.iter().map(|(kind, parts)| {
+            // Schemes are named, not referred to.
+            let named = |name: &String| kind == "securitySchemes" || kept.contains(&(kind.clone(), name.clone()));
+            (kind.clone(), parts.iter().filter(|(name, _)| named(name)).map(|(name, part)| (name.clone(), part.clone())).collect())
+        });
+        let components = components.filter(|(_, parts): &(_, Parts)| !parts.is_empty()).collect();
+        Self { head: self.head.clone(), paths, components, dialect_30: self.dialect_30 }
     }
 
-    /// Takes a tree that is known to be a document.
-    pub(crate) fn of(root: Json) -> Self {
-        let dialect_30 = root.get("openapi").and_then(Json::as_str).is_some_and(|version| version.starts_with("3.0"));
-        Self { root, dialect_30 }
+    /// The path item of a path, its reference followed.
+    pub(crate) fn item(&self, path: &str) -> Option<&Members> {
+        self.follow(self.paths.get(path)?.value())?.as_object()
     }
 
-    pub(crate) fn root(&self) -> &Json {
-        &self.root
+    /// A document of 3.1 of which only the paths matter.
+    pub(crate) fn of_paths(paths: impl Iterator<Item = (String, Json)>) -> Self {
+        let mut head = Members::new();
+        head.insert("openapi".to_owned(), "3.1.0".into());
+        head.insert("paths".to_owned(), Json::Null);
+        let paths = paths.map(|(path, item)| (path, Part::from(item))).collect();
+        Self { head, paths, components: IndexMap::new(), dialect_30: false }
+    }
+
+    /// The member `key` of the document, but for its paths and components.
+    pub(crate) fn member(&self, key: &str) -> Option<&Json> {
+        self.head.get(key)
+    }
+
+    /// A schema of the document.
+    pub(crate) fn schema<'a>(&'a self, node: &'a Json) -> Schema<'a> {
+        Schema { root: self, node }
+    }
+
+    /// What the reference in `node` leads to.
+    pub(crate) fn reference(&self, node: &Json) -> Option<&Json> {
+        reference(self, node)
     }
 
     /// `node` with its references followed; a reference that leads nowhere, outside or in a circle gives `None`.
@@ -82,7 +162,7 @@ impl Document {
             if node.get("$ref").is_none_or(|target| !target.is_string()) {
                 return Some(node);
             }
-            node = reference(&self.root, node)?;
+            node = self.reference(node)?;
         }
         None
     }
@@ -90,50 +170,34 @@ impl Document {
     /// Every operation, in the order of the document. Their names are `METHOD /path`.
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
-        let paths = self.root.get("paths").and_then(Json::as_object);
-        for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')) {
-            let Some(item) = self.path_item(item) else {
-                continue;
-            };
-            for method in METHODS {
-                let Some(operation) = item.get(method).filter(|operation| operation.is_object()) else {
-                    continue;
-                };
-                let method = method.to_uppercase();
-                operations.push(Operation {
-                    name: format!("{method} {path}"),
-                    method,
-                    path: path.clone(),
-                    id: operation.get("operationId").and_then(Json::as_str).map(str::to_owned),
-                });
-            }
+        for (path, item) in self.paths.iter().filter(|(path, _)| path.starts_with('/')) {
+            let written = item.text().and_then(|text| operation::operations(path, text));
+            operations.extend(written.unwrap_or_else(|| {
+                self.item(path).map(|item| operation::of_item(path, item)).unwrap_or_default()
+            }));
         }
         operations
     }
 
-    fn path_item<'a>(&'a self, item: &'a Json) -> Option<&'a Map<String, Json>> {
-        self.follow(item)?.as_object()
-    }
-
     /// The path item and the operation object of an operation.
     pub(crate) fn objects(&self, operation: &Operation) -> Option<(&Members, &Members)> {
-        let item = self.path_item(self.root.get("paths")?.get(&operation.path)?)?;
+        let item = self.item(&operation.path)?;
         let object = item.get(&operation.method.to_lowercase())?.as_object()?;
         Some((item, object))
     }
 
     /// The parameters of an operation, those of its path first, overridden by its own where name and place agree.
-    pub(crate) fn parameters(&self, operation: &Operation) -> Vec<&Map<String, Json>> {
+    pub(crate) fn parameters(&self, operation: &Operation) -> Vec<&Members> {
         let Some((item, object)) = self.objects(operation) else {
             return Vec::new();
         };
-        let mut parameters: Vec<&Map<String, Json>> = Vec::new();
+        let mut parameters: Vec<&Members> = Vec::new();
         for list in [item.get("parameters"), object.get("parameters")] {
             for parameter in list.and_then(Json::as_array).into_iter().flatten() {
                 let Some(parameter) = self.follow(parameter).and_then(Json::as_object) else {
                     continue;
                 };
-                let same = |other: &&Map<String, Json>| {
+                let same = |other: &&Members| {
                     other.get("name") == parameter.get("name") && other.get("in") == parameter.get("in")
                 };
                 match parameters.iter_mut().find(|other| same(other)) {
@@ -144,6 +208,74 @@ impl Document {
         }
         parameters
     }
+
+    /// The whole document; `None` where its paths and components have more than about `bytes` bytes.
+    pub(crate) fn whole_within(&self, bytes: usize) -> Option<Json> {
+        let parts = || self.paths.values().chain(self.components.values().flat_map(IndexMap::values));
+        let size: usize = parts().filter_map(Part::text).map(str::len).sum();
+        if size > bytes { None } else { serde_json::to_value(self).ok() }
+    }
+}
+
+impl Whole for Document {
+    fn at(&self, pointer: &str) -> Option<&Json> {
+        let (first, rest) = step(pointer)?;
+        match first.as_str() {
+            "paths" => {
+                let (path, rest) = step(rest)?;
+                self.paths.get(&path)?.value().pointer(rest)
+            }
+            "components" => {
+                let (kind, rest) = step(rest)?;
+                let (name, rest) = step(rest)?;
+                self.components.get(&kind)?.get(&name)?.value().pointer(rest)
+            }
+            other => self.head.get(other)?.pointer(rest),
+        }
+    }
+}
+
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(Some(self.head.len()))?;
+        for (key, value) in &self.head {
+            match key.as_str() {
+                "paths" => members.serialize_entry(key, &self.paths)?,
+                "components" => members.serialize_entry(key, &self.components)?,
+                _ => members.serialize_entry(key, value)?,
+            }
+        }
+        members.end()
+    }
+}
+
+/// Adds the components that a value refers to, by kind and name.
+fn gather(value: &Json, into: &mut IndexSet<(String, String)>) {
+    match value {
+        // Also outside of `$ref`: a discriminator's mapping refers too.
+        Json::String(text) => {
+            let pointer = text.strip_prefix("#/components").and_then(|pointer| {
+                let (kind, rest) = step(pointer)?;
+                Some((kind, percent_decode(&step(rest)?.0)))
+            });
+            into.extend(pointer);
+        }
+        Json::Array(items) => items.iter().for_each(|item| gather(item, into)),
+        Json::Object(members) => members.values().for_each(|member| gather(member, into)),
+        _ => {}
+    }
+}
+
+fn parts(raw: &RawValue) -> Option<Parts> {
+    let members: IndexMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+    Some(members.into_iter().map(|(name, raw)| (name, Part::new(raw))).collect())
+}
+
+/// The first step of a JSON pointer, and what is left of it.
+fn step(pointer: &str) -> Option<(String, &str)> {
+    let after = pointer.strip_prefix('/')?;
+    let (first, _) = after.split_once('/').unwrap_or((after, ""));
+    Some((first.replace("~1", "/").replace("~0", "~"), after.get(first.len()..)?))
 }
 
 /// The names in the braces of a path, in order.

@@ -1,34 +1,29 @@
-//! `OpenAPI` documents as base tools (ticket protocol): reading, routes, arguments and what the model is shown.
+//! `OpenAPI` documents as base tools: reading, routes, arguments, requests and what the model is shown.
 
+mod api;
 mod convert;
 mod document;
+mod operation;
+mod part;
 mod request;
 mod route;
+mod select;
 mod signature;
 
+pub use api::Api;
 pub use document::DocumentError;
-pub(crate) use request::merge;
+pub(crate) use request::{empty_spec, merge};
+pub use select::Selection;
 pub(crate) use signature::TOKENS;
 
 use super::spec::ToolSpec;
 use crate::reply::{Object, Violation};
 use document::Document;
 use indexmap::IndexMap;
+use operation::Operation;
 use route::Routes;
 use serde_json::{Map, Value as Json, json};
-
-/// One operation of the document.
-#[derive(Debug, Clone)]
-pub(crate) struct Operation {
-    /// The tool's name: `METHOD /path`, or a plain tool's own.
-    pub(crate) name: String,
-    /// In capitals.
-    pub(crate) method: String,
-    /// With its placeholders.
-    pub(crate) path: String,
-    /// The document's own name for it.
-    pub(crate) id: Option<String>,
-}
+use std::sync::Arc;
 
 /// A route that was found: the tool's name and what the route says of its arguments.
 #[derive(Debug)]
@@ -37,60 +32,52 @@ pub(crate) struct Found<'a> {
     pub(crate) arguments: Object,
 }
 
-/// The operations of a document, or plain tools offered as operations.
+/// The operations of all documents of a set, and its plain tools offered as operations.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    document: Document,
+    apis: Vec<Arc<Api>>,
+    /// By the name of the tool.
     operations: IndexMap<String, Operation>,
     routes: Routes,
 }
 
 impl Catalogue {
-    /// Reads a document.
-    pub(crate) fn from_json(text: &str) -> Result<Self, DocumentError> {
-        Ok(Self::of(Document::parse(text)?, |operation| operation.name.clone()))
-    }
-
-    /// Offers plain tools as `POST /name` with their name as `operationId`.
-    pub(crate) fn from_tools<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Self {
-        let paths: Map<String, Json> = tools.map(|tool| (format!("/{}", tool.name), path_item(tool))).collect();
-        let document = json!({"openapi": "3.1.0", "info": {"title": "tools", "version": "1"}, "paths": paths});
-        Self::of(Document::of(document), |operation| operation.id.clone().unwrap_or_else(|| operation.name.clone()))
-    }
-
-    fn of(document: Document, name: impl Fn(&Operation) -> String) -> Self {
+    /// Those of the documents, then plain tools as `POST /name` with their name as `operationId`.
+    pub(crate) fn new<'a>(apis: &[Arc<Api>], tools: impl Iterator<Item = &'a ToolSpec>) -> Self {
         let mut operations = IndexMap::new();
-        for mut operation in document.operations() {
-            operation.name = name(&operation);
-            operations.insert(operation.name.clone(), operation);
+        let mut apis = apis.to_vec();
+        let plain = Api::of(Document::of_paths(tools.map(|tool| (format!("/{}", tool.name), path_item(tool)))));
+        for (document, api) in apis.iter().enumerate() {
+            let own = api.operations.values().map(|operation| Operation { document, ..operation.clone() });
+            operations.extend(own.map(|operation| (operation.name.clone(), operation)));
         }
+        for operation in plain.operations.values() {
+            let name = operation.id.as_ref().unwrap_or(&operation.name).clone();
+            operations.insert(name.clone(), Operation { name, document: apis.len(), ..operation.clone() });
+        }
+        apis.push(Arc::new(plain));
         let routes = Routes::new(operations.values());
-        Self { document, operations, routes }
-    }
-
-    /// The names of the operations, in the order of the document.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.operations.keys().map(String::as_str)
-    }
-
-    /// The tool for an operation.
-    pub(crate) fn spec(&self, name: &str) -> ToolSpec {
-        match self.operations.get(name) {
-            Some(operation) => request::spec(&self.document, operation),
-            None => request::empty_spec(name),
-        }
+        Self { apis, operations, routes }
     }
 
     /// Looks a route up.
     pub(crate) fn resolve(&self, route: &str) -> Result<Found<'_>, Violation> {
         let matched = self.routes.resolve(route, &self.operations)?;
-        let arguments = request::route_arguments(&self.document, matched.operation, &matched);
+        let arguments = match self.document(matched.operation) {
+            Some(document) => request::route_arguments(document, matched.operation, &matched),
+            None => Object::new(),
+        };
         Ok(Found { name: &matched.operation.name, arguments })
+    }
+
+    /// The document that an operation is in.
+    pub(crate) fn document(&self, operation: &Operation) -> Option<&Document> {
+        self.apis.get(operation.document).map(|api| &api.document)
     }
 
     /// What the prompt shows, in at most about `tokens` tokens.
     pub(crate) fn render(&self, tokens: usize) -> String {
-        signature::render(&self.document, &self.operations, tokens)
+        signature::render(self, tokens)
     }
 }
 

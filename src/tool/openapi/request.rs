@@ -11,7 +11,7 @@ use crate::tool::describe::{cut, named};
 use crate::tool::json_text;
 use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolKind, ToolSpec};
-use crate::tool::types::{Schema, Types, list};
+use crate::tool::types::{Types, list};
 use serde_json::{Map, Value as Json, json};
 
 /// Characters of an operation's description.
@@ -212,7 +212,7 @@ impl<'a> Builder<'a> {
     fn flattened(&self, schema: &'a Json) -> Option<Flattened<'a>> {
         let mut flattened = Flattened::default();
         self.flatten(schema, &mut flattened, 16)?;
-        let types = Schema { root: self.document.root(), node: schema }.types();
+        let types = self.document.schema(schema).types();
         let object = types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
         object.then_some(flattened)
     }
@@ -286,7 +286,7 @@ pub(crate) fn route_arguments(document: &Document, operation: &Operation, matche
         });
         let argument = known.map_or(name, |(argument, _)| argument);
         let array = known.and_then(|(_, parameter)| parameter.get("schema")).is_some_and(|schema| {
-            let types = Schema { root: document.root(), node: schema }.types();
+            let types = document.schema(schema).types();
             types.contains(Types::ARRAY) && !types.contains(Types::STRING)
         });
         let joined = known.is_some_and(|(_, parameter)| parameter.get("explode").is_some_and(|flag| flag == false));

@@ -1,7 +1,6 @@
 //! Routes: what a model writes to name an operation.
 
-use super::Operation;
-use super::document::METHODS;
+use super::operation::{METHODS, Operation};
 use crate::reply::{Code, Violation};
 use crate::tool::describe::{any_of, cut, named};
 use crate::tool::nearest::closest;

@@ -1,7 +1,8 @@
 //! What a prompt shows of a document: all of it where it is short, else one line an operation.
 
-use super::Operation;
+use super::Catalogue;
 use super::document::Document;
+use super::operation::Operation;
 use super::request;
 use crate::tool::describe::{cut, fields, short_type};
 use crate::tool::types::Schema;
@@ -20,19 +21,30 @@ const CHARACTERS: usize = 4;
 /// Characters of a summary.
 const SUMMARY: usize = 100;
 
-/// The document in at most about `tokens` tokens.
-pub(crate) fn render(document: &Document, operations: &IndexMap<String, Operation>, tokens: usize) -> String {
-    let whole = compact(document.root()).to_string();
-    if fits(&whole, tokens.min(WHOLE)) {
+/// The operations in at most about `tokens` tokens.
+pub(crate) fn render(catalogue: &Catalogue, tokens: usize) -> String {
+    if let Some(whole) = whole(catalogue, tokens.min(WHOLE)) {
         return whole;
     }
+    let operations = &catalogue.operations;
     for detail in [Detail::All, Detail::Arguments, Detail::Names] {
-        let lines = operations.values().map(|operation| line(document, operation, detail));
+        let lines = operations.values().filter_map(|operation| Some(line(catalogue.document(operation)?, operation, detail)));
         if let Some(text) = joined(lines, tokens) {
             return text;
         }
     }
     cut_list(operations, tokens)
+}
+
+/// The one document that there is, where it is short.
+fn whole(catalogue: &Catalogue, tokens: usize) -> Option<String> {
+    let mut used = catalogue.apis.iter().filter(|api| !api.operations.is_empty());
+    let api = used.next().or_else(|| catalogue.apis.last())?;
+    if used.next().is_some() {
+        return None;
+    }
+    let text = compact(&api.document.whole_within(tokens * CHARACTERS * 8)?).to_string();
+    fits(&text, tokens).then_some(text)
 }
 
 fn fits(text: &str, tokens: usize) -> bool {
@@ -107,8 +119,7 @@ fn result(document: &Document, operation: &Operation) -> Option<String> {
         .or_else(|| responses.get_key_value("default"))?;
     let content = document.follow(response)?.get("content")?.as_object()?;
     let schema = content.get("application/json").or_else(|| content.values().next())?.get("schema")?;
-    let schema = Schema { root: document.root(), node: schema };
-    Some(short_type(schema, 0))
+    Some(short_type(document.schema(schema), 0))
 }
 
 /// The document without what a caller does not need.

@@ -1,0 +1,99 @@
+//! One document with the operations of it that are offered.
+
+use super::document::{Document, DocumentError};
+use super::operation::Operation;
+use super::request;
+use super::select::{Selection, Traits};
+use crate::tool::spec::ToolSpec;
+use indexmap::IndexMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// A document of version 3.0 or 3.1 as tools, one an operation.
+#[derive(Debug)]
+pub struct Api {
+    pub(crate) document: Document,
+    /// By `METHOD /path`.
+    pub(crate) operations: IndexMap<String, Operation>,
+}
+
+impl Api {
+    /// Reads a document that is written in JSON.
+    ///
+    /// # Errors
+    /// Where the text is no such document.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        Document::parse(text).map(Self::of)
+    }
+
+    /// Reads a document that is written in YAML.
+    ///
+    /// # Errors
+    /// Where the text is no such document.
+    pub fn parse_yaml(text: &str) -> Result<Self, DocumentError> {
+        let not_yaml = |cause: String| DocumentError::NotYaml(cause);
+        let document: serde_json::Value = serde_saphyr::from_str(text).map_err(|error| not_yaml(error.to_string()))?;
+        Self::parse(&document.to_string())
+    }
+
+    pub(crate) fn of(document: Document) -> Self {
+        let operations = document.operations().into_iter().map(|operation| (operation.name.clone(), operation));
+        let operations = operations.collect();
+        Self { document, operations }
+    }
+
+    /// The names of the operations, in the order of the document.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.operations.keys().map(String::as_str)
+    }
+
+    /// The names of the operations that `key` means: `METHOD /path`, or an `operationId`.
+    pub fn named(&self, key: &str) -> Vec<&str> {
+        let key = key.trim();
+        let exact = match key.split_once(char::is_whitespace) {
+            Some((method, path)) => format!("{} {}", method.to_uppercase(), path.trim_start()),
+            None => String::new(),
+        };
+        let fits = |operation: &&Operation| operation.name == exact || operation.id.as_deref() == Some(key);
+        self.operations.values().filter(fits).map(|operation| operation.name.as_str()).collect()
+    }
+
+    /// The names of the operations that are asked for, in the order of the document.
+    ///
+    /// # Errors
+    /// Where a pattern or tag fits nothing, or nothing is left.
+    pub fn select(&self, selection: &Selection) -> Result<Vec<&str>, DocumentError> {
+        let chosen = selection.of(&self.operations)?;
+        Ok(chosen.into_iter().map(|operation| operation.name.as_str()).collect())
+    }
+
+    /// The same document with these operations only. `traits` says by name what the program says of some: the members
+    /// `effect`, `readonly`, `repeatable` and `needs_approval`.
+    #[must_use]
+    pub fn only(self: &Arc<Self>, names: &[String], traits: &Traits) -> Arc<Self> {
+        if traits.is_empty() && names.len() == self.operations.len() {
+            return Arc::clone(self);
+        }
+        let chosen: Vec<&Operation> = self.operations.values().filter(|one| names.contains(&one.name)).collect();
+        Arc::new(Self::of(self.document.only(&chosen, traits)))
+    }
+
+    /// The tool for an operation.
+    pub(crate) fn spec(&self, name: &str) -> ToolSpec {
+        match self.operations.get(name) {
+            Some(operation) => request::spec(&self.document, operation),
+            None => request::empty_spec(name),
+        }
+    }
+
+    pub(crate) fn from_raw(raw: &RawValue) -> Result<Arc<Self>, DocumentError> {
+        Self::parse(raw.get()).map(Arc::new)
+    }
+}
+
+impl Serialize for Api {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document.serialize(serializer)
+    }
+}

@@ -1,0 +1,103 @@
+//! The operations of a document, as far as they are known before their parts are read.
+
+use super::document::Members;
+use serde::Deserialize;
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+/// The methods an operation can have, as keys of a path item.
+pub(crate) const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+/// One operation of the document.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    /// The tool's name: `METHOD /path`, or a plain tool's own.
+    pub(crate) name: String,
+    /// In capitals.
+    pub(crate) method: String,
+    /// With its placeholders.
+    pub(crate) path: String,
+    /// The document's own name for it.
+    pub(crate) id: Option<String>,
+    /// What it does, in a line.
+    pub(crate) summary: Option<String>,
+    /// The groups that the document puts it in.
+    pub(crate) tags: Vec<String>,
+    /// Which of a set's documents it is in.
+    pub(crate) document: usize,
+}
+
+/// A path item, its operations still unread.
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(rename = "$ref")]
+    reference: Option<Json>,
+    #[serde(borrow)]
+    get: Option<&'a RawValue>,
+    #[serde(borrow)]
+    put: Option<&'a RawValue>,
+    #[serde(borrow)]
+    post: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delete: Option<&'a RawValue>,
+    #[serde(borrow)]
+    options: Option<&'a RawValue>,
+    #[serde(borrow)]
+    head: Option<&'a RawValue>,
+    #[serde(borrow)]
+    patch: Option<&'a RawValue>,
+    #[serde(borrow)]
+    trace: Option<&'a RawValue>,
+}
+
+/// What is known of an operation without reading all of it.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "operationId")]
+    id: Option<Json>,
+    summary: Option<Json>,
+    tags: Option<Json>,
+}
+
+/// The operations of a path item as it is written, in the order of [`METHODS`]; `None` where they stand elsewhere.
+pub(crate) fn operations(path: &str, item: &str) -> Option<Vec<Operation>> {
+    let item: Item<'_> = serde_json::from_str(item).ok()?;
+    if item.reference.is_some() {
+        return None;
+    }
+    let written = [item.get, item.put, item.post, item.delete, item.options, item.head, item.patch, item.trace];
+    let operations = METHODS.into_iter().zip(written).filter_map(|(method, written)| {
+        let written = written?.get();
+        let head = written.starts_with('{').then(|| serde_json::from_str(written).ok())?;
+        Some(operation(method, path, head?))
+    });
+    Some(operations.collect())
+}
+
+/// The operations of a path item that was read.
+pub(crate) fn of_item(path: &str, item: &Members) -> Vec<Operation> {
+    let operations = METHODS.into_iter().filter_map(|method| {
+        let written = item.get(method)?.as_object()?;
+        let part = |key: &str| written.get(key).cloned();
+        Some(operation(method, path, Head { id: part("operationId"), summary: part("summary"), tags: part("tags") }))
+    });
+    operations.collect()
+}
+
+fn operation(method: &str, path: &str, head: Head) -> Operation {
+    let text = |value: Option<Json>| match value {
+        Some(Json::String(text)) => Some(text),
+        _ => None,
+    };
+    let method = method.to_uppercase();
+    let tags = head.tags.as_ref().and_then(Json::as_array).into_iter().flatten();
+    Operation {
+        name: format!("{method} {path}"),
+        method,
+        path: path.to_owned(),
+        id: text(head.id),
+        tags: tags.filter_map(Json::as_str).map(str::to_owned).collect(),
+        summary: text(head.summary),
+        document: 0,
+    }
+}
