@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
-__all__ = ["End", "drive", "make_call", "receive", "work"]
+__all__ = ["End", "drive", "in_thread", "make_call", "receive", "work"]
 
 AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
 
@@ -111,7 +111,7 @@ async def _made(
 ) -> Outcome:
     if tool.is_async:
         return await tool.acall(command.arguments, context)
-    outcome = await _in_thread(tool.call, command.arguments, context)
+    outcome = await in_thread(tool.call, command.arguments, context)
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)
     return cast("Outcome", outcome)
@@ -330,7 +330,7 @@ class _Driver:
             if session.model.gate is not None:
                 commands = await self._ask_in_turn(session.model.gate)
             else:
-                result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+                result = session.ask() if self._model_is_async else await in_thread(session.ask)
                 awaited = type(result) is CoroutineType or hasattr(result, "__await__")
                 if awaited:
                     self._model_is_async = True
@@ -363,7 +363,7 @@ class _Driver:
         # A call that starts early is no part of the model's call.
         outside = copy_context()
         async with gate.held(session.root):
-            result = session.ask() if self._model_is_async else await _in_thread(session.ask)
+            result = session.ask() if self._model_is_async else await in_thread(session.ask)
             awaited = hasattr(result, "__await__")
             if awaited:
                 result = await cast("Awaitable[object]", result)
@@ -508,10 +508,10 @@ async def receive(
             await stream.aclose()
         return receipt.close()
     try:
-        while (chunk := await _in_thread(next, stream, None)) is not None:
+        while (chunk := await in_thread(next, stream, None)) is not None:
             if await _stops(session, receipt, chunk, begin):
                 break
-        await _in_thread(stream.close)
+        await in_thread(stream.close)
     except BaseException:
         # The thread may still be in the generator: it is closed when that has come back.
         _threads.submit(stream.close)
@@ -532,6 +532,6 @@ async def _stops(
     return stop
 
 
-async def _in_thread(function: Callable[..., T], /, *args: Any) -> T:
+async def in_thread(function: Callable[..., T], /, *args: Any) -> T:
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_threads.pool(), copy_context().run, function, *args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from callslip._core import ToolSet
+from callslip._core import Document, ToolSet
 from callslip.errors import ToolError
 from callslip.tools import Tool, ToolLike, Tools, ToolSource
 
@@ -28,22 +28,24 @@ class Toolbox:
     tool_set: ToolSet
 
     def __init__(self, tools: Tools = (), built_in: Sequence[str] = ()) -> None:
-        self._tools: dict[str, Tool[..., Any]]
         if isinstance(tools, ToolSource):
             tools = [tools]
-        document: Any = tools[0] if isinstance(tools, Sequence) and len(tools) == 1 else None
-        if hasattr(document, "document_json"):
-            self.tool_set = ToolSet.from_openapi(document.document_json, list(built_in))
-            self._tools = dict(document.tools)
-            return
         if isinstance(tools, str) or not isinstance(tools, Sequence):
             kind = type(tools).__name__
             raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
+        documents: list[Document] = []
         made: list[Tool[..., Any]] = []
+        self._tools: dict[str, Tool[..., Any]] = {}
         for one in tools:
-            made.extend(one.as_tools() if isinstance(one, ToolSource) else [as_tool(one)])
-        self.tool_set = ToolSet([*(one.spec() for one in made), *built_in])
-        self._tools = {one.name: one for one in made}
+            if not isinstance(one, ToolSource):
+                made.append(as_tool(one))
+            elif one.document is None:
+                made.extend(one.as_tools())
+            else:
+                documents.append(one.document)
+                self._tools.update((tool.name, tool) for tool in one.as_tools())
+        self.tool_set = ToolSet([*(one.spec() for one in made), *built_in], documents)
+        self._tools.update((one.name, one) for one in made)
 
     def get(self, name: str) -> Tool[..., Any]:
         """Return the tool of exactly this name."""
@@ -62,6 +64,4 @@ def as_tool(function: ToolLike) -> Tool[..., Any]:
     """Return a tool as it is, and any other callable as a tool with the defaults."""
     if isinstance(function, Tool):
         return function
-    if hasattr(function, "document_json"):
-        raise ToolError("an OpenAPI document can't stand beside other tools: pass it as tools=…")
     return Tool(function)

@@ -1,246 +1,333 @@
-"""An OpenAPI document as tools: a Python handler for each operation that is offered.
+"""An OpenAPI document as tools, one for each operation.
 
-    api = OpenAPI.from_file("pets.json", handlers={"GET /pets/{id}": get_pet, "addPet": add_pet})
+    api = OpenAPI.from_file("pets.json", auth={"apiKey": key})
     agent = Agent(model, protocol="ticket", tools=api)
 
-A handler takes the operation's parameters by name, the properties of the body beside them, or the
-body as `body` where a name collides or the body is no object. A name that is none in Python
-(`X-Request-ID`, `class`) reaches the handler as `X_Request_ID` and `class_`, or as it is in
-`**kwargs`.
+Each call is a request to the document's server. It may be made by a client of your own, by an ASGI
+app in this process, or by a Python function for each operation:
+
+    OpenAPI.from_url("https://pets.example.com/openapi.json", client=httpx.AsyncClient())
+    OpenAPI.from_app(app)
+    OpenAPI.from_file("pets.json", handlers={"GET /pets/{id}": get_pet, "addPet": add_pet})
+
+The arguments of an operation are its parameters by name and the properties of its body beside
+them, or the body as `body` where a name collides or the body is no object.
 """
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
+from callslip._core import Document, ToolSet
 from callslip._json import to_json
+from callslip._openapi_auth import Auth, check_auth
+from callslip._openapi_handler import HandlerTool
+from callslip._openapi_server import Servers
+from callslip._openapi_tool import OperationTool
 from callslip.errors import ToolError
-from callslip.tools import Context, Tool, ToolSource
+from callslip.tools import Tool, ToolSource
 
 if TYPE_CHECKING:
     import os
+    from types import TracebackType
 
-__all__ = ["OpenAPI"]
+    from callslip._openapi_client import Client
 
-Handler = Tool[..., Any] | Callable[..., Any]
+__all__ = ["OpenAPI", "PlannedRequest"]
 
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+Handler: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
 
 
-class OpenAPI(ToolSource):
-    """A document of version 3.0 or 3.1 with handlers for its operations.
-
-    Operations without a handler are not offered. What a crash in mid-call means, and whether a
-    call may start early, follows from the method (`GET` changes nothing) unless the handler is a
-    `Tool` that says so.
-
-    Args:
-        document: The document as Python reads it from JSON. It is not changed.
-        handlers: By `"METHOD /path"` as the document writes it, or by `operationId`.
+class PlannedRequest(NamedTuple):
+    """A request as it would be sent, without secrets.
 
     Attributes:
-        tools: The handlers as tools, by `METHOD /path`, in the order of the document.
-
-    Raises:
-        ToolError: The document is none, or a handler is for an operation that it does not have.
+        method: In capitals.
+        url: With path and query, percent-encoded; relative where the client has the server.
+        headers: Names and values.
+        content: The body; empty where there is none.
     """
 
-    def __init__(self, document: Mapping[str, Any], *, handlers: Mapping[str, Handler]) -> None:
-        if not isinstance(document, Mapping):
-            raise ToolError(f"an OpenAPI document must be an object: got {type(document).__name__}")
-        self._document = document
-        operations = _operations(document)
-        by_key = _by_key(operations)
+    method: str
+    url: str
+    headers: list[tuple[str, str]]
+    content: bytes
+
+
+class OpenAPI(
+    ToolSource, AbstractAsyncContextManager["OpenAPI"], AbstractContextManager["OpenAPI"]
+):
+    """A document of version 3.0 or 3.1 with what carries its operations out.
+
+    What a crash in mid-call means, and whether a call may start early, follows from the method
+    (`GET` changes nothing), unless a handler is a `Tool` that says so.
+
+    Args:
+        document: As Python reads it from JSON. It is not changed.
+        client: What sends the requests: an httpx or httpx2 client, sync or async, or any object
+            with their `request(method, url, headers=…, content=…)`. Its own `base_url` stands for
+            the document's server. Default: an `httpx.Client` (extra `openapi`).
+        auth: What proves who calls, by the name of the document's security scheme: a key or token,
+            `(user, password)`, or a sync or async function that returns either.
+        server: The URL that stands for the document's servers.
+        handlers: Functions in place of requests, by `"METHOD /path"` as the document writes it, or
+            by `operationId`. Without a `client` only their operations are offered. A name that is
+            none in Python (`X-Request-ID`, `class`) reaches the handler as `X_Request_ID` and
+            `class_`, or as it is in `**kwargs`.
+        include: Patterns of the operations to offer: `"GET /repos/**"`, `"/pets/*"`, or one for
+            operationIds; `*` stands for anything in a segment, `**` for any segments. Default: all.
+        tags: Offer those with one of these tags only.
+        read_only: Whether to offer only what changes nothing: GET, HEAD, OPTIONS, TRACE.
+        needs_approval: Whether each call waits for approval, or patterns as in `include` for the
+            operations whose calls do.
+        timeout: Seconds after which a call fails.
+        max_response_bytes: Of a response's body; a longer one is an error.
+        validate_responses: Whether a JSON response that is not as the document says is an error.
+
+    Attributes:
+        document: The native document, with what is offered of it.
+        tools: The operations as tools, by `METHOD /path`, in the order of the document.
+
+    Raises:
+        ToolError: The document is none, or something is said of an operation, a tag or a scheme
+            that it does not have.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        *,
+        client: Any = None,
+        auth: Mapping[str, Auth] | None = None,
+        server: str | None = None,
+        handlers: Mapping[str, Handler] | None = None,
+        include: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        read_only: bool = False,
+        needs_approval: bool | Sequence[str] = False,
+        timeout: float = 30.0,
+        max_response_bytes: int = 10 << 20,
+        validate_responses: bool = False,
+    ) -> None:
+        if not isinstance(document, _Written):
+            if not isinstance(document, Mapping):
+                kind = type(document).__name__
+                raise ToolError(f"an OpenAPI document must be an object: got {kind}")
+            document = _Written(to_json(document).encode())
+        if not timeout > 0:
+            raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
+        if not max_response_bytes > 0:
+            raise ToolError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
+        whole = Document(document.content)
+        found = _found(whole, handlers or {})
+        names = whole.select(_texts("include", include), _texts("tags", tags), read_only)
+        if handlers is not None and client is None:
+            names = [name for name in names if name in found]
+        approved = _approved(whole, names, needs_approval)
+        traits = {name: _traits(found.get(name), asks=name in approved) for name in names}
+        traits = {name: said for name, said in traits.items() if said}
+        self.document: Document = whole.only(names, to_json(traits))
+        self._handlers = {name: found[name] for name in names if name in found}
+        self._sent: Client | None = None
+        if len(self._handlers) < len(names):
+            from callslip._openapi_client import Client
+
+            self._sent = Client(
+                self.document,
+                client,
+                secrets=check_auth(auth or {}, self.document.schemes()),
+                servers=Servers(self.document, client, server, document.url),
+                max_bytes=max_response_bytes,
+                validates=validate_responses,
+            )
         self.tools: dict[str, Tool[..., Any]] = {}
-        found: dict[str, Handler] = {}
-        for key, handler in handlers.items():
-            names = by_key.get(_canonical(key), [])
-            if not names:
-                raise ToolError(_unknown(key, by_key, document))
-            if len(names) > 1:
-                raise ToolError(f"the document has several operations '{key}': {', '.join(names)}")
-            if names[0] in found:
-                raise ToolError(f"the operation '{names[0]}' has two handlers")
-            found[names[0]] = handler
-        for name in operations:
-            if name in found:
-                self.tools[name] = _OperationTool(name, found[name])
-        self._offered = {name: found[name] for name in self.tools}
+        for name in names:
+            asks = name in approved
+            if name in self._handlers:
+                self.tools[name] = HandlerTool(name, self._handlers[name], asks=asks)
+            elif self._sent is not None:
+                self.tools[name] = OperationTool(
+                    name, self.document, self._sent, timeout=timeout, asks=asks
+                )
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], *, handlers: Mapping[str, Handler]) -> OpenAPI:
-        """Take a document that is at hand as a dict; see `OpenAPI`."""
-        return cls(document, handlers=handlers)
+    def from_dict(cls, document: Mapping[str, Any], **options: Any) -> Self:
+        """Take a document that is at hand as a dict; see `OpenAPI` for the options."""
+        return cls(document, **options)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], *, handlers: Mapping[str, Handler]) -> OpenAPI:
-        """Read a document from a JSON file, or a YAML file where PyYAML is installed.
+    def from_file(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Read a document from a file, JSON or YAML; see `OpenAPI` for the options.
 
         Raises:
             OSError: The file can't be read.
             ToolError: It is neither, or as `OpenAPI` raises.
         """
-        return cls(_read(Path(path)), handlers=handlers)
+        try:
+            return cls(_Written(Path(path).read_bytes()), **options)
+        except ToolError as error:
+            raise ToolError(f"{Path(path).name}: {error}") from None
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """Fetch a document, JSON or YAML; see `OpenAPI` for the options.
+
+        Servers that it names by a path alone are those that it was fetched from. It is fetched at
+        once, which blocks, and without the client.
+
+        Raises:
+            ToolError: It can't be fetched, or as `OpenAPI` raises.
+        """
+        from callslip._openapi_fetch import fetched
+
+        content, found_at = fetched(url)
+        return cls(_Written(content, found_at), **options)
+
+    @classmethod
+    def from_app(
+        cls, app: Any, *, document: Mapping[str, Any] | None = None, **options: Any
+    ) -> Self:
+        """Offer an ASGI app, whose operations are carried out in this process.
+
+        The app runs on the event loop of whoever calls, inside of its lifespan, which begins with
+        the first call on a loop and ends with `close`, `aclose` or the loop.
+
+        Args:
+            app: The app.
+            document: Default: what its `openapi()` returns (FastAPI), else its `/openapi.json`.
+            options: As for `OpenAPI`, without `client` and `server`.
+
+        Raises:
+            ToolError: The app has no document, or as `OpenAPI` raises.
+        """
+        from callslip._openapi_app import App, document_of
+
+        if unfit := {"client", "server"} & options.keys():
+            raise ToolError(f"an app in this process has no {' or '.join(sorted(unfit))}")
+        return cls(document_of(app) if document is None else document, client=App(app), **options)
+
+    def request(self, name: str, arguments: Mapping[str, Any]) -> PlannedRequest:
+        """Return the request that a call would send, without secrets. Nothing is sent.
+
+        Args:
+            name: `"METHOD /path"` or an `operationId`.
+            arguments: As a model gives them.
+
+        Raises:
+            ToolError: The document has no such operation.
+            ValueError: The arguments are not as the document says, or can't be sent.
+        """
+        operation = _only(self.document, name)
+        checked = ToolSet([], [self.document]).check(operation, to_json(dict(arguments)))
+        base = "" if self._sent is None else self._sent.servers.base(operation)
+        planned = self.document.request(operation, to_json(checked), base, [])
+        return PlannedRequest(*planned)
 
     def as_tools(self) -> Sequence[Tool[..., Any]]:
-        """Return the handlers as tools, in the order of the document."""
+        """Return the operations as tools, in the order of the document."""
         return list(self.tools.values())
 
-    @cached_property
+    @property
     def document_json(self) -> str:
         """The document with the offered operations only, as JSON text."""
-        paths: dict[str, Any] = {}
-        for path, item in self._document.get("paths", {}).items():
-            whole = _followed(self._document, item)
-            if not isinstance(whole, Mapping):
-                continue
-            kept = {key: value for key, value in whole.items() if key not in _METHODS}
-            offered = False
-            for method in _METHODS:
-                name = f"{method.upper()} {path}"
-                if name in self._offered:
-                    offered = True
-                    kept[method] = {**whole[method], **_traits(self._offered[name])}
-            if offered:
-                paths[path] = kept
-        return to_json({**self._document, "paths": paths})
+        return self.document.to_json()
+
+    async def aclose(self) -> None:
+        """End what was begun for it: an app's lifespan, a client of its own."""
+        if self._sent is not None:
+            await self._sent.aclose()
+
+    def close(self) -> None:
+        """End what was begun for it, from sync code."""
+        if self._sent is not None:
+            self._sent.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<OpenAPI {self.document.title()!r}: {len(self.tools)} operations>"
 
 
-class _OperationTool(Tool[..., Any]):
-    """A handler called with the arguments of its operation."""
+class _Written(dict[str, Any]):
+    """A document that is still text, and where it was found."""
 
-    def __init__(self, name: str, handler: Handler) -> None:
-        own = handler if isinstance(handler, Tool) else Tool(handler, name=name)
-        super().__init__(
-            own,
-            name=name,
-            readonly=own.readonly,
-            effect=own.effect,
-            repeatable=own.repeatable,
-            timeout=own.timeout,
-            needs_approval=own.needs_approval,
-            names=own._names,  # noqa: SLF001
-        )
-        self.gate = own.gate
-
-    def _bind(
-        self, arguments: Mapping[str, Any], context: Context | None
-    ) -> tuple[list[Any], dict[str, Any]]:
-        signature = self._signature
-        known = signature.parameters["properties"]
-        further = signature.parameters["additionalProperties"] is not False
-        renamed: dict[str, Any] = {}
-        for name, value in arguments.items():
-            python_name = name if name in known else _python_name(name)
-            if python_name not in known:
-                if not further:
-                    raise TypeError(f"the handler takes no parameter '{python_name}'")
-                python_name = name
-            renamed[python_name] = value
-        return signature.bind(renamed, context)
+    def __init__(self, content: bytes, url: str | None = None) -> None:
+        super().__init__()
+        self.content = content
+        self.url = url
 
 
-def _python_name(name: str) -> str:
-    plain = re.sub(r"\W", "_", name)
-    if not plain or plain[0].isdigit():
-        plain = f"_{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
+def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+    """Return the handlers by `METHOD /path`."""
+    found: dict[str, Handler] = {}
+    for key, handler in handlers.items():
+        name = _only(document, key)
+        if name in found:
+            raise ToolError(f"the operation '{name}' has two handlers")
+        found[name] = handler
+    return found
 
 
-def _operations(document: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the operations' ids by `METHOD /path`."""
-    paths = document.get("paths", {})
-    operations: dict[str, str | None] = {}
-    for path, item in paths.items() if isinstance(paths, Mapping) else ():
-        whole = _followed(document, item)
-        for method in _METHODS:
-            operation = whole.get(method) if isinstance(whole, Mapping) else None
-            if isinstance(operation, Mapping):
-                identity = operation.get("operationId")
-                operations[f"{method.upper()} {path}"] = (
-                    identity if isinstance(identity, str) else None
-                )
-    return operations
+def _approved(
+    document: Document,
+    names: Sequence[str],
+    needs_approval: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
+) -> set[str]:
+    """Return those whose calls wait for approval."""
+    if isinstance(needs_approval, bool):
+        return set(names) if needs_approval else set()
+    patterns = _texts("needs_approval", needs_approval)
+    return set(document.select(patterns, [], read_only=False)) if patterns else set()
 
 
-def _by_key(operations: Mapping[str, str | None]) -> dict[str, list[str]]:
-    by_key: dict[str, list[str]] = {}
-    for name, identity in operations.items():
-        by_key.setdefault(name, []).append(name)
-        if identity is not None and identity != name:
-            by_key.setdefault(identity, []).append(name)
-    return by_key
+def _only(document: Document, key: str) -> str:
+    names = document.named(key)
+    if not names:
+        near = document.nearest(key)
+        advice = f": did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+        raise ToolError(f"the document has no operation '{key}'{advice}")
+    if len(names) > 1:
+        raise ToolError(f"the document has several operations '{key}': {', '.join(names)}")
+    return names[0]
 
 
-def _canonical(key: str) -> str:
-    method, blank, path = key.strip().partition(" ")
-    return f"{method.upper()} {path.strip()}" if blank else key.strip()
-
-
-def _followed(document: Mapping[str, Any], node: Any) -> Any:
-    """Follow the `$ref` of a path item inside the document."""
-    for _ in range(32):
-        target = node.get("$ref") if isinstance(node, Mapping) else None
-        if not isinstance(target, str) or not target.startswith("#/"):
-            return node
-        node = document
-        for step in target[2:].split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            node = node.get(key) if isinstance(node, Mapping) else None
-    return None
-
-
-def _traits(handler: Handler) -> dict[str, Any]:
-    """Tell the core what a handler that is a tool says of itself."""
-    if not isinstance(handler, Tool):
-        return {}
-    return {
-        "x-callslip": {
+def _traits(handler: Handler | None, *, asks: bool) -> dict[str, Any]:
+    """Return what the core is told of an operation beside what the document says."""
+    traits: dict[str, Any] = {}
+    if isinstance(handler, Tool):
+        traits = {
             "effect": handler.effect,
             "readonly": handler.readonly,
             "repeatable": handler.repeatable,
-            **({"needs_approval": True} if handler.needs_approval else {}),
         }
-    }
+        asks = asks or handler.needs_approval
+    return {**traits, "needs_approval": True} if asks else traits
 
 
-def _unknown(key: str, by_key: Mapping[str, object], document: Mapping[str, Any]) -> str:
-    if "swagger" in document:
-        version = document["swagger"]
-        return f"Swagger {version} is not supported: convert the document to OpenAPI 3.0 or 3.1"
-    import difflib
-
-    near = difflib.get_close_matches(_canonical(key), by_key, n=3, cutoff=0.5)
-    advice = f": did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
-    return f"the document has no operation '{key}'{advice}"
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix.lower() in {".yaml", ".yml"}:
-        return cast("Mapping[str, Any]", _read_yaml(path, text))
-    import json
-
-    try:
-        return cast("Mapping[str, Any]", json.loads(text))
-    except ValueError as error:
-        raise ToolError(f"{path.name} is not JSON: {error}") from error
-
-
-def _read_yaml(path: Path, text: str) -> Any:
-    try:
-        import yaml  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise ToolError(
-            f"reading {path.name} needs PyYAML: install it, or convert the document to JSON"
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        cause = " ".join(str(error).split())
-        raise ToolError(f"{path.name} is not YAML: {cause}") from error
+def _texts(option: str, texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise ToolError(f"{option} must be a list of strings: got {texts!r}")
+    return list(texts)

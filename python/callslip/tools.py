@@ -36,6 +36,7 @@ from callslip._timeout import awaited_within, within
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
+    from callslip._core import Document
     from callslip._gate import Gate
     from callslip._signature import Signature
 
@@ -351,7 +352,14 @@ class Tool(Generic[P, R]):
 
 
 class ToolSource(ABC):
-    """Where several tools come from: a document, or a server that offers them."""
+    """Where several tools come from: a document, or a server that offers them.
+
+    Attributes:
+        document: The OpenAPI document whose operations they are; `None` for tools that describe
+            themselves.
+    """
+
+    document: Document | None = None
 
     @abstractmethod
     def as_tools(self) -> Sequence[Tool[..., Any]]:

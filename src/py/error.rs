@@ -31,7 +31,12 @@ pub(super) fn template(error: &TemplateError) -> PyErr {
 
 /// A tool that can't be offered.
 pub(super) fn tool_set(error: &ToolSetError) -> PyErr {
-    exceptions::ToolError::new_err(error.to_string())
+    tool(error.to_string())
+}
+
+/// The same, in words.
+pub(super) fn tool(message: impl Into<String>) -> PyErr {
+    exceptions::ToolError::new_err(message.into())
 }
 
 /// A run that can't be written down or read.

@@ -4,6 +4,7 @@
 mod command;
 mod error;
 mod live;
+mod openapi;
 mod protocol;
 mod reader;
 mod reply;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::command::{PyCommand, PyDelta};
+    #[pymodule_export]
+    use super::openapi::PyDocument;
     #[pymodule_export]
     use super::protocol::{PyGrammar, PyProtocol};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! The tools of an agent.
 
 use super::error;
+use super::openapi::PyDocument;
 use crate::reply::Value;
 use crate::tool::{ToolSet, ToolSpec, agents};
 use pyo3::prelude::*;
@@ -19,20 +20,14 @@ fn read_specs(specs: &[String]) -> PyResult<Vec<ToolSpec>> {
 
 #[pymethods]
 impl PyToolSet {
-    /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`.
+    /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`;
+    /// and from documents, each of whose operations is a tool.
     #[new]
+    #[pyo3(signature = (specs, documents = Vec::new()))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn new(specs: Vec<String>) -> PyResult<Self> {
-        let tools = ToolSet::new(read_specs(&specs)?).map_err(|cause| error::tool_set(&cause))?;
-        Ok(Self { tools: Arc::new(tools) })
-    }
-
-    /// From the JSON text of an `OpenAPI` document, and of tools beside it.
-    #[staticmethod]
-    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn from_openapi(document: &str, beside: Vec<String>) -> PyResult<Self> {
-        let beside = read_specs(&beside)?;
-        let tools = ToolSet::from_openapi(document).and_then(|tools| tools.with(beside));
+    fn new(specs: Vec<String>, documents: Vec<PyRef<'_, PyDocument>>) -> PyResult<Self> {
+        let documents = documents.iter().map(|document| Arc::clone(&document.api)).collect();
+        let tools = ToolSet::with_documents(documents, read_specs(&specs)?);
         Ok(Self { tools: Arc::new(tools.map_err(|cause| error::tool_set(&cause))?) })
     }
 

@@ -2,8 +2,11 @@
 
 use super::document::{Document, DocumentError};
 use super::operation::Operation;
+use super::receive::Responses;
 use super::request;
 use super::select::{Selection, Traits};
+use crate::tool::describe::cut;
+use crate::tool::nearest::nearest;
 use crate::tool::spec::ToolSpec;
 use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
@@ -16,6 +19,7 @@ pub struct Api {
     pub(crate) document: Document,
     /// By `METHOD /path`.
     pub(crate) operations: IndexMap<String, Operation>,
+    pub(super) responses: Responses,
 }
 
 impl Api {
@@ -27,20 +31,30 @@ impl Api {
         Document::parse(text).map(Self::of)
     }
 
-    /// Reads a document that is written in YAML.
+    /// Reads a document that is written in JSON or YAML, in UTF-8.
     ///
     /// # Errors
-    /// Where the text is no such document.
-    pub fn parse_yaml(text: &str) -> Result<Self, DocumentError> {
-        let not_yaml = |cause: String| DocumentError::NotYaml(cause);
-        let document: serde_json::Value = serde_saphyr::from_str(text).map_err(|error| not_yaml(error.to_string()))?;
+    /// Where the bytes are no such document.
+    pub fn read(bytes: &[u8]) -> Result<Self, DocumentError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| DocumentError::NotText(error.to_string()))?;
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.is_empty() || text.starts_with(['{', '[']) {
+            return Self::parse(text);
+        }
+        let not_yaml = |error: serde_saphyr::Error| {
+            // What follows the first line is the place, drawn.
+            let error = error.to_string();
+            let first = error.lines().next().unwrap_or_default();
+            DocumentError::NotYaml(cut(first.strip_prefix("error: ").unwrap_or(first), 300))
+        };
+        let document: serde_json::Value = serde_saphyr::from_str(text).map_err(not_yaml)?;
         Self::parse(&document.to_string())
     }
 
     pub(crate) fn of(document: Document) -> Self {
         let operations = document.operations().into_iter().map(|operation| (operation.name.clone(), operation));
         let operations = operations.collect();
-        Self { document, operations }
+        Self { document, operations, responses: Responses::default() }
     }
 
     /// The names of the operations, in the order of the document.
@@ -57,6 +71,18 @@ impl Api {
         };
         let fits = |operation: &&Operation| operation.name == exact || operation.id.as_deref() == Some(key);
         self.operations.values().filter(fits).map(|operation| operation.name.as_str()).collect()
+    }
+
+    /// The title of the document; empty where it has none.
+    pub fn title(&self) -> &str {
+        let title = self.document.member("info").and_then(|info| info.get("title"));
+        title.and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
+
+    /// Up to three names and ids that are close to `key`.
+    pub fn nearest(&self, key: &str) -> Vec<&str> {
+        let keys = self.operations.values().flat_map(|operation| [Some(&operation.name), operation.id.as_ref()]);
+        nearest(key, keys.flatten().map(String::as_str), 3)
     }
 
     /// The names of the operations that are asked for, in the order of the document.

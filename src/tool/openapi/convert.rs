@@ -1,14 +1,25 @@
 //! Schemas of a document as JSON Schema 2020-12 that stands alone.
 
+use super::body::is_flagged;
 use super::document::Document;
 use serde_json::{Map, Value as Json, json};
 
 /// Keywords of a schema that say nothing about its values, or only to other programs.
 const DROPPED: [&str; 7] = ["example", "examples", "xml", "discriminator", "externalDocs", "title", "$comment"];
 
+/// Which way a value goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To the server: `readOnly` properties are left out.
+    Request,
+    /// From the server: `writeOnly` properties are not required.
+    Response,
+}
+
 /// Copies schemas and gathers what they refer to.
 pub(crate) struct Converter<'a> {
     document: &'a Document,
+    way: Way,
     defs: Map<String, Json>,
     /// References met, with the name each has among the definitions.
     names: Vec<(String, String)>,
@@ -16,8 +27,8 @@ pub(crate) struct Converter<'a> {
 }
 
 impl<'a> Converter<'a> {
-    pub(crate) fn new(document: &'a Document) -> Self {
-        Self { document, defs: Map::new(), names: Vec::new(), pending: Vec::new() }
+    pub(crate) fn new(document: &'a Document, way: Way) -> Self {
+        Self { document, way, defs: Map::new(), names: Vec::new(), pending: Vec::new() }
     }
 
     /// A copy of a schema as JSON Schema 2020-12, its references led to `$defs`.
@@ -65,10 +76,28 @@ impl<'a> Converter<'a> {
             };
             converted.insert(key.clone(), value);
         }
+        self.leave_out(map, &mut converted);
         if self.document.dialect_30 {
             modernise(&mut converted);
         }
         Json::Object(converted)
+    }
+
+    /// Drops what does not go this way.
+    fn leave_out(&self, map: &Map<String, Json>, converted: &mut Map<String, Json>) {
+        let flag = if self.way == Way::Request { "readOnly" } else { "writeOnly" };
+        let Some(properties) = map.get("properties").and_then(Json::as_object) else {
+            return;
+        };
+        let flagged = properties.iter().filter(|(_, schema)| is_flagged(self.document, schema, flag));
+        for (name, _) in flagged {
+            if let Some(Json::Array(required)) = converted.get_mut("required") {
+                required.retain(|other| other != name);
+            }
+            if let (Way::Request, Some(Json::Object(properties))) = (self.way, converted.get_mut("properties")) {
+                properties.shift_remove(name);
+            }
+        }
     }
 
     /// The name that a reference's target has among the definitions; the target is copied later.

@@ -20,6 +20,9 @@ pub enum DocumentError {
     /// The text is not JSON.
     #[error("the OpenAPI document is not JSON: {0}")]
     NotJson(String),
+    /// The bytes are not text.
+    #[error("the OpenAPI document is not UTF-8: {0}")]
+    NotText(String),
     /// The text is not YAML.
     #[error("the OpenAPI document is neither JSON nor YAML: {0}")]
     NotYaml(String),
@@ -143,6 +146,16 @@ impl Document {
     /// The member `key` of the document, but for its paths and components.
     pub(crate) fn member(&self, key: &str) -> Option<&Json> {
         self.head.get(key)
+    }
+
+    /// A component, its references followed.
+    pub(crate) fn component(&self, kind: &str, name: &str) -> Option<&Json> {
+        self.follow(self.components.get(kind)?.get(name)?.value())
+    }
+
+    /// The names of the components of a kind.
+    pub(crate) fn component_names(&self, kind: &str) -> Vec<&str> {
+        self.components.get(kind).into_iter().flat_map(IndexMap::keys).map(String::as_str).collect()
     }
 
     /// A schema of the document.

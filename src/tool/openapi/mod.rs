@@ -1,19 +1,23 @@
 //! `OpenAPI` documents as base tools: reading, routes, arguments, requests and what the model is shown.
 
 mod api;
+mod body;
 mod convert;
 mod document;
 mod operation;
 mod part;
+mod receive;
 mod request;
 mod route;
 mod select;
+mod send;
 mod signature;
 
 pub use api::Api;
 pub use document::DocumentError;
 pub(crate) use request::{empty_spec, merge};
-pub use select::Selection;
+pub use select::{Selection, Traits};
+pub use send::{Credential, Request, RequestError};
 pub(crate) use signature::TOKENS;
 
 use super::spec::ToolSpec;

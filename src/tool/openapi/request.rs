@@ -2,7 +2,8 @@
 //! `body` where a name collides or it is no object.
 
 use super::Operation;
-use super::convert::Converter;
+use super::body::{Body, Place, Properties, file_schema, is_file};
+use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
 use super::route::Matched;
 use crate::reply::{Object, Value};
@@ -11,7 +12,7 @@ use crate::tool::describe::{cut, named};
 use crate::tool::json_text;
 use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolKind, ToolSpec};
-use crate::tool::types::{Types, list};
+use crate::tool::types::Types;
 use serde_json::{Map, Value as Json, json};
 
 /// Characters of an operation's description.
@@ -22,7 +23,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
     let Some((_, object)) = document.objects(operation) else {
         return empty_spec(&operation.name);
     };
-    let mut builder = Builder { document, schemas: Converter::new(document) };
+    let mut builder = Builder { document, schemas: Converter::new(document, Way::Request) };
     let parameters = builder.parameters(operation, object);
     let safe = matches!(operation.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE");
     let own = object.get("x-callslip");
@@ -94,24 +95,6 @@ pub(crate) fn argument_names<'a>(
     named
 }
 
-/// The media type and schema of a body, JSON before forms before anything else.
-fn body_schema<'a>(document: &'a Document, body: &'a Map<String, Json>) -> Option<(&'a str, Option<&'a Json>)> {
-    let content = body.get("content")?.as_object()?;
-    let rank = |media: &str| {
-        let media = media.split(';').next().unwrap_or_default().trim();
-        match media {
-            "application/json" => 0,
-            _ if media.ends_with("+json") => 1,
-            "application/x-www-form-urlencoded" => 2,
-            "multipart/form-data" => 3,
-            "*/*" => 4,
-            _ => 5,
-        }
-    };
-    let (media, object) = content.iter().min_by_key(|(media, _)| rank(media))?;
-    Some((media, document.follow(object).and_then(|object| object.get("schema"))))
-}
-
 struct Builder<'a> {
     document: &'a Document,
     schemas: Converter<'a>,
@@ -136,15 +119,15 @@ impl<'a> Builder<'a> {
         }
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!("object"));
-        let body = object.get("requestBody").and_then(|body| self.document.follow(body)).and_then(Json::as_object);
-        if let Some(body) = body {
-            self.body(body, &mut properties, &mut required, &mut schema);
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        if let Some(body) = Body::of(self.document, object, &names) {
+            self.body(&body, &mut properties, &mut required, &mut schema);
         }
         schema.insert("properties".to_owned(), Json::Object(properties));
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
         }
-        let definitions = std::mem::replace(&mut self.schemas, Converter::new(self.document)).definitions();
+        let definitions = std::mem::replace(&mut self.schemas, Converter::new(self.document, Way::Request)).definitions();
         if !definitions.is_empty() {
             schema.insert("$defs".to_owned(), Json::Object(definitions));
         }
@@ -166,98 +149,63 @@ impl<'a> Builder<'a> {
 
     fn body(
         &mut self,
-        body: &'a Map<String, Json>,
+        body: &Body<'a>,
         properties: &mut Map<String, Json>,
         required: &mut Vec<String>,
         into: &mut Map<String, Json>,
     ) {
-        let needed = body.get("required").is_some_and(|flag| flag == true);
-        let schema = body_schema(self.document, body).and_then(|(_, schema)| schema);
-        if let Some(beside) = schema.and_then(|schema| self.flattened(schema))
-            && !beside.properties.iter().any(|(name, _)| properties.contains_key(name.as_str()))
-        {
-            let names: Vec<String> = beside.properties.iter().map(|(name, _)| (*name).clone()).collect();
-            for (name, schema) in beside.properties {
-                let schema = self.schemas.convert(schema);
-                properties.insert(name.clone(), schema);
+        let multipart = body.essence() == "multipart/form-data";
+        match &body.place {
+            Place::Beside(beside) => {
+                for (name, schema) in &beside.named {
+                    let schema = if multipart { self.part(schema) } else { self.schemas.convert(schema) };
+                    properties.insert((*name).clone(), schema);
+                }
+                if let Some(open) = beside.open {
+                    let open = self.schemas.convert(open);
+                    into.insert("additionalProperties".to_owned(), open);
+                }
+                if body.required {
+                    required.extend(beside.required.iter().cloned());
+                } else if !beside.required.is_empty() {
+                    into.insert("dependentRequired".to_owned(), not_in_part(beside));
+                }
             }
-            if let Some(open) = beside.open {
-                let open = self.schemas.convert(open);
-                into.insert("additionalProperties".to_owned(), open);
+            Place::Under(name) => {
+                let schema = match body.schema {
+                    Some(schema) if multipart => self.part(schema),
+                    Some(schema) if is_file(self.document, schema) => file_schema(schema.get("description")),
+                    Some(schema) => self.schemas.convert(schema),
+                    None if body.essence() == "application/octet-stream" => file_schema(None),
+                    None => json!({}),
+                };
+                properties.insert((*name).to_owned(), schema);
+                if body.required {
+                    required.push((*name).to_owned());
+                }
             }
-            if needed {
-                required.extend(beside.required);
-            } else if !beside.required.is_empty() {
-                // The body may be left out, but not given in part.
-                let rest =
-                    |name: &String| -> Vec<&String> { beside.required.iter().filter(|other| *other != name).collect() };
-                let dependent: Map<String, Json> = names
-                    .iter()
-                    .map(|name| (name.clone(), json!(rest(name))))
-                    .filter(|(_, names)| names.as_array().is_some_and(|names| !names.is_empty()))
-                    .collect();
-                into.insert("dependentRequired".to_owned(), Json::Object(dependent));
-            }
-            return;
-        }
-        let name = if properties.contains_key("body") { "request_body" } else { "body" };
-        let schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
-        properties.insert(name.to_owned(), schema);
-        if needed {
-            required.push(name.to_owned());
         }
     }
 
-    /// The properties of an object schema that is nothing but properties, through references and `allOf`.
-    fn flattened(&self, schema: &'a Json) -> Option<Flattened<'a>> {
-        let mut flattened = Flattened::default();
-        self.flatten(schema, &mut flattened, 16)?;
-        let types = self.document.schema(schema).types();
-        let object = types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
-        object.then_some(flattened)
-    }
-
-    fn flatten(&self, schema: &'a Json, into: &mut Flattened<'a>, fuel: usize) -> Option<()> {
-        let fuel = fuel.checked_sub(1)?;
-        let map = self.document.follow(schema)?.as_object()?;
-        let nullable = map.get("nullable").is_some_and(|flag| flag == true);
-        let combined =
-            ["anyOf", "oneOf", "not", "if", "patternProperties", "enum", "const", "minProperties", "maxProperties"]
-                .iter()
-                .any(|key| map.contains_key(*key));
-        if combined || nullable {
-            return None;
+    /// The schema of one part of a multipart body, or of several of the same name.
+    fn part(&mut self, schema: &'a Json) -> Json {
+        if is_file(self.document, schema) {
+            return file_schema(schema.get("description"));
         }
-        for part in list(map, "allOf") {
-            self.flatten(part, into, fuel)?;
+        let mut converted = self.schemas.convert(schema);
+        let item = self.document.follow(schema).and_then(|schema| schema.get("items"));
+        if item.is_some_and(|item| is_file(self.document, item)) {
+            converted = json!({"type": "array", "items": file_schema(None)});
         }
-        for (name, property) in map.get("properties").and_then(Json::as_object).into_iter().flatten() {
-            let read_only = self.document.follow(property).and_then(|schema| schema.get("readOnly"));
-            if read_only.is_some_and(|flag| flag == true) {
-                into.read_only.push(name);
-                continue;
-            }
-            into.properties.retain(|(other, _)| *other != name);
-            into.properties.push((name, property));
-        }
-        for name in list(map, "required").iter().filter_map(Json::as_str) {
-            if !into.required.iter().any(|other| other == name) && !into.read_only.iter().any(|other| *other == name) {
-                into.required.push(name.to_owned());
-            }
-        }
-        if let Some(open @ (Json::Bool(true) | Json::Object(_))) = map.get("additionalProperties") {
-            into.open = Some(open);
-        }
-        Some(())
+        converted
     }
 }
 
-#[derive(Default)]
-struct Flattened<'a> {
-    properties: Vec<(&'a String, &'a Json)>,
-    required: Vec<String>,
-    read_only: Vec<&'a String>,
-    open: Option<&'a Json>,
+/// A body may be left out, but not given in part.
+fn not_in_part(beside: &Properties<'_>) -> Json {
+    let rest = |name: &String| -> Vec<&String> { beside.required.iter().filter(|other| *other != name).collect() };
+    let dependent = beside.named.iter().map(|(name, _)| ((*name).clone(), rest(name)));
+    Json::Object(dependent.filter(|(_, names)| !names.is_empty()).map(|(name, names)| (name, json!(names))).collect())
 }
 
 /// What a route says of its operation's arguments. The values are strings; a parameter that repeats, or wants an array,

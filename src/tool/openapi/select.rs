@@ -124,7 +124,7 @@ fn fits_text(pattern: &str, text: &str) -> bool {
 }
 
 /// What the program says of an operation: members of its `x-callslip`.
-pub(crate) type Traits = IndexMap<String, Members>;
+pub type Traits = IndexMap<String, Members>;
 
 impl Document {
     /// The document with these operations only, what they refer to, and what `traits` says of them.

@@ -1,0 +1,154 @@
+"""ASGI apps in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from callslip import _threads
+from callslip.errors import ToolError
+from callslip.tools import Fail
+
+__all__ = ["App", "document_of"]
+
+_URL = "http://testserver"
+_SECONDS = 10.0
+"""For the app's start, and for its end."""
+
+
+class App:
+    """A client that sends requests to an app on the caller's event loop, inside of its lifespan."""
+
+    base_url = _URL
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._lives: WeakKeyDictionary[asyncio.AbstractEventLoop, _Life] = WeakKeyDictionary()
+
+    async def request(self, method: str, url: str, **options: Any) -> Any:
+        """Send a request. Returns the response, of httpx."""
+        loop = asyncio.get_running_loop()
+        life = self._lives.get(loop)
+        if life is None or life.is_over:
+            life = self._lives[loop] = _Life(self._app)
+        app = await life.begun()
+        async with _client(app) as client:
+            return await client.request(method, url, **options)
+
+    async def end(self) -> None:
+        """End the app's lifespan on every loop that still runs."""
+        here = asyncio.get_running_loop()
+        for loop, life in list(self._lives.items()):
+            if loop is here:
+                await life.end()
+            elif loop.is_running():
+                ending = asyncio.run_coroutine_threadsafe(life.end(), loop)
+                await asyncio.wrap_future(ending)
+        self._lives.clear()
+
+    def end_sync(self) -> None:
+        """Do the same from sync code."""
+        for loop, life in list(self._lives.items()):
+            if loop.is_running():
+                asyncio.run_coroutine_threadsafe(life.end(), loop).result(2 * _SECONDS)
+        self._lives.clear()
+
+
+class _Life:
+    """One lifespan of an app, in a task of its own: who begins it need not be who ends it."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._begun: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._end = asyncio.Event()
+        self._task = asyncio.create_task(self._live())
+        self._loop = asyncio.get_running_loop()
+        # The loop of `run_sync` is never closed: its app would not hear of the end.
+        atexit.register(self._at_exit)
+
+    @property
+    def is_over(self) -> bool:
+        return self._task.done()
+
+    async def begun(self) -> Any:
+        """Wait for the app's start. Returns what is to be called."""
+        return await asyncio.shield(self._begun)
+
+    async def end(self) -> None:
+        self._end.set()
+        await asyncio.wait([self._task])
+        atexit.unregister(self._at_exit)
+
+    def _at_exit(self) -> None:
+        if self._loop.is_running() and not self._task.done():
+            asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(_SECONDS)
+
+    async def _live(self) -> None:
+        try:
+            from asgi_lifespan import LifespanManager, LifespanNotSupported
+        except ImportError:
+            self._begun.set_exception(_needs("asgi-lifespan"))
+            return
+        manager = LifespanManager(self._app, startup_timeout=_SECONDS, shutdown_timeout=_SECONDS)
+        try:
+            async with manager:
+                self._begun.set_result(manager.app)
+                await self._end.wait()
+        except LifespanNotSupported:
+            self._begun.set_result(self._app)
+        except Exception as error:
+            if self._begun.done():
+                raise
+            text = " ".join(str(error).split())
+            self._begun.set_exception(
+                Fail(f"the app did not start: {type(error).__name__}: {text}")
+            )
+        finally:
+            if not self._begun.done():
+                self._begun.cancel()
+
+
+def document_of(app: Any) -> Mapping[str, Any]:
+    """Return the app's own document.
+
+    Raises:
+        ToolError: It has none.
+    """
+    make = getattr(app, "openapi", None)
+    document = make() if callable(make) else None
+    if isinstance(document, Mapping):
+        return document
+    if not callable(app):
+        raise ToolError(f"expected an ASGI app: got {type(app).__name__}")
+    response = _threads.on_loop(_asked(app)).result()
+    try:
+        document = response.json() if response.status_code == 200 else None
+    except ValueError:
+        document = None
+    if not isinstance(document, Mapping):
+        raise ToolError(
+            f"the app has no document at /openapi.json (HTTP {response.status_code}): say "
+            "from_app(app, document=…)"
+        )
+    return document
+
+
+async def _asked(app: Any) -> Any:
+    async with _client(app) as client:
+        return await client.get("/openapi.json")
+
+
+def _client(app: Any) -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise _needs("httpx") from None
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url=_URL)
+
+
+def _needs(name: str) -> ToolError:
+    return ToolError(f"an app in this process needs {name}: pip install 'callslip[openapi]'")

@@ -1,0 +1,214 @@
+"""Requests sent, and responses as outcomes of calls."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from callslip._core import Document
+from callslip._json import from_json, to_json
+from callslip._openapi_auth import Auth, current, forms, hidden, hides_in_logs, resolved
+from callslip._openapi_server import Servers
+from callslip.errors import ToolError
+from callslip.tools import Fail, Outcome
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Carries the operations of a document out by requests.
+
+    Args:
+        document: Plans them.
+        client: Sends them; `None` for a client of its own.
+        secrets: By scheme.
+        servers: What goes before the paths.
+        max_bytes: Of a response's body.
+        validates: Whether JSON responses are held against the document.
+
+    Raises:
+        ToolError: The client can't send, or there is none.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        client: Any,
+        *,
+        secrets: Mapping[str, Auth],
+        servers: Servers,
+        max_bytes: int,
+        validates: bool,
+    ) -> None:
+        if client is not None and not callable(getattr(client, "request", None)):
+            raise ToolError(
+                "client must have request(method, url, headers=…, content=…) as httpx clients do: "
+                f"got {type(client).__name__}"
+            )
+        self.servers = servers
+        self._document = document
+        self._client = client
+        self._own = client is None
+        self._secrets = secrets
+        self._max_bytes = max_bytes
+        self._validates = validates
+        if secrets:
+            hides_in_logs()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Carry an operation out. Returns the outcome of the call, which holds no secret.
+
+        Raises:
+            Fail: It can't be carried out; in words that hold no secret either.
+        """
+        schemes = self._document.credentials(name, list(self._secrets))
+        secrets = await resolved(self._secrets, schemes)
+        found = forms(secrets)
+        token = current.set(found)
+        try:
+            kind, text = await self._call(name, arguments, secrets)
+        except Exception as error:
+            message = hidden(_told(error), found)
+            if found:
+                # What it came from may quote the request, and is logged.
+                raise Fail(message) from None
+            raise Fail(message) from error
+        finally:
+            current.reset(token)
+        return kind, hidden(text, found)
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
+        planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
+        status, reason, headers, body = await self._send(*planned)
+        media = headers.get("content-type", "")
+        if 200 <= status < 300 and self._validates and body:
+            text = body.decode("utf-8", "replace")
+            problems = self._document.check_response(name, status, media, text)
+            if problems:
+                raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
+        result = _result(status, headers, media, body)
+        if 200 <= status < 300:
+            return "ok", to_json(result)
+        text = result if isinstance(result, str) else to_json(result)
+        where = f", location: {headers['location']}" if "location" in headers else ""
+        said = f"HTTP {status} {reason or _phrase(status)}".rstrip() + where
+        told = f"{said}: {text}" if body else said
+        return "error", f"Error calling tool '{name}': {told}"
+
+    async def _send(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes
+    ) -> tuple[int, str, Mapping[str, str], bytes]:
+        client = self._ready()
+        # Not as text, of which clients take ASCII only.
+        encoded = [(name.encode(), value.encode()) for name, value in headers]
+        request: dict[str, Any] = {"headers": encoded, "content": body or None}
+        stream = getattr(client, "stream", None)
+        if not callable(stream):
+            response = client.request(method, url, **request)
+            if hasattr(response, "__await__"):
+                response = await response
+            return self._whole(response, bytes(response.content))
+        if inspect.iscoroutinefunction(client.request):
+            async with stream(method, url, **request) as response:
+                parts: list[bytes] = []
+                async for part in response.aiter_bytes():
+                    parts.append(part)
+                    self._check_size(parts)
+                return self._whole(response, b"".join(parts))
+        from callslip._drive import in_thread
+
+        return await in_thread(self._send_sync, client, method, url, request)
+
+    def _send_sync(
+        self, client: Any, method: str, url: str, request: dict[str, Any]
+    ) -> tuple[int, str, Mapping[str, str], bytes]:
+        with client.stream(method, url, **request) as response:
+            parts: list[bytes] = []
+            for part in response.iter_bytes():
+                parts.append(part)
+                self._check_size(parts)
+            return self._whole(response, b"".join(parts))
+
+    def _whole(self, response: Any, body: bytes) -> tuple[int, str, Mapping[str, str], bytes]:
+        self._check_size([body])
+        headers = {str(name).lower(): str(value) for name, value in response.headers.items()}
+        reason = str(getattr(response, "reason_phrase", "") or "")
+        return int(response.status_code), reason, headers, body
+
+    def _check_size(self, parts: list[bytes]) -> None:
+        if sum(map(len, parts)) > self._max_bytes:
+            raise Fail(f"the response has more than {self._max_bytes:,} bytes: ask for less of it")
+
+    def _ready(self) -> Any:
+        if self._client is None:
+            try:
+                import httpx
+            except ImportError:
+                raise ToolError(
+                    "no client to send with: pip install 'callslip[openapi]', or say client=…"
+                ) from None
+            self._client = httpx.Client()
+        return self._client
+
+    async def aclose(self) -> None:
+        """Close the client of its own, or end the app in this process."""
+        if hasattr(self._client, "end"):
+            await self._client.end()
+        elif self._own:
+            self.close()
+
+    def close(self) -> None:
+        """Do the same from sync code."""
+        if hasattr(self._client, "end_sync"):
+            self._client.end_sync()
+        elif self._own and self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, Fail):
+        return str(error)
+    text = " ".join(str(error).split())
+    if isinstance(error, ValueError | ToolError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _result(status: int, headers: Mapping[str, str], media: str, body: bytes) -> Any:
+    """Return what a model is told of a response."""
+    essence = media.partition(";")[0].strip().lower()
+    if not body:
+        told: dict[str, Any] = {"status": status}
+        if "location" in headers:
+            told["location"] = headers["location"]
+        return told
+    if essence == "application/json" or essence.endswith("+json") or not essence:
+        try:
+            return from_json(body.decode("utf-8-sig"))
+        except ValueError:
+            pass
+    try:
+        return body.decode(_charset(media))
+    except (UnicodeDecodeError, LookupError):
+        import base64
+
+        encoded = base64.b64encode(body).decode()
+        return {"content_type": essence, "size": len(body), "base64": encoded}
+
+
+def _charset(media: str) -> str:
+    from email.message import Message
+
+    message = Message()
+    message["content-type"] = media
+    return str(message.get_content_charset("utf-8"))

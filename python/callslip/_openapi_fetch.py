@@ -1,0 +1,35 @@
+"""Documents fetched by their URL."""
+
+from __future__ import annotations
+
+from callslip.errors import ToolError
+
+__all__ = ["fetched"]
+
+_SECONDS = 30.0
+_LARGEST = 64 << 20
+
+
+def fetched(url: str) -> tuple[bytes, str]:
+    """Return the content, and the URL that it was found at in the end.
+
+    Raises:
+        ToolError: It can't be fetched.
+    """
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
+    if not url.lower().startswith(("http://", "https://")):
+        raise ToolError(
+            f"a document is fetched over http or https: got '{url}'; for a file say from_file"
+        )
+    request = Request(url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"})  # noqa: S310
+    try:
+        with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310  # checked above
+            content: bytes = response.read(_LARGEST + 1)
+            found_at: str = response.url
+    except (OSError, HTTPException) as error:
+        raise ToolError(f"the document at {url} can't be fetched: {error}") from error
+    if len(content) > _LARGEST:
+        raise ToolError(f"the document at {url} has more than {_LARGEST >> 20} MiB")
+    return content, found_at

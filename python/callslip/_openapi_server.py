@@ -1,0 +1,68 @@
+"""Which server the operations of a document are called at."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from callslip._core import Document
+from callslip.errors import ToolError
+
+__all__ = ["Servers"]
+
+
+class Servers:
+    """The URL that goes before the path of each operation.
+
+    Args:
+        document: Names servers, for all operations or for some.
+        client: Its `base_url`, where it has one, stands for an absolute server of the document;
+            a server that is a path alone is one of that host.
+        server: Stands for all of them.
+        found_at: Where the document was fetched from; `None` where it was not.
+
+    Raises:
+        ToolError: An operation has none of all these.
+    """
+
+    def __init__(
+        self, document: Document, client: Any, server: str | None, found_at: str | None
+    ) -> None:
+        self._document = document
+        base_url = getattr(client, "base_url", None)
+        self._base_url = "" if base_url is None else str(base_url)
+        self._server = server
+        self._found_at = found_at
+        if client is None or self._base_url or server is not None:
+            for name in document.names():
+                self.base(name)
+                break
+
+    def base(self, name: str) -> str:
+        """Return what goes before the path of an operation.
+
+        Raises:
+            ToolError: There is nothing.
+        """
+        if self._server is not None:
+            return urljoin(self._base_url, self._server)
+        try:
+            said = self._document.server(name) or "/"
+        except ValueError as error:
+            if self._base_url:
+                return self._base_url
+            raise ToolError(str(error)) from None
+        if self._base_url:
+            return self._base_url if _is_absolute(said) else urljoin(self._base_url, said)
+        if _is_absolute(said):
+            return said
+        if self._found_at is not None:
+            return urljoin(self._found_at, said)
+        where = "no server" if said == "/" else f"its server as '{said}' alone"
+        raise ToolError(
+            f"the document names {where}: say server='https://…', or give a client with a base_url"
+        )
+
+
+def _is_absolute(url: str) -> bool:
+    return bool(urlsplit(url).scheme)

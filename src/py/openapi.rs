@@ -1,0 +1,133 @@
+//! `OpenAPI` documents: their operations, the requests that call them, their responses.
+
+use super::error;
+use crate::reply::Value;
+use crate::tool::openapi::{Api, Credential, DocumentError, RequestError, Selection, Traits};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// A document of version 3.0 or 3.1.
+#[pyclass(name = "Document", module = "callslip._core", frozen)]
+pub(super) struct PyDocument {
+    pub(super) api: Arc<Api>,
+}
+
+/// What proves who calls: a token, or user and password.
+#[derive(FromPyObject)]
+enum Secret {
+    Token(String),
+    Basic(String, String),
+}
+
+impl From<Secret> for Credential {
+    fn from(secret: Secret) -> Self {
+        match secret {
+            Secret::Token(token) => Self::Token(token),
+            Secret::Basic(user, password) => Self::Basic { user, password },
+        }
+    }
+}
+
+/// Method, URL, headers and body of a request.
+type Planned = (String, String, Vec<(String, String)>, Vec<u8>);
+
+fn document(error: &DocumentError) -> PyErr {
+    error::tool(error.to_string())
+}
+
+fn request(error: &RequestError) -> PyErr {
+    error::value(error.to_string())
+}
+
+#[pymethods]
+impl PyDocument {
+    /// Reads a document, which is JSON or YAML in UTF-8. Raises `ToolError`.
+    #[new]
+    fn new(py: Python<'_>, text: &[u8]) -> PyResult<Self> {
+        let api = py.detach(|| Api::read(text)).map_err(|cause| document(&cause))?;
+        Ok(Self { api: Arc::new(api) })
+    }
+
+    /// What the core knows of the tool for an operation, as JSON text.
+    fn spec(&self, name: &str) -> PyResult<String> {
+        serde_json::to_string(&self.api.spec(name)).map_err(|cause| error::value(cause.to_string()))
+    }
+
+    /// The names of its operations, `METHOD /path`, in their order.
+    fn names(&self) -> Vec<String> {
+        self.api.names().map(str::to_owned).collect()
+    }
+
+    /// The names of the operations that `METHOD /path` or an `operationId` means.
+    fn named(&self, key: &str) -> Vec<String> {
+        self.api.named(key).into_iter().map(str::to_owned).collect()
+    }
+
+    /// The nearest names and ids to one that is none.
+    fn nearest(&self, key: &str) -> Vec<String> {
+        self.api.nearest(key).into_iter().map(str::to_owned).collect()
+    }
+
+    /// The names of the operations that fit. Raises `ToolError`.
+    fn select(&self, include: Vec<String>, tags: Vec<String>, read_only: bool) -> PyResult<Vec<String>> {
+        let selection = Selection { include, tags, read_only };
+        let names = self.api.select(&selection).map_err(|cause| document(&cause))?;
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The same document with these operations only. `traits` is JSON text: by name, what the program says of some.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn only(&self, py: Python<'_>, names: Vec<String>, traits: &str) -> PyResult<Self> {
+        let traits: Traits = serde_json::from_str(traits).map_err(|cause| error::value(cause.to_string()))?;
+        Ok(Self { api: py.detach(|| self.api.only(&names, &traits)) })
+    }
+
+    /// Its text as JSON.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&*self.api).map_err(|cause| error::value(cause.to_string()))
+    }
+
+    /// Its title; empty where it has none.
+    fn title(&self) -> String {
+        self.api.title().to_owned()
+    }
+
+    /// The names of its security schemes.
+    fn schemes(&self) -> Vec<String> {
+        self.api.schemes().into_iter().map(str::to_owned).collect()
+    }
+
+    /// The schemes, of those that there are secrets for, that an operation is called with.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn credentials(&self, name: &str, available: Vec<String>) -> Vec<String> {
+        self.api.credentials(name, &available)
+    }
+
+    /// The server of an operation as the document says it. Raises `ValueError`.
+    fn server(&self, name: &str) -> PyResult<Option<String>> {
+        self.api.server(name).map_err(|cause| request(&cause))
+    }
+
+    /// The request that calls an operation with arguments given as JSON text. Raises `ValueError`.
+    fn request(
+        &self,
+        name: &str,
+        arguments: &str,
+        server: &str,
+        secrets: Vec<(String, Secret)>,
+    ) -> PyResult<Planned> {
+        let arguments: Value = serde_json::from_str(arguments).map_err(|cause| error::value(cause.to_string()))?;
+        let Value::Object(arguments) = arguments else {
+            return Err(error::value("expected the arguments as an object"));
+        };
+        let secrets: Vec<(String, Credential)> =
+            secrets.into_iter().map(|(scheme, secret)| (scheme, secret.into())).collect();
+        let planned = self.api.request(name, &arguments, server, &secrets).map_err(|cause| request(&cause))?;
+        Ok((planned.method, planned.url, planned.headers, planned.body))
+    }
+
+    /// What of a JSON response is not as the document says.
+    fn check_response(&self, py: Python<'_>, name: &str, status: u16, media: &str, body: &str) -> Vec<String> {
+        py.detach(|| self.api.check_response(name, status, media, body))
+    }
+}

@@ -1,0 +1,195 @@
+//! An operation and its arguments as the request to be sent. Nothing is sent here, and a plan holds no secret until it
+//! is given one.
+
+mod body;
+mod file;
+mod form;
+mod multipart;
+mod secret;
+mod style;
+mod url;
+
+pub use secret::Credential;
+
+use super::api::Api;
+use super::body::{Body, Place};
+use super::document::Members;
+use super::request::argument_names;
+use crate::reply::Object;
+use crate::tool::describe::named;
+use secret::Scheme;
+use style::{Location, Parameter};
+
+/// A request as it goes out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// In capitals.
+    pub method: String,
+    /// The server's, with path and query, percent-encoded.
+    pub url: String,
+    /// Names and values in their order.
+    pub headers: Vec<(String, String)>,
+    /// Empty where there is none.
+    pub body: Vec<u8>,
+}
+
+/// Why arguments make no request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// There is no such operation.
+    #[error("the document has no operation {}", named(.0))]
+    Unknown(String),
+    /// An argument cannot be sent.
+    #[error("{} can't be sent: {}", named(.0), .1)]
+    Argument(String, String),
+}
+
+impl Api {
+    /// The request that calls an operation with arguments that were checked before. `server` goes before the path;
+    /// `credentials` are by the name of their security scheme, those that [`Api::credentials`] names.
+    ///
+    /// # Errors
+    /// Where there is no such operation, or an argument has no form in which it could be sent.
+    pub fn request(
+        &self,
+        name: &str,
+        arguments: &Object,
+        server: &str,
+        credentials: &[(String, Credential)],
+    ) -> Result<Request, RequestError> {
+        let unknown = || RequestError::Unknown(name.to_owned());
+        let operation = self.operations.get(name).ok_or_else(unknown)?;
+        let (_, object) = self.document.objects(operation).ok_or_else(unknown)?;
+        let mut parts = url::Parts::new(server, &operation.path);
+        let mut headers = vec![("Accept".to_owned(), self.accept(object))];
+        let mut cookies = Vec::new();
+        let parameters = argument_names(&self.document, operation);
+        for (argument, parameter) in &parameters {
+            let Some(value) = arguments.get(argument) else {
+                continue;
+            };
+            let cannot = |cause: String| RequestError::Argument(argument.clone(), cause);
+            let parameter = Parameter::of(parameter);
+            match parameter.location {
+                Location::Path => parts.fill(parameter.name, &parameter.path(value)).map_err(cannot)?,
+                Location::Query => parts.query.extend(parameter.pairs(value)),
+                Location::Header => {
+                    if let Some(text) = parameter.header(value).map_err(cannot)? {
+                        headers.push((parameter.name.to_owned(), text));
+                    }
+                }
+                Location::Cookie => cookies.extend(parameter.pairs(value)),
+            }
+        }
+        for name in parts.unfilled() {
+            // The document uses it and does not declare it: it is a required string.
+            let Some(value) = arguments.get(&name) else {
+                return Err(RequestError::Argument(name, "it is a part of the path and was not given".to_owned()));
+            };
+            let text = Parameter::undeclared(&name).path(value);
+            parts.fill(&name, &text).map_err(|cause| RequestError::Argument(name.clone(), cause))?;
+        }
+        parts.check().map_err(|(name, cause)| RequestError::Argument(name, cause))?;
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let mut content = Vec::new();
+        if let Some(body) = Body::of(&self.document, object, &names)
+            && let Some((media, bytes)) = self.content(&body, &names, arguments)?
+        {
+            headers.push(("Content-Type".to_owned(), media));
+            content = bytes;
+        }
+        for (name, credential) in credentials {
+            if let Some(scheme) = self.scheme(name).and_then(Scheme::read) {
+                scheme.apply(credential, &mut parts.query, &mut headers, &mut cookies);
+            }
+        }
+        if !cookies.is_empty() {
+            let cookies: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            headers.push(("Cookie".to_owned(), cookies.join("; ")));
+        }
+        Ok(Request { method: operation.method.clone(), url: parts.url(), headers, body: content })
+    }
+
+    /// The server of an operation, its variables at their defaults; `None` where the document names none. It may be
+    /// relative to where the document was found.
+    ///
+    /// # Errors
+    /// Where a variable has no default.
+    pub fn server(&self, name: &str) -> Result<Option<String>, RequestError> {
+        let operation = self.operations.get(name).ok_or_else(|| RequestError::Unknown(name.to_owned()))?;
+        let (item, object) = self.document.objects(operation).unzip();
+        let root = self.document.member("servers");
+        let mut servers = [object.and_then(|object| object.get("servers")), item.and_then(|item| item.get("servers")), root]
+            .into_iter()
+            .flatten()
+            .filter_map(|servers| servers.as_array()?.first());
+        match servers.next() {
+            Some(server) => url::server(server).map(Some).map_err(|cause| RequestError::Argument("server".to_owned(), cause)),
+            None => Ok(None),
+        }
+    }
+
+    /// What a response may be, JSON first.
+    fn accept(&self, operation: &Members) -> String {
+        let responses = operation.get("responses").and_then(serde_json::Value::as_object);
+        let good = |status: &str| status.starts_with('2') || status == "default";
+        let mut medias: Vec<&String> = Vec::new();
+        for (_, response) in responses.into_iter().flatten().filter(|(status, _)| good(status)) {
+            let content = self.document.follow(response).and_then(|response| response.get("content")?.as_object());
+            for (media, _) in content.into_iter().flatten() {
+                if !medias.contains(&media) && media.bytes().all(|byte| (32..127).contains(&byte)) {
+                    medias.push(media);
+                }
+            }
+        }
+        medias.sort_by_key(|media| !super::body::is_json(&super::body::essence(media)));
+        if medias.is_empty() {
+            return "*/*".to_owned();
+        }
+        medias.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    fn content(
+        &self,
+        body: &Body<'_>,
+        parameters: &[&str],
+        arguments: &Object,
+    ) -> Result<Option<(String, Vec<u8>)>, RequestError> {
+        let value = match &body.place {
+            Place::Under(name) => match arguments.get(name) {
+                Some(value) => value.clone(),
+                None => return Ok(None),
+            },
+            Place::Beside(_) => {
+                let given: Object = arguments
+                    .iter()
+                    .filter(|(name, _)| !parameters.contains(name))
+                    .map(|(name, value)| (name, value.clone()))
+                    .collect();
+                if given.is_empty() && !body.required {
+                    return Ok(None);
+                }
+                crate::reply::Value::Object(given)
+            }
+        };
+        body::encode(&self.document, body, &value).map(Some)
+    }
+
+    fn scheme(&self, name: &str) -> Option<&serde_json::Value> {
+        self.document.component("securitySchemes", name)
+    }
+
+    /// The names of the security schemes of the document.
+    pub fn schemes(&self) -> Vec<&str> {
+        self.document.component_names("securitySchemes")
+    }
+
+    /// Which of the `available` credentials an operation is called with: the first way in which the document lets it be
+    /// called and that needs no others.
+    pub fn credentials(&self, name: &str, available: &[String]) -> Vec<String> {
+        let object = self.operations.get(name).and_then(|operation| self.document.objects(operation));
+        let own = object.and_then(|(_, object)| object.get("security"));
+        secret::choose(own.or_else(|| self.document.member("security")), available)
+    }
+}

@@ -1,0 +1,141 @@
+//! URLs put together: server, path and query.
+
+use crate::tool::openapi::document::placeholders;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
+
+/// All but the unreserved characters of RFC 3986.
+pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What `allowReserved` lets pass in a query is not among these. What would end the value, or mean a space, is.
+pub(super) const RESERVED: &AsciiSet = &UNRESERVED
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'[')
+    .remove(b']')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=');
+
+pub(super) fn encode(text: &str, set: &'static AsciiSet) -> String {
+    if std::ptr::eq(set, RESERVED) {
+        return encode_but_triples(text);
+    }
+    utf8_percent_encode(text, set).to_string()
+}
+
+/// Percent-encoded triples pass as they are, as in the reserved expansion of RFC 6570.
+fn encode_but_triples(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        encoded.extend(utf8_percent_encode(before, RESERVED));
+        let is_triple = after.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+        encoded.push_str(if is_triple { "%" } else { "%25" });
+        rest = after;
+    }
+    encoded.extend(utf8_percent_encode(rest, RESERVED));
+    encoded
+}
+
+/// A URL on its way.
+#[derive(Debug)]
+pub(super) struct Parts {
+    server: String,
+    /// The segments of the template with the placeholders that were filled.
+    segments: Vec<Segment>,
+    /// Pairs that are encoded already.
+    pub(super) query: Vec<(String, String)>,
+    /// A query that is part of the path in the document.
+    fixed: String,
+}
+
+#[derive(Debug)]
+struct Segment {
+    text: String,
+    /// The names of the placeholders that are in it.
+    names: Vec<String>,
+}
+
+impl Parts {
+    pub(super) fn new(server: &str, template: &str) -> Self {
+        // Some documents tell operations on one path apart by a query or a fragment.
+        let template = template.split_once('#').map_or(template, |(before, _)| before);
+        let (path, fixed) = template.split_once('?').unwrap_or((template, ""));
+        let segment = |text: &str| Segment {
+            text: text.to_owned(),
+            names: placeholders(text).into_iter().map(str::to_owned).collect(),
+        };
+        let segments = path.trim_start_matches('/').split('/').map(segment).collect();
+        let server = server.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned();
+        Self { server, segments, query: Vec::new(), fixed: fixed.to_owned() }
+    }
+
+    /// Puts a value in the place of a placeholder.
+    pub(super) fn fill(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if value.is_empty() {
+            return Err("it is a part of the path, and empty it would name another one".to_owned());
+        }
+        let placeholder = format!("{{{name}}}");
+        for segment in &mut self.segments {
+            segment.text = segment.text.replace(&placeholder, value);
+        }
+        Ok(())
+    }
+
+    /// The names of the placeholders that no value stands for yet.
+    pub(super) fn unfilled(&self) -> Vec<String> {
+        let left = |segment: &Segment| -> Vec<String> {
+            let names = segment.names.iter().filter(|name| segment.text.contains(&format!("{{{name}}}")));
+            names.cloned().collect()
+        };
+        self.segments.iter().flat_map(left).collect()
+    }
+
+    /// Refuses values that would lead out of the path.
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        for segment in &self.segments {
+            if let ("." | "..", Some(name)) = (segment.text.as_str(), segment.names.first()) {
+                let cause = format!("it is a part of the path, and '{}' would lead out of it", segment.text);
+                return Err((name.clone(), cause));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn url(&self) -> String {
+        let path: Vec<&str> = self.segments.iter().map(|segment| segment.text.as_str()).collect();
+        let mut url = format!("{}/{}", self.server, path.join("/"));
+        let pairs = self.query.iter().map(|(name, value)| format!("{name}={value}"));
+        let query: Vec<String> =
+            std::iter::once(self.fixed.clone()).filter(|fixed| !fixed.is_empty()).chain(pairs).collect();
+        if !query.is_empty() {
+            url.push('?');
+            url.push_str(&query.join("&"));
+        }
+        url
+    }
+}
+
+/// The URL of a server object, its variables at their defaults.
+pub(super) fn server(server: &Json) -> Result<String, String> {
+    let mut url = server.get("url").and_then(Json::as_str).unwrap_or("/").to_owned();
+    let names: Vec<String> = placeholders(&url).into_iter().map(str::to_owned).collect();
+    for name in names {
+        let variable = server.get("variables").and_then(|variables| variables.get(&name));
+        let default = variable.and_then(|variable| variable.get("default"));
+        let Some(default) = default.and_then(Json::as_str) else {
+            return Err(format!("its variable '{name}' has no default: say server='https://…'"));
+        };
+        url = url.replace(&format!("{{{name}}}"), default);
+    }
+    Ok(url)
+}
