@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -58,57 +59,88 @@ class App:
 
 
 class _Life:
-    """One lifespan of an app, in a task of its own: who begins it need not be who ends it."""
+    """One lifespan of an app, in a task of its own: who begins it need not be who ends it.
+
+    The messages are those of the ASGI specification's lifespan protocol. The app itself runs in
+    that task, so that it is told of the end also where the loop ends and cancels all tasks.
+    """
 
     def __init__(self, app: Any) -> None:
         self._app = app
-        self._begun: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._state: dict[str, Any] = {}
+        self._loop = asyncio.get_running_loop()
+        self._begun: asyncio.Future[None] = self._loop.create_future()
+        self._asked = False
         self._end = asyncio.Event()
         self._task = asyncio.create_task(self._live())
-        self._loop = asyncio.get_running_loop()
         # The loop of `run_sync` is never closed: its app would not hear of the end.
         atexit.register(self._at_exit)
 
     @property
     def is_over(self) -> bool:
-        return self._task.done()
+        return self._task.done() and self._begun.done() and self._begun.exception() is not None
 
     async def begun(self) -> Any:
-        """Wait for the app's start. Returns what is to be called."""
-        return await asyncio.shield(self._begun)
+        """Wait for the app's start. Returns what is to be called.
+
+        Raises:
+            Fail: It did not start.
+        """
+        await asyncio.shield(self._begun)
+        return self._call
 
     async def end(self) -> None:
-        self._end.set()
-        await asyncio.wait([self._task])
+        """Have the app end, and wait for that."""
         atexit.unregister(self._at_exit)
+        self._end.set()
+        _, still = await asyncio.wait([self._task], timeout=_SECONDS)
+        for task in still:
+            task.cancel()
 
     def _at_exit(self) -> None:
         if self._loop.is_running() and not self._task.done():
-            asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(_SECONDS)
+            asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(2 * _SECONDS)
+
+    async def _call(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app({**scope, "state": dict(self._state)}, receive, send)
 
     async def _live(self) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self._state}
         try:
-            from asgi_lifespan import LifespanManager, LifespanNotSupported
-        except ImportError:
-            self._begun.set_exception(_needs("asgi-lifespan"))
-            return
-        manager = LifespanManager(self._app, startup_timeout=_SECONDS, shutdown_timeout=_SECONDS)
-        try:
-            async with manager:
-                self._begun.set_result(manager.app)
-                await self._end.wait()
-        except LifespanNotSupported:
-            self._begun.set_result(self._app)
-        except Exception as error:
+            async with asyncio.timeout(_SECONDS) as self._starting:
+                await self._app(scope, self._receive, self._send)
+        except TimeoutError:
+            self._failed("it took too long")
+        except Exception:
             if self._begun.done():
-                raise
-            text = " ".join(str(error).split())
-            self._begun.set_exception(
-                Fail(f"the app did not start: {type(error).__name__}: {text}")
-            )
+                if self._begun.exception() is None:
+                    raise
+                return
+            # By the specification, an app that raises here has no lifespan.
         finally:
             if not self._begun.done():
-                self._begun.cancel()
+                self._begun.set_result(None)
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self._asked:
+            self._asked = True
+            return {"type": "lifespan.startup"}
+        with suppress(asyncio.CancelledError):
+            await self._end.wait()
+        return {"type": "lifespan.shutdown"}
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "lifespan.startup.failed":
+            self._failed(str(message.get("message", "")))
+        elif message["type"] == "lifespan.startup.complete" and not self._begun.done():
+            self._starting.reschedule(None)
+            self._begun.set_result(None)
+
+    def _failed(self, cause: str) -> None:
+        if not self._begun.done():
+            lines = cause.strip().splitlines()
+            told = f": {lines[-1]}" if lines else ""
+            self._begun.set_exception(Fail(f"the app did not start{told}"))
 
 
 def document_of(app: Any) -> Mapping[str, Any]:

@@ -95,7 +95,7 @@ class Client:
         where = f", location: {headers['location']}" if "location" in headers else ""
         said = f"HTTP {status} {reason or _phrase(status)}".rstrip() + where
         told = f"{said}: {text}" if body else said
-        return "error", f"Error calling tool '{name}': {told}"
+        return "error", f"Error calling tool '{name}': {told.rstrip('.')}."
 
     async def _send(
         self, method: str, url: str, headers: list[tuple[str, str]], body: bytes

@@ -79,10 +79,11 @@ impl Api {
         title.and_then(serde_json::Value::as_str).unwrap_or_default()
     }
 
-    /// Up to three names and ids that are close to `key`.
+    /// Up to three names that are close to `key`, or ids where it is written as one.
     pub fn nearest(&self, key: &str) -> Vec<&str> {
-        let keys = self.operations.values().flat_map(|operation| [Some(&operation.name), operation.id.as_ref()]);
-        nearest(key, keys.flatten().map(String::as_str), 3)
+        let is_id = !key.contains(char::is_whitespace) && !key.starts_with('/');
+        let ids: Vec<&str> = self.operations.values().filter_map(|operation| operation.id.as_deref()).collect();
+        if is_id && !ids.is_empty() { nearest(key, ids, 3) } else { nearest(key, self.names(), 3) }
     }
 
     /// The names of the operations that are asked for, in the order of the document.
