@@ -109,13 +109,7 @@ impl PyDocument {
     }
 
     /// The request that calls an operation with arguments given as JSON text. Raises `ValueError`.
-    fn request(
-        &self,
-        name: &str,
-        arguments: &str,
-        server: &str,
-        secrets: Vec<(String, Secret)>,
-    ) -> PyResult<Planned> {
+    fn request(&self, name: &str, arguments: &str, server: &str, secrets: Vec<(String, Secret)>) -> PyResult<Planned> {
         let arguments: Value = serde_json::from_str(arguments).map_err(|cause| error::value(cause.to_string()))?;
         let Value::Object(arguments) = arguments else {
             return Err(error::value("expected the arguments as an object"));

@@ -123,7 +123,10 @@ impl Document {
         let components = self.components.iter().map(|(kind, parts)| {
             // Schemes are named, not referred to.
             let named = |name: &String| kind == "securitySchemes" || kept.contains(&(kind.clone(), name.clone()));
-            (kind.clone(), parts.iter().filter(|(name, _)| named(name)).map(|(name, part)| (name.clone(), part.clone())).collect())
+            (
+                kind.clone(),
+                parts.iter().filter(|(name, _)| named(name)).map(|(name, part)| (name.clone(), part.clone())).collect(),
+            )
         });
         let components = components.filter(|(_, parts): &(_, Parts)| !parts.is_empty()).collect();
         Self { head: self.head.clone(), paths, components, dialect_30: self.dialect_30 }
@@ -185,9 +188,10 @@ impl Document {
         let mut operations = Vec::new();
         for (path, item) in self.paths.iter().filter(|(path, _)| path.starts_with('/')) {
             let written = item.text().and_then(|text| operation::operations(path, text));
-            operations.extend(written.unwrap_or_else(|| {
-                self.item(path).map(|item| operation::of_item(path, item)).unwrap_or_default()
-            }));
+            operations.extend(
+                written
+                    .unwrap_or_else(|| self.item(path).map(|item| operation::of_item(path, item)).unwrap_or_default()),
+            );
         }
         operations
     }

@@ -70,7 +70,9 @@ impl Api {
         let range = format!("{}XX", status / 100);
         let response = responses
             .get(&exact)
-            .or_else(|| responses.iter().find(|(key, _)| key.eq_ignore_ascii_case(&range)).map(|(_, response)| response))
+            .or_else(|| {
+                responses.iter().find(|(key, _)| key.eq_ignore_ascii_case(&range)).map(|(_, response)| response)
+            })
             .or_else(|| responses.get("default"))?;
         let content = self.document.follow(response)?.get("content")?.as_object()?;
         let media = essence(media);

@@ -127,7 +127,8 @@ impl<'a> Builder<'a> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
         }
-        let definitions = std::mem::replace(&mut self.schemas, Converter::new(self.document, Way::Request)).definitions();
+        let definitions =
+            std::mem::replace(&mut self.schemas, Converter::new(self.document, Way::Request)).definitions();
         if !definitions.is_empty() {
             schema.insert("$defs".to_owned(), Json::Object(definitions));
         }

@@ -175,9 +175,10 @@ mod tests {
         .unwrap();
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let selection = Selection { include: owned(include), tags: owned(tags), read_only };
-        selection.of(&api.operations).map_err(|error| error.to_string()).map(|operations| {
-            operations.iter().map(|operation| operation.name.as_str()).collect::<Vec<_>>().join(", ")
-        })
+        selection
+            .of(&api.operations)
+            .map_err(|error| error.to_string())
+            .map(|operations| operations.iter().map(|operation| operation.name.as_str()).collect::<Vec<_>>().join(", "))
     }
 
     #[test]
@@ -185,7 +186,10 @@ mod tests {
         assert_eq!(chosen(&["GET /pets/**"], &[], false).unwrap(), "GET /pets, GET /pets/{id}");
         assert_eq!(chosen(&["/pets/*"], &[], false).unwrap(), "GET /pets/{id}, DELETE /pets/{id}");
         assert_eq!(chosen(&["pets/*"], &[], false).unwrap(), "GET /pets, GET /pets/{id}");
-        assert_eq!(chosen(&["* /pets", "/repos/**/issues"], &[], true).unwrap(), "GET /pets, GET /repos/{owner}/{repo}/issues");
+        assert_eq!(
+            chosen(&["* /pets", "/repos/**/issues"], &[], true).unwrap(),
+            "GET /pets, GET /repos/{owner}/{repo}/issues"
+        );
         assert_eq!(chosen(&[], &["repos", "pets"], true).unwrap(), "GET /pets, GET /repos/{owner}/{repo}/issues");
         assert_eq!(chosen(&["/**"], &[], true).unwrap().matches("GET").count(), 3);
     }

@@ -28,7 +28,8 @@ pub(crate) fn render(catalogue: &Catalogue, tokens: usize) -> String {
     }
     let operations = &catalogue.operations;
     for detail in [Detail::All, Detail::Arguments, Detail::Names] {
-        let lines = operations.values().filter_map(|operation| Some(line(catalogue.document(operation)?, operation, detail)));
+        let lines =
+            operations.values().filter_map(|operation| Some(line(catalogue.document(operation)?, operation, detail)));
         if let Some(text) = joined(lines, tokens) {
             return text;
         }

@@ -10,11 +10,7 @@ use crate::tool::openapi::document::Document;
 use crate::tool::types::Schema;
 
 /// The `Content-Type` and the bytes.
-pub(super) fn encode(
-    document: &Document,
-    body: &Body<'_>,
-    value: &Value,
-) -> Result<(String, Vec<u8>), RequestError> {
+pub(super) fn encode(document: &Document, body: &Body<'_>, value: &Value) -> Result<(String, Vec<u8>), RequestError> {
     let essence = body.essence();
     let value = match body.schema {
         Some(schema) => writable(document, value, document.schema(schema)),

@@ -3,8 +3,8 @@
 use super::style::{Location, Written, plain};
 use super::url::{RESERVED, encode};
 use crate::reply::Object;
-use crate::tool::openapi::document::{Document, Members};
 use crate::tool::openapi::body::{essence, is_json};
+use crate::tool::openapi::document::{Document, Members};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 

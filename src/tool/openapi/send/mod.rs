@@ -120,12 +120,15 @@ impl Api {
         let operation = self.operations.get(name).ok_or_else(|| RequestError::Unknown(name.to_owned()))?;
         let (item, object) = self.document.objects(operation).unzip();
         let root = self.document.member("servers");
-        let mut servers = [object.and_then(|object| object.get("servers")), item.and_then(|item| item.get("servers")), root]
-            .into_iter()
-            .flatten()
-            .filter_map(|servers| servers.as_array()?.first());
+        let mut servers =
+            [object.and_then(|object| object.get("servers")), item.and_then(|item| item.get("servers")), root]
+                .into_iter()
+                .flatten()
+                .filter_map(|servers| servers.as_array()?.first());
         match servers.next() {
-            Some(server) => url::server(server).map(Some).map_err(|cause| RequestError::Argument("server".to_owned(), cause)),
+            Some(server) => {
+                url::server(server).map(Some).map_err(|cause| RequestError::Argument("server".to_owned(), cause))
+            }
             None => Ok(None),
         }
     }
@@ -193,3 +196,6 @@ impl Api {
         secret::choose(own.or_else(|| self.document.member("security")), available)
     }
 }
+
+#[cfg(test)]
+mod tests;

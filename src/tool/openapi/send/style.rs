@@ -87,9 +87,7 @@ impl Written {
         match Pieces::of(value) {
             Pieces::None => Vec::new(),
             Pieces::One(value) => one(text(&value)),
-            Pieces::Items(items) if self.explode => {
-                items.iter().map(|item| (text(name), text(item))).collect()
-            }
+            Pieces::Items(items) if self.explode => items.iter().map(|item| (text(name), text(item))).collect(),
             Pieces::Members(members) if self.explode => {
                 members.iter().map(|(key, value)| (text(key), text(value))).collect()
             }
