@@ -1,18 +1,20 @@
 //! The tools of an agent: looked up by name or route, checked before a call, rendered for a prompt.
 
 use super::describe::{any_of, cut, named};
+use super::interface::Rendered;
 use super::nearest::nearest;
-use super::openapi::{Catalogue, DocumentError};
+use super::openapi::{Catalogue, DocumentError, Operation, empty_spec};
 use super::problem::Problem;
 use super::render;
 use super::schema::{Checked, Checker};
-use super::spec::ToolSpec;
+use super::shown::Shown;
+use super::spec::{ToolKind, ToolSpec};
 use crate::reply::{Code, Object, Value, Violation};
 use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Problems of one call that its violation spells out.
 const TOLD: usize = 6;
@@ -43,12 +45,21 @@ pub enum ToolSetError {
 /// The tools of an agent, in their order. Immutable; what is expensive is worked out on first use and kept.
 #[derive(Debug)]
 pub struct ToolSet {
-    entries: IndexMap<String, Entry>,
-    catalogue: OnceLock<Catalogue>,
-    /// The document that the tools come from, as it was given.
-    document: Option<Box<RawValue>>,
+    entries: IndexMap<String, Arc<Entry>>,
+    document: Option<Arc<Source>>,
     /// The tools beside those of the document.
     beside: Vec<String>,
+    /// The tools that are none of the document, as operations.
+    plain: OnceLock<Catalogue>,
+    pub(super) rendered: OnceLock<Rendered>,
+}
+
+/// The document that tools come from.
+#[derive(Debug)]
+struct Source {
+    catalogue: Catalogue,
+    /// As it was given.
+    raw: Box<RawValue>,
 }
 
 #[derive(Debug)]
@@ -73,8 +84,7 @@ impl ToolSet {
     /// # Errors
     /// Where two share a name, a name cannot be written, or a schema is not one of an object.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
-        let entries = IndexMap::with_capacity(tools.len());
-        Self { entries, catalogue: OnceLock::new(), document: None, beside: Vec::new() }.with(tools)
+        Self::of(IndexMap::with_capacity(tools.len()), None).with(tools)
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -85,10 +95,15 @@ impl ToolSet {
         let catalogue = Catalogue::from_json(document_json)?;
         let entries = catalogue
             .names()
-            .map(|name| (name.to_owned(), Entry { spec: OnceLock::new(), checker: Checker::default() }))
+            .map(|name| (name.to_owned(), Arc::new(Entry { spec: OnceLock::new(), checker: Checker::default() })))
             .collect();
-        let document = RawValue::from_string(document_json.trim().to_owned()).ok();
-        Ok(Self { entries, catalogue: OnceLock::from(catalogue), document, beside: Vec::new() })
+        let raw = RawValue::from_string(document_json.trim().to_owned())
+            .map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        Ok(Self::of(entries, Some(Arc::new(Source { catalogue, raw }))))
+    }
+
+    fn of(entries: IndexMap<String, Arc<Entry>>, document: Option<Arc<Source>>) -> Self {
+        Self { entries, document, beside: Vec::new(), plain: OnceLock::new(), rendered: OnceLock::new() }
     }
 
     /// These tools and those.
@@ -99,7 +114,7 @@ impl ToolSet {
         for tool in tools {
             check_spec(&tool)?;
             let name = tool.name.clone();
-            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default() };
+            let entry = Arc::new(Entry { spec: OnceLock::from(tool), checker: Checker::default() });
             if self.entries.insert(name.clone(), entry).is_some() {
                 return Err(ToolSetError::Duplicate(name));
             }
@@ -107,7 +122,19 @@ impl ToolSet {
                 self.beside.push(name);
             }
         }
+        (self.plain, self.rendered) = (OnceLock::new(), OnceLock::new());
         Ok(self)
+    }
+
+    /// These tools without those of `names`. What was worked out for the others is shared.
+    #[must_use]
+    pub fn without(&self, names: &[String]) -> Self {
+        let kept = |name: &String| !names.contains(name);
+        let entries = self.entries.iter().filter(|(name, _)| kept(name));
+        let mut set =
+            Self::of(entries.map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect(), self.document.clone());
+        set.beside = self.beside.iter().filter(|name| kept(name)).cloned().collect();
+        set
     }
 
     /// The number of tools.
@@ -130,6 +157,52 @@ impl ToolSet {
         self.entries.iter().map(|(name, entry)| self.spec(name, entry))
     }
 
+    /// The tools in their order, as they are shown.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+        self.entries.iter().map(|(name, entry)| match self.operation(name) {
+            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
+            None => Shown::Tool(self.spec(name, entry)),
+        })
+    }
+
+    /// One of the tools, as it is shown.
+    pub(crate) fn shown_as(&self, tool: &ToolSpec) -> Option<Shown<'_>> {
+        let (name, entry) = self.entries.get_key_value(&tool.name)?;
+        Some(match self.operation(name) {
+            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
+            None => Shown::Tool(self.spec(name, entry)),
+        })
+    }
+
+    /// The tools that are no operations of a document.
+    pub fn plain(&self) -> impl Iterator<Item = &ToolSpec> {
+        // Those of a document come first.
+        let operations = if self.document.is_some() { self.len() - self.beside.len() } else { 0 };
+        self.entries.iter().skip(operations).map(|(name, entry)| self.spec(name, entry))
+    }
+
+    /// Whether the tools are too many for the prompt, so that others are there to look them up.
+    pub fn is_crowded(&self) -> bool {
+        self.plain().any(|tool| tool.kind == ToolKind::LookUp)
+    }
+
+    /// Whether the operations are those of the same document.
+    pub fn same_operations(&self, other: &Self) -> bool {
+        match (&self.document, &other.document) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others) || own.raw.get() == others.raw.get(),
+            _ => false,
+        }
+    }
+
+    /// The one document, or the one made of plain tools, where that has at most `most` characters.
+    pub(crate) fn whole_document(&self, most: usize) -> Option<String> {
+        match &self.document {
+            None => self.plain_catalogue().whole(most),
+            Some(source) if self.beside.is_empty() => source.catalogue.whole(most),
+            Some(_) => None,
+        }
+    }
+
     /// The names in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
@@ -145,10 +218,33 @@ impl ToolSet {
     /// # Errors
     /// `unknown_tool`, with the nearest names.
     pub fn resolve(&self, name: &str) -> Result<&ToolSpec, Violation> {
-        self.get(name).ok_or_else(|| {
-            let violation = Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
-            violation.expected(self.listed(self.names())).found(named(name)).hint(self.advice(name))
-        })
+        self.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Violation {
+        let violation = Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
+        violation.expected(self.listed(self.names())).found(named(name)).hint(self.advice(name))
+    }
+
+    /// The tool that is called by `name`: where `routes` are written as [`ToolSet::resolve_route`] says, else by exactly
+    /// this name or, of a document, by whatever names one operation.
+    ///
+    /// # Errors
+    /// `unknown_tool`, with the nearest names.
+    pub fn find(&self, name: &str, routes: bool) -> Result<Resolved<'_>, Violation> {
+        if routes {
+            return self.resolve_route(name);
+        }
+        if let Some(tool) = self.get(name) {
+            return Ok(Resolved { tool, path_arguments: Object::new() });
+        }
+        let Some(source) = &self.document else {
+            return Err(self.unknown(name));
+        };
+        match self.routed(&source.catalogue, name) {
+            Err(_) if !name.contains('/') && !self.nearest(name).is_empty() => Err(self.unknown(name)),
+            found => found,
+        }
     }
 
     /// The operation that a route names (ticket): `METHOD /path/{template}`, an `operationId`, `/path` alone where only
@@ -157,7 +253,19 @@ impl ToolSet {
     /// # Errors
     /// `unknown_tool` where nothing or more than one thing fits, with the nearest routes.
     pub fn resolve_route(&self, route: &str) -> Result<Resolved<'_>, Violation> {
-        let found = self.catalogue().resolve(route)?;
+        let Some(source) = &self.document else {
+            return self.routed(self.plain_catalogue(), route);
+        };
+        // Templates of a document may fit anything; a tool beside it has the one route.
+        let beside = (!self.beside.is_empty()).then(|| self.routed(self.plain_catalogue(), route));
+        match beside {
+            Some(Ok(found)) => Ok(found),
+            _ => self.routed(&source.catalogue, route),
+        }
+    }
+
+    fn routed<'a>(&'a self, catalogue: &'a Catalogue, route: &str) -> Result<Resolved<'a>, Violation> {
+        let found = catalogue.resolve(route)?;
         match self.get(found.name) {
             Some(tool) => Ok(Resolved { tool, path_arguments: found.arguments }),
             None => Err(Violation::new(Code::UnknownTool, format!("unknown route {}", named(route)))),
@@ -190,17 +298,22 @@ impl ToolSet {
         .map_err(|problems| violation(tool, &problems))
     }
 
-    /// Checks a payload together with what the route says.
+    /// Checks arguments together with what the route says; `except` as for [`ToolSet::check_except`].
     ///
     /// # Errors
-    /// As [`ToolSet::check`]; and where route and payload contradict each other.
-    pub fn check_call(&self, resolved: &Resolved<'_>, payload: &Value) -> Result<Checked, Violation> {
+    /// As [`ToolSet::check`]; and where route and arguments contradict each other.
+    pub fn check_call(
+        &self,
+        resolved: &Resolved<'_>,
+        arguments: &Value,
+        except: &[String],
+    ) -> Result<Checked, Violation> {
         if resolved.path_arguments.is_empty() {
-            return self.check(resolved.tool, payload);
+            return self.check_except(resolved.tool, arguments, except);
         }
-        let merged = super::openapi::merge(&resolved.path_arguments, payload)
+        let merged = super::openapi::merge(&resolved.path_arguments, arguments)
             .map_err(|problems| violation(resolved.tool, &problems))?;
-        let mut checked = self.check(resolved.tool, &merged)?;
+        let mut checked = self.check_except(resolved.tool, &merged, except)?;
         // A value in a route has no type of its own: reading it as its parameter's is no repair.
         let places: Vec<String> = resolved.path_arguments.keys().map(|name| super::coerce::join("", name)).collect();
         checked.coerced.retain(|pointer| !places.iter().any(|place| super::coerce::within(place, pointer)));
@@ -222,33 +335,20 @@ impl ToolSet {
         Ok(())
     }
 
-    /// The tools for a chatty prompt: a JSON array of `{name, description, parameters}`, one tool a line.
-    pub fn interface_json(&self) -> String {
-        render::interface_json(self.iter())
-    }
-
-    /// The tools for a react prompt: name, description and arguments as a list.
-    pub fn interface_text(&self) -> String {
-        render::interface_text(self.iter())
-    }
-
-    /// The operations for a ticket prompt: the document where it is short, else one line an operation, in at most about
-    /// 8,000 tokens.
-    pub fn openapi_spec(&self) -> String {
-        self.openapi_spec_within(super::openapi::TOKENS)
-    }
-
-    /// The same within about `tokens` tokens of four characters.
-    pub fn openapi_spec_within(&self, tokens: usize) -> String {
-        self.catalogue().render(tokens)
-    }
-
     fn spec<'a>(&'a self, name: &str, entry: &'a Entry) -> &'a ToolSpec {
-        entry.spec.get_or_init(|| self.catalogue().spec(name))
+        entry.spec.get_or_init(|| match &self.document {
+            Some(source) => source.catalogue.spec(name),
+            None => empty_spec(name),
+        })
     }
 
-    fn catalogue(&self) -> &Catalogue {
-        self.catalogue.get_or_init(|| Catalogue::from_tools(self.entries.values().filter_map(|entry| entry.spec.get())))
+    fn operation(&self, name: &str) -> Option<(&Catalogue, &Operation)> {
+        let catalogue = &self.document.as_ref()?.catalogue;
+        Some((catalogue, catalogue.operation(name)?))
+    }
+
+    fn plain_catalogue(&self) -> &Catalogue {
+        self.plain.get_or_init(|| Catalogue::from_tools(self.plain()))
     }
 
     fn listed<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
@@ -264,6 +364,9 @@ impl ToolSet {
         let near: Vec<String> = self.nearest(name).into_iter().map(named).collect();
         if !near.is_empty() {
             return format!("did you mean {}?", any_of(&near));
+        }
+        if self.is_crowded() {
+            return "look for it with search_tools".to_owned();
         }
         if self.is_empty() { "there are no tools".to_owned() } else { format!("use {}", self.listed(self.names())) }
     }
@@ -289,10 +392,10 @@ enum Loaded {
 impl Serialize for ToolSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.document {
-            Some(document) if self.beside.is_empty() => Stored::Openapi(document).serialize(serializer),
-            Some(document) => {
-                let tools = self.beside.iter().filter_map(|name| self.get(name)).collect();
-                Stored::OpenapiBeside { document, tools }.serialize(serializer)
+            Some(source) if self.beside.is_empty() => Stored::Openapi(&source.raw).serialize(serializer),
+            Some(source) => {
+                let tools = self.plain().collect();
+                Stored::OpenapiBeside { document: &source.raw, tools }.serialize(serializer)
             }
             None => Stored::Tools(self.iter().collect()).serialize(serializer),
         }

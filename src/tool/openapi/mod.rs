@@ -7,8 +7,7 @@ mod route;
 mod signature;
 
 pub use document::DocumentError;
-pub(crate) use request::merge;
-pub(crate) use signature::TOKENS;
+pub(crate) use request::{empty_spec, merge};
 
 use super::spec::ToolSpec;
 use crate::reply::{Object, Violation};
@@ -88,9 +87,29 @@ impl Catalogue {
         Ok(Found { name: &matched.operation.name, arguments })
     }
 
-    /// What the prompt shows, in at most about `tokens` tokens.
-    pub(crate) fn render(&self, tokens: usize) -> String {
-        signature::render(&self.document, &self.operations, tokens)
+    /// The operation of exactly this name.
+    pub(crate) fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.get(name)
+    }
+
+    /// An operation as the document writes it.
+    pub(crate) fn object(&self, operation: &Operation) -> Option<&Map<String, Json>> {
+        self.document.objects(operation).map(|(_, object)| object)
+    }
+
+    /// What an operation takes, in a few words: `id: int, fields?: [str]`.
+    pub(crate) fn arguments(&self, operation: &Operation, depth: usize) -> String {
+        signature::arguments(&self.document, operation, depth)
+    }
+
+    /// What an operation gives, in a few words.
+    pub(crate) fn result(&self, operation: &Operation) -> Option<String> {
+        signature::result(&self.document, operation)
+    }
+
+    /// The whole document for a prompt, where that has at most `most` characters.
+    pub(crate) fn whole(&self, most: usize) -> Option<String> {
+        signature::whole(&self.document, most)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolKind, ToolSpec};
 use crate::tool::types::{Schema, Types, list};
 use serde_json::{Map, Value as Json, json};
+use std::sync::LazyLock;
 
 /// Characters of an operation's description.
 const DESCRIPTION: usize = 1_000;
@@ -22,8 +23,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
     let Some((_, object)) = document.objects(operation) else {
         return empty_spec(&operation.name);
     };
-    let mut builder = Builder { document, schemas: Converter::new(document) };
-    let parameters = builder.parameters(operation, object);
+    let parameters = converted(document, arguments(document, operation));
     let safe = matches!(operation.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE");
     let own = object.get("x-callslip");
     let flag = |name: &str, default: bool| own.and_then(|own| own.get(name)).and_then(Json::as_bool).unwrap_or(default);
@@ -112,144 +112,174 @@ fn body_schema<'a>(document: &'a Document, body: &'a Map<String, Json>) -> Optio
     Some((media, document.follow(object).and_then(|object| object.get("schema"))))
 }
 
-struct Builder<'a> {
-    document: &'a Document,
-    schemas: Converter<'a>,
+/// The arguments of an operation as the document has them: nothing of their schemas is copied yet.
+#[derive(Default)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) properties: Vec<Argument<'a>>,
+    pub(crate) required: Vec<String>,
+    /// The schema of further ones, where the body lets them in.
+    pub(crate) open: Option<&'a Json>,
+    /// Those of a body that may be left out, but not given in part: its own required ones.
+    together: Option<(Vec<String>, Vec<String>)>,
 }
 
-impl<'a> Builder<'a> {
-    fn parameters(&mut self, operation: &Operation, object: &'a Map<String, Json>) -> Json {
-        let mut properties = Map::new();
-        let mut required: Vec<String> = Vec::new();
-        for (name, parameter) in argument_names(self.document, operation) {
-            let path = parameter.get("in").is_some_and(|place| place == "path");
-            if path || parameter.get("required").is_some_and(|flag| flag == true) {
-                required.push(name.clone());
-            }
-            properties.insert(name, self.parameter(parameter));
-        }
-        for name in placeholders(&operation.path) {
-            if !properties.contains_key(name) {
-                properties.insert(name.to_owned(), json!({"type": "string"}));
-                required.push(name.to_owned());
-            }
-        }
-        let mut schema = Map::new();
-        schema.insert("type".to_owned(), json!("object"));
-        let body = object.get("requestBody").and_then(|body| self.document.follow(body)).and_then(Json::as_object);
-        if let Some(body) = body {
-            self.body(body, &mut properties, &mut required, &mut schema);
-        }
-        schema.insert("properties".to_owned(), Json::Object(properties));
-        if !required.is_empty() {
-            schema.insert("required".to_owned(), json!(required));
-        }
-        let definitions = std::mem::replace(&mut self.schemas, Converter::new(self.document)).definitions();
-        if !definitions.is_empty() {
-            schema.insert("$defs".to_owned(), Json::Object(definitions));
-        }
-        Json::Object(schema)
-    }
+/// One argument: its name, its schema, and what its parameter says of it beside the schema.
+pub(crate) struct Argument<'a> {
+    pub(crate) name: String,
+    pub(crate) schema: Option<&'a Json>,
+    description: Option<&'a str>,
+}
 
-    fn parameter(&mut self, parameter: &'a Map<String, Json>) -> Json {
+impl Arguments<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.properties.iter().any(|argument| argument.name == name)
+    }
+}
+
+/// What an operation takes.
+pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Arguments<'a> {
+    let mut arguments = Arguments::default();
+    let Some((_, object)) = document.objects(operation) else {
+        return arguments;
+    };
+    for (name, parameter) in argument_names(document, operation) {
+        let path = parameter.get("in").is_some_and(|place| place == "path");
+        if path || parameter.get("required").is_some_and(|flag| flag == true) {
+            arguments.required.push(name.clone());
+        }
         let content = || {
             let object = parameter.get("content")?.as_object()?.values().next()?;
-            self.document.follow(object)?.get("schema")
+            document.follow(object)?.get("schema")
         };
         let schema = parameter.get("schema").or_else(content);
-        let mut schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
-        if let (Some(text), Some(map)) = (parameter.get("description").and_then(Json::as_str), schema.as_object_mut()) {
+        let description = parameter.get("description").and_then(Json::as_str);
+        arguments.properties.push(Argument { name, schema, description });
+    }
+    let text = string();
+    for name in placeholders(&operation.path) {
+        if !arguments.has(name) {
+            arguments.required.push(name.to_owned());
+            arguments.properties.push(Argument { name: name.to_owned(), schema: Some(text), description: None });
+        }
+    }
+    let body = object.get("requestBody").and_then(|body| document.follow(body)).and_then(Json::as_object);
+    if let Some(body) = body {
+        body_arguments(document, body, &mut arguments);
+    }
+    arguments
+}
+
+/// What an undeclared path parameter is taken for.
+fn string() -> &'static Json {
+    static STRING: LazyLock<Json> = LazyLock::new(|| json!({"type": "string"}));
+    &STRING
+}
+
+fn body_arguments<'a>(document: &'a Document, body: &'a Map<String, Json>, into: &mut Arguments<'a>) {
+    let needed = body.get("required").is_some_and(|flag| flag == true);
+    let schema = body_schema(document, body).and_then(|(_, schema)| schema);
+    if let Some(beside) = schema.and_then(|schema| flattened(document, schema))
+        && !beside.properties.iter().any(|(name, _)| into.has(name))
+    {
+        let names: Vec<String> = beside.properties.iter().map(|(name, _)| (*name).clone()).collect();
+        let own = |(name, schema): (&String, &'a Json)| Argument {
+            name: name.clone(),
+            schema: Some(schema),
+            description: None,
+        };
+        into.properties.extend(beside.properties.into_iter().map(own));
+        into.open = beside.open;
+        if needed {
+            into.required.extend(beside.required);
+        } else if !beside.required.is_empty() {
+            into.together = Some((names, beside.required));
+        }
+        return;
+    }
+    let name = if into.has("body") { "request_body" } else { "body" };
+    into.properties.push(Argument { name: name.to_owned(), schema, description: None });
+    if needed {
+        into.required.push(name.to_owned());
+    }
+}
+
+/// The JSON Schema of arguments.
+fn converted(document: &Document, arguments: Arguments<'_>) -> Json {
+    let mut schemas = Converter::new(document);
+    let mut properties = Map::new();
+    for argument in arguments.properties {
+        let mut schema = argument.schema.map_or_else(|| json!({}), |schema| schemas.convert(schema));
+        if let (Some(text), Some(map)) = (argument.description, schema.as_object_mut()) {
             map.entry("description").or_insert_with(|| json!(text));
         }
-        schema
+        properties.insert(argument.name, schema);
     }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    if let Some(open) = arguments.open {
+        schema.insert("additionalProperties".to_owned(), schemas.convert(open));
+    }
+    if let Some((names, together)) = arguments.together {
+        let rest = |name: &String| -> Vec<&String> { together.iter().filter(|other| *other != name).collect() };
+        let dependent: Map<String, Json> = names
+            .iter()
+            .map(|name| (name.clone(), json!(rest(name))))
+            .filter(|(_, names)| names.as_array().is_some_and(|names| !names.is_empty()))
+            .collect();
+        schema.insert("dependentRequired".to_owned(), Json::Object(dependent));
+    }
+    schema.insert("properties".to_owned(), Json::Object(properties));
+    if !arguments.required.is_empty() {
+        schema.insert("required".to_owned(), json!(arguments.required));
+    }
+    let definitions = schemas.definitions();
+    if !definitions.is_empty() {
+        schema.insert("$defs".to_owned(), Json::Object(definitions));
+    }
+    Json::Object(schema)
+}
 
-    fn body(
-        &mut self,
-        body: &'a Map<String, Json>,
-        properties: &mut Map<String, Json>,
-        required: &mut Vec<String>,
-        into: &mut Map<String, Json>,
-    ) {
-        let needed = body.get("required").is_some_and(|flag| flag == true);
-        let schema = body_schema(self.document, body).and_then(|(_, schema)| schema);
-        if let Some(beside) = schema.and_then(|schema| self.flattened(schema))
-            && !beside.properties.iter().any(|(name, _)| properties.contains_key(name.as_str()))
-        {
-            let names: Vec<String> = beside.properties.iter().map(|(name, _)| (*name).clone()).collect();
-            for (name, schema) in beside.properties {
-                let schema = self.schemas.convert(schema);
-                properties.insert(name.clone(), schema);
-            }
-            if let Some(open) = beside.open {
-                let open = self.schemas.convert(open);
-                into.insert("additionalProperties".to_owned(), open);
-            }
-            if needed {
-                required.extend(beside.required);
-            } else if !beside.required.is_empty() {
-                // The body may be left out, but not given in part.
-                let rest =
-                    |name: &String| -> Vec<&String> { beside.required.iter().filter(|other| *other != name).collect() };
-                let dependent: Map<String, Json> = names
-                    .iter()
-                    .map(|name| (name.clone(), json!(rest(name))))
-                    .filter(|(_, names)| names.as_array().is_some_and(|names| !names.is_empty()))
-                    .collect();
-                into.insert("dependentRequired".to_owned(), Json::Object(dependent));
-            }
-            return;
-        }
-        let name = if properties.contains_key("body") { "request_body" } else { "body" };
-        let schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
-        properties.insert(name.to_owned(), schema);
-        if needed {
-            required.push(name.to_owned());
-        }
-    }
+/// The properties of an object schema that is nothing but properties, through references and `allOf`.
+fn flattened<'a>(document: &'a Document, schema: &'a Json) -> Option<Flattened<'a>> {
+    let mut flattened = Flattened::default();
+    flatten(document, schema, &mut flattened, 16)?;
+    let types = Schema { root: document.root(), node: schema }.types();
+    let object = types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
+    object.then_some(flattened)
+}
 
-    /// The properties of an object schema that is nothing but properties, through references and `allOf`.
-    fn flattened(&self, schema: &'a Json) -> Option<Flattened<'a>> {
-        let mut flattened = Flattened::default();
-        self.flatten(schema, &mut flattened, 16)?;
-        let types = Schema { root: self.document.root(), node: schema }.types();
-        let object = types == Types::OBJECT || (types == Types::ANY && !flattened.properties.is_empty());
-        object.then_some(flattened)
+fn flatten<'a>(document: &'a Document, schema: &'a Json, into: &mut Flattened<'a>, fuel: usize) -> Option<()> {
+    let fuel = fuel.checked_sub(1)?;
+    let map = document.follow(schema)?.as_object()?;
+    let nullable = map.get("nullable").is_some_and(|flag| flag == true);
+    let combined =
+        ["anyOf", "oneOf", "not", "if", "patternProperties", "enum", "const", "minProperties", "maxProperties"]
+            .iter()
+            .any(|key| map.contains_key(*key));
+    if combined || nullable {
+        return None;
     }
-
-    fn flatten(&self, schema: &'a Json, into: &mut Flattened<'a>, fuel: usize) -> Option<()> {
-        let fuel = fuel.checked_sub(1)?;
-        let map = self.document.follow(schema)?.as_object()?;
-        let nullable = map.get("nullable").is_some_and(|flag| flag == true);
-        let combined =
-            ["anyOf", "oneOf", "not", "if", "patternProperties", "enum", "const", "minProperties", "maxProperties"]
-                .iter()
-                .any(|key| map.contains_key(*key));
-        if combined || nullable {
-            return None;
-        }
-        for part in list(map, "allOf") {
-            self.flatten(part, into, fuel)?;
-        }
-        for (name, property) in map.get("properties").and_then(Json::as_object).into_iter().flatten() {
-            let read_only = self.document.follow(property).and_then(|schema| schema.get("readOnly"));
-            if read_only.is_some_and(|flag| flag == true) {
-                into.read_only.push(name);
-                continue;
-            }
-            into.properties.retain(|(other, _)| *other != name);
-            into.properties.push((name, property));
-        }
-        for name in list(map, "required").iter().filter_map(Json::as_str) {
-            if !into.required.iter().any(|other| other == name) && !into.read_only.iter().any(|other| *other == name) {
-                into.required.push(name.to_owned());
-            }
-        }
-        if let Some(open @ (Json::Bool(true) | Json::Object(_))) = map.get("additionalProperties") {
-            into.open = Some(open);
-        }
-        Some(())
+    for part in list(map, "allOf") {
+        flatten(document, part, into, fuel)?;
     }
+    for (name, property) in map.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        let read_only = document.follow(property).and_then(|schema| schema.get("readOnly"));
+        if read_only.is_some_and(|flag| flag == true) {
+            into.read_only.push(name);
+            continue;
+        }
+        into.properties.retain(|(other, _)| *other != name);
+        into.properties.push((name, property));
+    }
+    for name in list(map, "required").iter().filter_map(Json::as_str) {
+        if !into.required.iter().any(|other| other == name) && !into.read_only.iter().any(|other| *other == name) {
+            into.required.push(name.to_owned());
+        }
+    }
+    if let Some(open @ (Json::Bool(true) | Json::Object(_))) = map.get("additionalProperties") {
+        into.open = Some(open);
+    }
+    Some(())
 }
 
 #[derive(Default)]

@@ -1,103 +1,26 @@
-//! What a prompt shows of a document: all of it where it is short, else one line an operation.
+//! What a prompt shows of an operation, from the document's own schemas: nothing is converted for a line.
 
 use super::Operation;
 use super::document::Document;
 use super::request;
-use crate::tool::describe::{cut, fields, short_type};
+use crate::tool::describe::{listed_fields, short_type};
 use crate::tool::types::Schema;
-use indexmap::IndexMap;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
-use std::fmt::Write as _;
+use std::io;
 
-/// Tokens that a document may take in a prompt, at four characters a token.
-pub(crate) const TOKENS: usize = 8_000;
-
-/// Tokens up to which a document is shown as it is.
-const WHOLE: usize = 500;
-
-const CHARACTERS: usize = 4;
-
-/// Characters of a summary.
-const SUMMARY: usize = 100;
-
-/// The document in at most about `tokens` tokens.
-pub(crate) fn render(document: &Document, operations: &IndexMap<String, Operation>, tokens: usize) -> String {
-    let whole = compact(document.root()).to_string();
-    if fits(&whole, tokens.min(WHOLE)) {
-        return whole;
-    }
-    for detail in [Detail::All, Detail::Arguments, Detail::Names] {
-        let lines = operations.values().map(|operation| line(document, operation, detail));
-        if let Some(text) = joined(lines, tokens) {
-            return text;
-        }
-    }
-    cut_list(operations, tokens)
-}
-
-fn fits(text: &str, tokens: usize) -> bool {
-    text.chars().nth(tokens.saturating_mul(CHARACTERS)).is_none()
-}
-
-/// How much a line says.
-#[derive(Clone, Copy, PartialEq)]
-enum Detail {
-    All,
-    Arguments,
-    Names,
-}
-
-/// The lines, or `None` as soon as they are too long.
-fn joined(lines: impl Iterator<Item = String>, tokens: usize) -> Option<String> {
-    let mut text = String::new();
-    for line in lines {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&line);
-        if text.len() > tokens.saturating_mul(CHARACTERS) && !fits(&text, tokens) {
-            return None;
-        }
-    }
-    Some(text)
-}
-
-/// As many names as fit, and how many are left.
-fn cut_list(operations: &IndexMap<String, Operation>, tokens: usize) -> String {
-    let mut text = String::new();
-    for (shown, operation) in operations.values().enumerate() {
-        let left = operations.len() - shown;
-        if text.len() + operation.path.len() + 40 > tokens.saturating_mul(CHARACTERS) {
-            let _ = write!(text, "… and {left} more operations");
-            break;
-        }
-        let _ = writeln!(text, "{} {}", operation.method, operation.path);
-    }
-    text
-}
-
-fn line(document: &Document, operation: &Operation, detail: Detail) -> String {
-    let mut line = format!("{} {}", operation.method, operation.path);
-    if detail == Detail::Names {
-        return line;
-    }
-    let spec = request::spec(document, operation);
-    let _ = write!(line, "({})", fields(Schema::root(&spec.parameters), usize::from(detail == Detail::All)));
-    if detail == Detail::Arguments {
-        return line;
-    }
-    if let Some(result) = result(document, operation) {
-        let _ = write!(line, " -> {result}");
-    }
-    let summary = spec.description.lines().next().unwrap_or_default();
-    if !summary.is_empty() {
-        let _ = write!(line, "  # {}", cut(summary, SUMMARY));
-    }
-    line
+/// `id: int, fields?: [str]`, with objects opened `depth` levels deep.
+pub(crate) fn arguments(document: &Document, operation: &Operation, depth: usize) -> String {
+    let arguments = request::arguments(document, operation);
+    let schema = |node| Schema { root: document.root(), node };
+    let listed: Vec<_> = arguments.properties.iter().map(|one| (one.name.as_str(), one.schema.map(schema))).collect();
+    let required: Vec<&str> = arguments.required.iter().map(String::as_str).collect();
+    listed_fields(&listed, &required, arguments.open.is_some(), depth)
 }
 
 /// The type of the first successful response that has one.
-fn result(document: &Document, operation: &Operation) -> Option<String> {
+pub(crate) fn result(document: &Document, operation: &Operation) -> Option<String> {
     let (_, object) = document.objects(operation)?;
     let responses = object.get("responses")?.as_object()?;
     let (_, response) = responses
@@ -111,29 +34,66 @@ fn result(document: &Document, operation: &Operation) -> Option<String> {
     Some(short_type(schema, 0))
 }
 
-/// The document without what a caller does not need.
-fn compact(root: &Json) -> Json {
-    let Some(map) = root.as_object() else {
-        return root.clone();
-    };
-    let kept = ["openapi", "paths", "components"];
-    Json::Object(
-        map.iter()
-            .filter(|(key, _)| kept.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), without_extensions(value)))
-            .collect(),
-    )
+/// The document without what a caller does not need, where that has at most `most` characters.
+pub(crate) fn whole(document: &Document, most: usize) -> Option<String> {
+    let mut text = Bounded { bytes: Vec::new(), most: most.saturating_mul(4) };
+    serde_json::to_writer(&mut text, &Shown { node: document.root(), top: true }).ok()?;
+    String::from_utf8(text.bytes).ok().filter(|text| text.chars().nth(most).is_none())
 }
 
-fn without_extensions(node: &Json) -> Json {
-    match node {
-        Json::Object(map) => Json::Object(
-            map.iter()
-                .filter(|(key, _)| *key != "x-callslip" && *key != "securitySchemes")
-                .map(|(key, value)| (key.clone(), without_extensions(value)))
-                .collect(),
-        ),
-        Json::Array(items) => Json::Array(items.iter().map(without_extensions).collect()),
-        other => other.clone(),
+/// A text that is given up once it is too long: the rest of a large document is not written.
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A node of the document as it is shown.
+struct Shown<'a> {
+    node: &'a Json,
+    top: bool,
+}
+
+impl Shown<'_> {
+    fn keeps(&self, key: &str) -> bool {
+        if self.top {
+            return ["openapi", "paths", "components"].contains(&key);
+        }
+        key != "x-callslip" && key != "securitySchemes"
+    }
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.node {
+            Json::Object(members) => {
+                let mut map = serializer.serialize_map(None)?;
+                for (key, node) in members.iter().filter(|(key, _)| self.keeps(key)) {
+                    map.serialize_entry(key, &Shown { node, top: false })?;
+                }
+                map.end()
+            }
+            Json::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for node in items {
+                    list.serialize_element(&Shown { node, top: false })?;
+                }
+                list.end()
+            }
+            other => other.serialize(serializer),
+        }
     }
 }
