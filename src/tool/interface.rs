@@ -55,7 +55,7 @@ const NAME: usize = 100;
 const MORE: usize = 30;
 
 /// Examples of a group in an index: as many as fit.
-const EXAMPLES: [usize; 4] = [3, 2, 1, 0];
+const EXAMPLES: [usize; 6] = [8, 5, 3, 2, 1, 0];
 
 impl ToolSet {
     /// The tools for a prompt.
@@ -193,9 +193,24 @@ fn names(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
     text.push(&advice(tools, layout, "Their names"))?;
     let name = |tool: Shown<'_>| match tool.summary() {
         summary if routes || summary.is_empty() => tool.label(routes).into_owned(),
-        summary => format!("{}: {}", tool.label(routes), cut(summary, WORDS)),
+        summary => format!("{}: {}", tool.label(routes), first_words(summary)),
     };
     text.joined(offered(tools).map(name), "\n", "")
+}
+
+fn first_words(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if !words.is_empty() && words.chars().count() + 1 + word.chars().count() > WORDS {
+            words.push_str(" …");
+            break;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(&cut(word, WORDS));
+    }
+    words
 }
 
 /// Groups with some of their names. What says how the rest is found stands there whatever the budget is.

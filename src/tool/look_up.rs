@@ -224,7 +224,8 @@ fn ranked<'a>(tools: &'a ToolSet, query: &str) -> Vec<Shown<'a>> {
             }
         }
         let having = counts.iter().filter(|count| **count > 0.0).count();
-        let rarity = (1.0 + as_f64(indexed.len()) / as_f64(having.max(1))).ln();
+        // A word that nearly all have says nothing, but it says that more than none.
+        let rarity = (as_f64(indexed.len()) / as_f64(having.max(1))).ln() + 0.1;
         for ((score, matched), count) in scores.iter_mut().zip(&mut matched).zip(counts) {
             *score += rarity * count;
             *matched += u32::from(count > 0.0);
@@ -295,7 +296,9 @@ fn upper(schema: Schema<'_>, levels: usize, work: &mut usize) -> Option<Json> {
     let flat = !nested.iter().any(|key| map.contains_key(*key));
     let Some(below) = levels.checked_sub(1).or(flat.then_some(0)) else {
         if types != Types::ANY {
-            shown.insert("type".to_owned(), json!(types.names()));
+            let names = types.names();
+            let one = names.first().filter(|_| names.len() == 1).map(|name| json!(name));
+            shown.insert("type".to_owned(), one.unwrap_or_else(|| json!(names)));
         }
         let words = short_type(schema, 1);
         let words = if words == "any" { type_words(types) } else { words };

@@ -241,8 +241,9 @@ impl ToolSet {
         let Some(source) = &self.document else {
             return Err(self.unknown(name));
         };
+        let beside = || nearest(name, self.beside.iter().map(String::as_str), 1);
         match self.routed(&source.catalogue, name) {
-            Err(_) if !name.contains('/') && !self.nearest(name).is_empty() => Err(self.unknown(name)),
+            Err(_) if !name.contains('/') && !beside().is_empty() => Err(self.unknown(name)),
             found => found,
         }
     }

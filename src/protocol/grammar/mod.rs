@@ -25,7 +25,7 @@ pub use ticket::ticket;
 
 use crate::tool::{Shown, ToolKind, ToolSet};
 use schema::Converter;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use text::{First, Level};
 use tree::{Node, Rules};
@@ -113,12 +113,9 @@ fn callable<'a>(
         Some(Callable { names: vec![written(tool)], arguments })
     });
     let mut all: Vec<Callable<'a>> = each.collect();
-    let any = json!({"type": "object"});
-    if !others.is_empty()
-        && let Some(arguments) = Converter::new(rules, level, first, &any).arguments("any")
-    {
-        let names = others.into_iter().map(written).collect();
-        all.push(Callable { names, arguments });
+    if !others.is_empty() {
+        let arguments = Converter::new(rules, level, first, &Json::Bool(true)).any_arguments();
+        all.push(Callable { names: others.into_iter().map(written).collect(), arguments });
     }
     all
 }
