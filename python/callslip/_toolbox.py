@@ -34,7 +34,7 @@ class Toolbox(ToolSource):
         self._routes = False
         self._tools: dict[str, Tool[..., Any]]
         if isinstance(tools, Toolbox):
-            self._tools, self.tool_set = tools._tools, tools.tool_set
+            self._tools, self.tool_set = {one.name: one for one in tools}, tools.tool_set
             return
         if isinstance(tools, ToolSource):
             tools = [tools]
