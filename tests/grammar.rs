@@ -13,7 +13,7 @@ mod grammar_walk;
 use callslip::protocol::chatty::read::ToolTags;
 use callslip::protocol::grammar::{self, Grammar, Scope};
 use callslip::protocol::{Chatty, Move, Protocol, React, Ticket};
-use callslip::tool::ToolSet;
+use callslip::tool::{Budget, Layout, ToolSet};
 use grammar_walk::{Random, admits, read, tool, walk};
 use serde_json::{Value as Json, json};
 
@@ -325,4 +325,63 @@ fn the_text_is_short_and_always_the_same() {
     ];
     assert_eq!(grammar.gbnf.lines().collect::<Vec<_>>(), expected);
     assert_eq!(grammar, grammar::react(&Scope { finish: false, ..all(&tools) }));
+}
+
+/// As many operations as the largest documents have, each with a schema that leads back to itself.
+fn crowd() -> ToolSet {
+    let node = json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string"},
+        "below": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}},
+        "beside": {"oneOf": [{"$ref": "#/components/schemas/Node"}, {"type": "null"}]},
+    }});
+    let body =
+        json!({"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Node"}}}});
+    let paths = (0..1_223).map(|number| (format!("/things/{number}/{{id}}"), json!({"post": {"requestBody": body}})));
+    let paths: serde_json::Map<String, Json> = paths.collect();
+    let document = json!({"openapi": "3.1.0", "paths": paths, "components": {"schemas": {"Node": node}}});
+    ToolSet::from_openapi(&document.to_string()).unwrap()
+}
+
+#[test]
+fn of_a_crowd_any_name_is_admitted_with_any_object() {
+    let tools = crowd();
+    let crowded = |layout| tools.with_look_up(layout, Budget::default()).unwrap().unwrap();
+
+    let tools = crowded(Layout::Operations);
+    let grammar = grammar::ticket(&all(&tools));
+    assert!(grammar.lark.len() < 200_000 && grammar.gbnf.len() < 200_000, "{}", grammar.lark.len());
+    let reply = |route: &str, payload: &str| {
+        format!(
+            "<thoughts>\nx\n</thoughts>\n<output>\n{{\"type\": \"CALL\", \"route\": \"{route}\", \"payload\": {payload}, \"description\": \"why\"}}\n</output>"
+        )
+    };
+    for (route, payload, admitted) in [
+        ("POST /things/1222/{id}", r#"{"id": "5", "below": [{"name": "x"}]}"#, true),
+        ("POST /things/0/{id}", "{}", true),
+        ("POST /things/0/{id}", "[]", false),
+        ("POST /things/1223/{id}", "{}", false),
+        ("POST /search_tools", r#"{"query": "x"}"#, true),
+        ("POST /search_tools", "{}", false),
+        ("POST /describe_tool", r#"{"name": "x"}"#, true),
+    ] {
+        assert_eq!(admits(&grammar.lark, &reply(route, payload)), admitted, "{route} {payload}");
+    }
+
+    let tools = crowded(Layout::List);
+    let grammar = grammar::react(&all(&tools));
+    assert!(grammar.lark.len() < 200_000, "{}", grammar.lark.len());
+    let schema: Json = serde_json::from_str(grammar.json_schema.as_deref().unwrap()).unwrap();
+    assert_eq!(schema["anyOf"].as_array().unwrap().len(), 4);
+    let act = |name: &str, args: &str| format!(r#"{{"thought": "x", "action": "{name}", "args": "{args}"}}"#);
+    assert!(admits(&grammar.lark, &act("POST /things/7/{id}", r#"{\"id\": \"5\"}"#)));
+    assert!(!admits(&grammar.lark, &act("POST /things/7/5", "{}")));
+
+    let tools = crowded(Layout::Json);
+    let grammar = grammar::chatty(&all(&tools), &tags());
+    assert!(grammar.lark.len() < 200_000, "{}", grammar.lark.len());
+    let block = |name: &str, arguments: &str| {
+        format!("<tool>\n[{{\"call_id\": \"call_1\", \"tool_name\": \"{name}\", \"arguments\": {arguments}}}]\n</tool>")
+    };
+    assert!(admits(&grammar.lark, &block("POST /things/7/{id}", r#"{"id": "5"}"#)));
+    assert!(!admits(&grammar.lark, &block("POST /things/7/{id}", r#"{"id": "$call_1"}"#)));
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip import _core
-from callslip._toolbox import Toolbox
 from callslip.protocols import ChattyProtocol
 
 if TYPE_CHECKING:
@@ -21,13 +20,14 @@ class Offer:
 
     def __init__(self, agent: Agent, *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
-        tools = agent._tools  # noqa: SLF001  # one class in two parts
-        if not agents:
-            tools = [tool for tool in Toolbox(tools) if not hasattr(tool, "agent")]
         built_in: list[str] = []
         if delegates:
             built_in = _core.ToolSet.delegation(protocol.name, sorted(agent.roles))
-        self.toolbox = Toolbox(tools, built_in)
+        self.toolbox = agent._tools.offered(  # noqa: SLF001  # one class in two parts
+            protocol.native,
+            built_in,
+            only=None if agents else lambda tool: not hasattr(tool, "agent"),
+        )
         delegates = delegates and protocol.name == "ticket"
         self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
         self.starts_early = isinstance(protocol, ChattyProtocol) and protocol.early_start

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from callslip._core import Document, ToolSet
 from callslip.errors import ToolError
 from callslip.tools import Tool, ToolLike, Tools, ToolSource
 
+if TYPE_CHECKING:
+    from callslip._core import Protocol as NativeProtocol
+
 __all__ = ["Toolbox", "as_tool"]
 
 
-class Toolbox:
-    """The tools of an agent, by name, and the core's view of them.
+class Toolbox(ToolSource):
+    """The tools of the program, by name, and the core's view of them.
 
     Args:
-        tools: Those of the program.
-        built_in: Those of the runtime, as the core specifies them.
+        tools: Those of the program. A toolbox is taken as it is.
+
+    Attributes:
+        tool_set: The core's view: of these tools, and of the runtime's own where they are offered.
 
     Raises:
         ToolError: A tool can't be offered, or two share a name.
     """
 
-    __slots__ = ("_tools", "tool_set")
-
     tool_set: ToolSet
 
-    def __init__(self, tools: Tools = (), built_in: Sequence[str] = ()) -> None:
+    def __init__(self, tools: Tools = ()) -> None:
+        self._routes = False
+        self._tools: dict[str, Tool[..., Any]]
+        if isinstance(tools, Toolbox):
+            self._tools, self.tool_set = {one.name: one for one in tools}, tools.tool_set
+            return
         if isinstance(tools, ToolSource):
             tools = [tools]
         if isinstance(tools, str) or not isinstance(tools, Sequence):
@@ -35,7 +43,7 @@ class Toolbox:
             raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
         documents: list[Document] = []
         made: list[Tool[..., Any]] = []
-        self._tools: dict[str, Tool[..., Any]] = {}
+        self._tools = {}
         for one in tools:
             if not isinstance(one, ToolSource):
                 made.append(as_tool(one))
@@ -44,12 +52,58 @@ class Toolbox:
             else:
                 documents.append(one.document)
                 self._tools.update((tool.name, tool) for tool in one.as_tools())
-        self.tool_set = ToolSet([*(one.spec() for one in made), *built_in], documents)
+        self.tool_set = ToolSet([one.spec() for one in made], documents)
         self._tools.update((one.name, one) for one in made)
 
+    def offered(
+        self,
+        protocol: NativeProtocol,
+        built_in: Sequence[str] = (),
+        *,
+        only: Callable[[Tool[..., Any]], bool] | None = None,
+    ) -> Toolbox:
+        """Return the tools as runs of this protocol are offered them.
+
+        Args:
+            protocol: Says how much room there is for them. Where it is not enough, those that look
+                up the others are offered too.
+            built_in: Further tools of the runtime, as the core specifies them.
+            only: Which tools of the program are offered; default all.
+
+        Raises:
+            ToolError: A tool of the runtime has the name of one of the program.
+        """
+        tools = self._tools
+        if only is not None:
+            tools = {name: tool for name, tool in tools.items() if only(tool)}
+        left_out = [name for name in self._tools if name not in tools]
+        tool_set = self.tool_set
+        if left_out or built_in:
+            tool_set = tool_set.changed(left_out, list(built_in))
+        offered = Toolbox.__new__(Toolbox)
+        offered._routes = protocol.name == "ticket"  # noqa: SLF001  # of this class
+        offered._tools = tools  # noqa: SLF001
+        offered.tool_set = protocol.offered(tool_set)
+        return offered
+
+    def as_tools(self) -> Sequence[Tool[..., Any]]:
+        """Return the tools of the program, in their order."""
+        return list(self._tools.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tools of the program, in their order."""
+        return list(self._tools)
+
     def get(self, name: str) -> Tool[..., Any]:
-        """Return the tool of exactly this name."""
-        return self._tools[name]
+        """Return the tool of exactly this name, which may be one that looks up the others."""
+        tool = self._tools.get(name)
+        if tool is None:
+            from callslip._look_up import look_up_tool
+
+            # Also where they are not offered: a run that was may be gone on with here.
+            tool = look_up_tool(name, self.tool_set, routes=self._routes)
+        return tool
 
     def find(self, name: str) -> Tool[..., Any] | None:
         """Return the tool of exactly this name, if the program has one."""

@@ -89,7 +89,7 @@ class Agent:
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._model = ModelCall(model)
         self.protocol = find_protocol(protocol)
-        self._tools = tools
+        self._tools = Toolbox(tools)
         self.roles = _roles(roles)
         if history is not None:
             from callslip.history import check_policy
@@ -97,7 +97,7 @@ class Agent:
             check_policy(history)
         self.history = history
         if delegate is None:
-            delegate = self.protocol.name != "react" and not _OWN.intersection(_names(tools))
+            delegate = self.protocol.name != "react" and not _OWN.intersection(self._tools.names)
         self.delegate = delegate
         if self.roles and not (delegate and self.protocol.name == "chatty"):
             raise UsageError(
@@ -111,7 +111,7 @@ class Agent:
         self.on_open_tickets = on_open_tickets
         self._offer = Offer(self, delegates=delegate and self.limits.depth != 0, agents=True)
         if self.protocol.name == "react":
-            for tool_name in self._offer.toolbox.tool_set.names():
+            for tool_name in self._tools.names:
                 if tool_name.upper() == "FINISH":
                     raise ToolError(
                         f"a tool of the react protocol can't be named '{tool_name}', the word that "
@@ -427,10 +427,6 @@ class Agent:
 
 
 _OWN = frozenset({"spawn_agent", "wait_for_agents"})
-
-
-def _names(tools: Tools) -> set[str]:
-    return set(Toolbox(tools).tool_set.names())
 
 
 def _roles(roles: object) -> dict[str, Agent | Role]:

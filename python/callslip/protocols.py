@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ class Protocol(ABC):
             sequence.
         first_move: `"call"` requires a tool call before an answer.
         thoughts: Characters of thoughts that a grammar admits. A small model chooses better with 0.
+        tool_tokens: Tokens, at four characters each, that the tools may take in the system prompt.
+            They are shown as fully as that allows. Where there is no room for all their arguments,
+            `search_tools` and `describe_tool` are offered too.
     """
 
     template: str | PathLike[str] | None = None
@@ -74,12 +78,16 @@ class Protocol(ABC):
     early_stop: bool = True
     first_move: Literal["any", "call"] = "any"
     thoughts: int = 160
+    tool_tokens: int = 8_000
 
     def __post_init__(self) -> None:
         if self.strict and self.lenient:
             raise ValueError("expected strict=True or lenient=True: got both")
         if self.first_move not in ("any", "call"):
             raise ValueError(f"expected first_move='any' or 'call': got {self.first_move!r}")
+        tokens = self.tool_tokens
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+            raise ValueError(f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}")
 
     @abstractmethod
     def _native(self) -> NativeProtocol: ...
@@ -107,8 +115,8 @@ class Protocol(ABC):
     def _tool_set(self, tools: Tools, *, delegate: bool) -> ToolSet:
         from callslip._toolbox import Toolbox
 
-        built_in = ToolSet.delegation(self.name, []) if delegate else ()
-        return Toolbox(tools, built_in).tool_set
+        built_in = ToolSet.delegation(self.name, []) if delegate else []
+        return Toolbox(tools).offered(self.native, built_in).tool_set
 
     def _template(self) -> str | None:
         if self.template is None or isinstance(self.template, str):
@@ -217,6 +225,7 @@ class ReactProtocol(Protocol):
         return NativeProtocol.react(
             persona=self.persona,
             template=self._template(),
+            tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )
@@ -243,6 +252,7 @@ class ChattyProtocol(Protocol):
         return NativeProtocol.chatty(
             tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
             template=self._template(),
+            tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )
@@ -266,6 +276,7 @@ class TicketProtocol(Protocol):
         return NativeProtocol.ticket(
             await_loads=self.await_loads,
             template=self._template(),
+            tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
         )

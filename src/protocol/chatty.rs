@@ -9,7 +9,7 @@ use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
-use crate::tool::{ToolKind, ToolSet};
+use crate::tool::{Budget, Layout, ToolKind, ToolSet};
 use read::ToolTags;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -26,6 +26,9 @@ pub struct Chatty {
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
+    /// How much of the prompt the tools may take.
+    #[serde(skip)]
+    pub budget: Budget,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -33,7 +36,7 @@ pub struct Chatty {
 impl Default for Chatty {
     fn default() -> Self {
         let tags = ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() };
-        Self { tags, template: None, read: ReadOptions::default() }
+        Self { tags, template: None, budget: Budget::default(), read: ReadOptions::default() }
     }
 }
 
@@ -42,13 +45,17 @@ impl Protocol for Chatty {
         "chatty"
     }
 
+    fn interface(&self) -> (Layout, Budget) {
+        (Layout::Json, self.budget)
+    }
+
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
         let mut agents = String::new();
-        if tools.iter().any(|tool| tool.kind == ToolKind::Spawn) {
+        if tools.plain().any(|tool| tool.kind == ToolKind::Spawn) {
             agents = AGENTS.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end);
         }
-        let interface = tools.interface_json();
+        let interface = tools.interface(Layout::Json, self.budget);
         let mut placeholders = vec![
             Placeholder {
                 name: "TOOL_TAG_START",

@@ -33,12 +33,15 @@ pub use ticket::Ticket;
 pub use told::Told;
 
 use crate::reply::Span;
-use crate::tool::ToolSet;
+use crate::tool::{Budget, Layout, ToolSet};
 
 /// One way of writing moves and of telling outcomes.
 pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// `ticket`, `chatty` or `react`.
     fn name(&self) -> &'static str;
+
+    /// How tools are shown in its prompt, and how much of it they may take.
+    fn interface(&self) -> (Layout, Budget);
 
     /// The system prompt with the tools rendered in. `delegates` is whether tasks may be given to other runs.
     ///

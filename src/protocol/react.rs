@@ -7,7 +7,7 @@ use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
-use crate::tool::ToolSet;
+use crate::tool::{Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
@@ -22,6 +22,9 @@ pub struct React {
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
+    /// How much of the prompt the tools may take.
+    #[serde(skip)]
+    pub budget: Budget,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -31,10 +34,15 @@ impl Protocol for React {
         "react"
     }
 
+    fn interface(&self) -> (Layout, Budget) {
+        (Layout::List, self.budget)
+    }
+
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
+        let interface = tools.interface(Layout::List, self.budget);
         let placeholders = [
             Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
-            Placeholder { name: "tools", value: &tools.interface_text(), required: true },
+            Placeholder { name: "tools", value: &interface, required: true },
         ];
         render(self.template.as_deref().unwrap_or(TEMPLATE), Style::Format, &placeholders)
     }

@@ -9,7 +9,7 @@ use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId};
-use crate::tool::ToolSet;
+use crate::tool::{Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = include_str!("prompts/ticket.txt");
@@ -25,6 +25,9 @@ pub struct Ticket {
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
+    /// How much of the prompt the tools may take.
+    #[serde(skip)]
+    pub budget: Budget,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -34,8 +37,12 @@ impl Protocol for Ticket {
         "ticket"
     }
 
+    fn interface(&self) -> (Layout, Budget) {
+        (Layout::Operations, self.budget)
+    }
+
     fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError> {
-        let spec = tools.openapi_spec();
+        let spec = tools.interface(Layout::Operations, self.budget);
         let mut placeholders = vec![Placeholder { name: "tool_spec", value: &spec, required: true }];
         if self.template.is_none() {
             let value = if delegates { DELEGATE } else { "" };

@@ -10,6 +10,7 @@ use crate::protocol::grammar::{Grammar, Scope};
 use crate::protocol::lint;
 use crate::protocol::{Chatty, FinishReason, Protocol, React, ReadOptions, Ticket};
 use crate::reply::{LineColumn, RepairPolicy};
+use crate::tool::Budget;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -45,18 +46,25 @@ pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
 impl PyProtocol {
     /// The react protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, persona, template, repairs, think_prefilled))]
-    fn react(persona: String, template: Option<String>, repairs: &str, think_prefilled: bool) -> PyResult<Self> {
+    #[pyo3(signature = (*, persona, template, tool_tokens, repairs, think_prefilled))]
+    fn react(
+        persona: String,
+        template: Option<String>,
+        tool_tokens: usize,
+        repairs: &str,
+        think_prefilled: bool,
+    ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(React { persona, template, read }) })
+        Ok(Self { protocol: Arc::new(React { persona, template, budget: Budget(tool_tokens), read }) })
     }
 
     /// The chatty protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, tool_tag, template, repairs, think_prefilled))]
+    #[pyo3(signature = (*, tool_tag, template, tool_tokens, repairs, think_prefilled))]
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
+        tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
     ) -> PyResult<Self> {
@@ -67,21 +75,36 @@ impl PyProtocol {
             ));
         }
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(Chatty { tags: ToolTags { start, end }, template, read }) })
+        let (tags, budget) = (ToolTags { start, end }, Budget(tool_tokens));
+        Ok(Self { protocol: Arc::new(Chatty { tags, template, budget, read }) })
     }
 
     /// The ticket protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, template, repairs, think_prefilled))]
-    fn ticket(await_loads: bool, template: Option<String>, repairs: &str, think_prefilled: bool) -> PyResult<Self> {
+    #[pyo3(signature = (*, await_loads, template, tool_tokens, repairs, think_prefilled))]
+    fn ticket(
+        await_loads: bool,
+        template: Option<String>,
+        tool_tokens: usize,
+        repairs: &str,
+        think_prefilled: bool,
+    ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(Ticket { await_loads, template, read }) })
+        Ok(Self { protocol: Arc::new(Ticket { await_loads, template, budget: Budget(tool_tokens), read }) })
     }
 
     /// `ticket`, `chatty` or `react`.
     #[getter]
     fn name(&self) -> &'static str {
         self.protocol.name()
+    }
+
+    /// The tools as runs are offered them: with those that look up the others, where its prompt has no room for all.
+    fn offered(&self, py: Python<'_>, tools: &PyToolSet) -> PyResult<PyToolSet> {
+        let (layout, budget) = self.protocol.interface();
+        let more = py.detach(|| tools.tools.with_look_up(layout, budget));
+        let more = more.map_err(|cause| error::tool_set(&cause))?;
+        Ok(PyToolSet { tools: more.map_or_else(|| Arc::clone(&tools.tools), Arc::new) })
     }
 
     /// The system prompt with the tools rendered in, and with `DELEGATE` where tasks may be given to other runs (ticket).

@@ -18,6 +18,10 @@ fn read_specs(specs: &[String]) -> PyResult<Vec<ToolSpec>> {
     specs.map_err(|cause: serde_json::Error| error::value(format!("expected the specification of a tool: {cause}")))
 }
 
+fn to_json(said: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(said).map_err(|cause| error::value(cause.to_string()))
+}
+
 #[pymethods]
 impl PyToolSet {
     /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`;
@@ -42,6 +46,34 @@ impl PyToolSet {
         };
         let written: Result<_, _> = specs.iter().map(serde_json::to_string).collect();
         written.map_err(|cause| error::value(cause.to_string()))
+    }
+
+    /// These tools without those named, and with further ones, given as for the constructor.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn changed(&self, without: Vec<String>, further: Vec<String>) -> PyResult<Self> {
+        let tools = self.tools.without(&without).with(read_specs(&further)?);
+        Ok(Self { tools: Arc::new(tools.map_err(|cause| error::tool_set(&cause))?) })
+    }
+
+    /// The tools that a query means, as JSON text; `routes` is whether they are called by routes.
+    fn search(&self, py: Python<'_>, query: &str, routes: bool) -> PyResult<String> {
+        to_json(&py.detach(|| self.tools.search(query, routes)))
+    }
+
+    /// What is said of one tool, as JSON text. Raises `ValueError` where there is none of this name.
+    fn describe(&self, py: Python<'_>, name: &str, routes: bool) -> PyResult<String> {
+        let described = py.detach(|| self.tools.describe(name, routes));
+        let described = described.map_err(|violation| match &violation.hint {
+            Some(hint) => error::value(format!("{}: {hint}", violation.message)),
+            None => error::value(violation.message.clone()),
+        })?;
+        to_json(&described)
+    }
+
+    /// Whether there are tools that look up the others.
+    #[getter]
+    fn crowded(&self) -> bool {
+        self.tools.is_crowded()
     }
 
     /// The names, in the order in which the tools were given.

@@ -31,7 +31,8 @@ fn compare_options(name: &str, kept: &Json, offered: &Json, found: &mut Vec<Stri
 }
 
 fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
-    for tool in kept.iter().filter(|tool| !tool.kind.is_built_in()) {
+    let (before, now) = (compared(kept, offered), compared(offered, kept));
+    for tool in before {
         let Some(here) = offered.get(&tool.name) else {
             found.push(format!("the tool '{}' of the run is missing here", tool.name));
             continue;
@@ -41,9 +42,15 @@ fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
             found.push(format!("the tool '{}' has changed ({})", tool.name, parts.join(", ")));
         }
     }
-    for tool in offered.iter().filter(|tool| !tool.kind.is_built_in() && kept.get(&tool.name).is_none()) {
+    for tool in now.into_iter().filter(|tool| kept.get(&tool.name).is_none()) {
         found.push(format!("the tool '{}' is not one of the run", tool.name));
     }
+}
+
+/// The tools that may differ: operations of the same document don't, and the schemas of a large one take long to make.
+fn compared<'a>(tools: &'a ToolSet, others: &ToolSet) -> Vec<&'a ToolSpec> {
+    let own = |tool: &&ToolSpec| !tool.kind.is_built_in();
+    if tools.same_operations(others) { tools.plain().filter(own).collect() } else { tools.iter().filter(own).collect() }
 }
 
 /// The parts of a tool by which calls are checked and made. Its description is for the prompt, which the run has.

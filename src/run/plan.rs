@@ -185,20 +185,13 @@ impl Block<'_> {
             }
         }
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
-        let (spec, checked) = if self.setup.protocol.routes() {
-            let resolved = tools.resolve_route(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
-            if resolved.path_arguments.is_empty() && tools.admits(resolved.tool, &arguments) {
-                (resolved.tool, Ok(arguments))
-            } else {
-                (resolved.tool, tools.check_call(&resolved, &arguments).map(Checked::into_arguments))
-            }
+        let found = tools.find(&call.tool, self.setup.protocol.routes());
+        let found = found.map_err(|violation| place(violation, call.tool_span))?;
+        let spec = found.tool;
+        let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
+            Ok(arguments)
         } else {
-            let spec = tools.resolve(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
-            if tools.admits(spec, &arguments) {
-                (spec, Ok(arguments))
-            } else {
-                (spec, tools.check_except(spec, &arguments, &pointers).map(Checked::into_arguments))
-            }
+            tools.check_call(&found, &arguments, &pointers).map(Checked::into_arguments)
         };
         let arguments = checked.map_err(|violation| place(violation, call.arguments_span))?;
         let tool: Arc<str> = spec.name.as_str().into();

@@ -91,12 +91,7 @@ impl Machine {
         let tools = &self.setup.tools;
         match delta {
             Delta::Tool { name, span, .. } => {
-                let found = if self.setup.protocol.routes() {
-                    tools.resolve_route(name).map(|_| ())
-                } else {
-                    tools.resolve(name).map(|_| ())
-                };
-                found.err().map(|violation| violation.at(*span))
+                tools.find(name, self.setup.protocol.routes()).err().map(|violation| violation.at(*span))
             }
             Delta::TicketId { id, span } => self.ticket(id).err().map(|violation| violation.at(*span)),
             _ => None,
@@ -107,11 +102,11 @@ impl Machine {
         for delta in deltas {
             let Delta::CallReady { call: position } = delta else { continue };
             let Some(call) = calls.get(*position) else { continue };
-            let readonly = self
-                .setup
-                .tools
-                .get(&call.tool)
-                .is_some_and(|tool| tool.readonly && !tool.needs_approval && tool.kind == ToolKind::Function);
+            let tools = &self.setup.tools;
+            let readonly = tools.find(&call.tool, self.setup.protocol.routes()).is_ok_and(|found| {
+                let called = matches!(found.tool.kind, ToolKind::Function | ToolKind::LookUp);
+                called && found.tool.readonly && !found.tool.needs_approval
+            });
             if !readonly || self.state.last_turn.is_some() {
                 continue;
             }

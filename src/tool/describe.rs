@@ -16,6 +16,16 @@ pub(crate) fn short_type(schema: Schema<'_>, depth: usize) -> String {
     let Some(map) = schema.node.as_object() else {
         return "any".to_owned();
     };
+    let mut text = short(schema, map, depth);
+    // As `OpenAPI` 3.0 writes it; no other dialect has the word.
+    let nullable = map.get("nullable").is_some_and(|flag| flag == true) && !map.contains_key("$ref");
+    if nullable && text != "any" && !text.split('|').any(|part| part == "null") {
+        text.push_str("|null");
+    }
+    text
+}
+
+fn short(schema: Schema<'_>, map: &Map<String, Json>, depth: usize) -> String {
     if let Some(name) = map.get("$ref").and_then(Json::as_str) {
         let resolved = schema.resolved();
         let types = resolved.types();
@@ -85,18 +95,36 @@ fn short_name(name: &'static str, schema: Schema<'_>, map: &Map<String, Json>, d
 /// `name: str, tag?: str = "x"`: the properties of an object schema, the required ones first.
 pub(crate) fn fields(schema: Schema<'_>, depth: usize) -> String {
     let required = schema.required_names();
-    let names = schema.property_names();
-    let (mut needed, optional): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| required.contains(name));
-    needed.extend(required.iter().filter(|name| schema.property(name).is_none()));
+    let mut names = schema.property_names();
+    for name in &required {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let listed: Vec<_> = names.into_iter().map(|name| (name, schema.property(name))).collect();
+    listed_fields(&listed, &required, schema.is_open(), depth)
+}
+
+/// The same of properties that are at hand one by one.
+pub(crate) fn listed_fields(
+    properties: &[(&str, Option<Schema<'_>>)],
+    required: &[&str],
+    open: bool,
+    depth: usize,
+) -> String {
+    let (needed, optional): (Vec<_>, Vec<_>) =
+        properties.iter().copied().partition(|(name, _)| required.contains(name));
     let mut text = String::new();
-    for (name, mark) in needed.into_iter().map(|name| (name, "")).chain(optional.into_iter().map(|name| (name, "?"))) {
+    for ((name, property), mark) in
+        needed.into_iter().map(|one| (one, "")).chain(optional.into_iter().map(|one| (one, "?")))
+    {
         if !text.is_empty() {
             text.push_str(", ");
         }
         text.push_str(name);
         text.push_str(mark);
         text.push_str(": ");
-        let Some(property) = schema.property(name) else {
+        let Some(property) = property else {
             text.push_str("any");
             continue;
         };
@@ -105,7 +133,7 @@ pub(crate) fn fields(schema: Schema<'_>, depth: usize) -> String {
             let _ = write!(text, " = {}", shortened(&default.to_string()));
         }
     }
-    if schema.is_open() {
+    if open {
         text.push_str(if text.is_empty() { "…" } else { ", …" });
     }
     text

@@ -3,7 +3,9 @@
 pub mod agents;
 mod coerce;
 mod describe;
+mod interface;
 mod json_text;
+mod look_up;
 mod nearest;
 pub mod openapi;
 mod outline;
@@ -11,10 +13,14 @@ mod problem;
 mod render;
 pub mod schema;
 pub mod set;
+mod shown;
 pub mod spec;
 mod types;
 
+pub use interface::{Budget, Layout};
+pub use look_up::{Description, LookedUp};
 pub use problem::{Problem, ProblemCode};
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
+pub(crate) use shown::Shown;
 pub use spec::{Effect, ToolKind, ToolSpec};

@@ -28,7 +28,29 @@ fn ranked<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usi
     scored.into_iter().map(|(_, name)| name).collect()
 }
 
-/// A name taken apart: `maxResults`, `max-results` and `max_results` are the same words.
+/// The words of a name or text in small letters: `maxResults`, `max-results` and `max results` have the same.
+pub(crate) fn words(text: impl Iterator<Item = char>) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut open = false;
+    let mut before_lower = false;
+    for character in text {
+        if !character.is_alphanumeric() {
+            open = false;
+            continue;
+        }
+        if !open || (before_lower && character.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(character.to_lowercase());
+        }
+        open = true;
+        before_lower = character.is_lowercase() || character.is_numeric();
+    }
+    words
+}
+
+/// A name taken apart.
 struct Words {
     words: Vec<String>,
     joined: String,
@@ -36,23 +58,7 @@ struct Words {
 
 impl Words {
     fn of(name: &str) -> Self {
-        let mut words: Vec<String> = Vec::new();
-        let mut open = false;
-        let mut before_lower = false;
-        for character in name.chars().take(COMPARED) {
-            if !character.is_alphanumeric() {
-                open = false;
-                continue;
-            }
-            if !open || (before_lower && character.is_uppercase()) {
-                words.push(String::new());
-            }
-            if let Some(word) = words.last_mut() {
-                word.extend(character.to_lowercase());
-            }
-            open = true;
-            before_lower = character.is_lowercase() || character.is_numeric();
-        }
+        let words = words(name.chars().take(COMPARED));
         let joined = words.concat();
         Self { words, joined }
     }

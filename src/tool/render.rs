@@ -13,49 +13,37 @@ const SCHEMA: usize = 1_200;
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;
 
-/// A JSON array of `{name, description, parameters}`, one tool a line.
-pub(crate) fn interface_json<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
-    let lines: Vec<String> = tools
-        .map(|tool| {
-            let parameters = tidy(&tool.parameters);
-            json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string()
-        })
-        .collect();
-    if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) }
+/// `{name, description, parameters}`.
+pub(crate) fn json_entry(tool: &ToolSpec) -> String {
+    let parameters = tidy(&tool.parameters);
+    json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string()
 }
 
-/// A list of the tools: name and description, and a line for each argument.
-pub(crate) fn interface_text<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
-    let mut text = String::new();
-    for tool in tools {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str("- ");
-        text.push_str(&tool.name);
-        if !tool.description.is_empty() {
+/// Name and description, and a line for each argument.
+pub(crate) fn list_entry(tool: &ToolSpec) -> String {
+    let mut text = format!("- {}", tool.name);
+    if !tool.description.is_empty() {
+        text.push_str(": ");
+        text.push_str(&indented(&tool.description, "  "));
+    }
+    let schema = Schema::root(&tool.parameters);
+    let required = schema.required_names();
+    let names = schema.property_names();
+    if names.is_empty() && !schema.is_open() {
+        text.push_str("\n  args: none");
+        return text;
+    }
+    text.push_str("\n  args:");
+    for name in names {
+        let _ = write!(text, "\n    {name} ({})", argument(schema, name, &required));
+        let description = schema.property(name).and_then(|property| property.node.get("description"));
+        if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.is_empty()) {
             text.push_str(": ");
-            text.push_str(&indented(&tool.description, "  "));
+            text.push_str(&indented(description, "      "));
         }
-        let schema = Schema::root(&tool.parameters);
-        let required = schema.required_names();
-        let names = schema.property_names();
-        if names.is_empty() && !schema.is_open() {
-            text.push_str("\n  args: none");
-            continue;
-        }
-        text.push_str("\n  args:");
-        for name in names {
-            let _ = write!(text, "\n    {name} ({})", argument(schema, name, &required));
-            let description = schema.property(name).and_then(|property| property.node.get("description"));
-            if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.is_empty()) {
-                text.push_str(": ");
-                text.push_str(&indented(description, "      "));
-            }
-        }
-        if schema.is_open() {
-            text.push_str("\n    and any further name");
-        }
+    }
+    if schema.is_open() {
+        text.push_str("\n    and any further name");
     }
     text
 }
@@ -122,15 +110,16 @@ fn tidy_entry(key: &str, value: &Json) -> Option<(String, Json)> {
 #[cfg(test)]
 mod tests {
     use crate::tool::set::tests::set;
+    use crate::tool::{Budget, Layout};
 
     #[test]
     fn chatty_gets_one_tool_a_line() {
-        insta::assert_snapshot!(set().interface_json());
+        insta::assert_snapshot!(set().interface(Layout::Json, Budget::default()));
     }
 
     #[test]
     fn react_gets_a_list() {
-        insta::assert_snapshot!(set().interface_text());
+        insta::assert_snapshot!(set().interface(Layout::List, Budget::default()));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The tools of an agent: looked up by name or route, checked before a call, rendered for a prompt.
 
 use super::describe::{any_of, cut, named};
+use super::interface::Rendered;
 use super::nearest::nearest;
-use super::openapi::{Api, Catalogue, DocumentError};
+use super::openapi::{Api, Catalogue, DocumentError, Operation, empty_spec};
 use super::problem::Problem;
 use super::render;
 use super::schema::{Checked, Checker};
-use super::spec::ToolSpec;
+use super::shown::Shown;
+use super::spec::{ToolKind, ToolSpec};
 use crate::reply::{Code, Object, Value, Violation};
 use indexmap::IndexMap;
 use serde::de::Error as _;
@@ -46,10 +48,14 @@ pub enum ToolSetError {
 /// The tools of an agent, in their order. Immutable; what is expensive is worked out on first use and kept.
 #[derive(Debug)]
 pub struct ToolSet {
-    entries: IndexMap<String, Entry>,
-    catalogue: OnceLock<Catalogue>,
-    /// The documents that tools come from.
-    documents: Vec<Arc<Api>>,
+    entries: IndexMap<String, Arc<Entry>>,
+    /// The operations of its documents.
+    documents: Option<Arc<Catalogue>>,
+    /// The tools beside those of the documents.
+    beside: Vec<String>,
+    /// The tools that are none of the document, as operations.
+    plain: OnceLock<Catalogue>,
+    pub(super) rendered: OnceLock<Rendered>,
 }
 
 #[derive(Debug)]
@@ -57,8 +63,6 @@ struct Entry {
     /// Built from the document on first use; there from the start for plain tools.
     spec: OnceLock<ToolSpec>,
     checker: Checker,
-    /// The position of its document; `None` for a plain tool.
-    document: Option<usize>,
 }
 
 /// A route that was found.
@@ -76,7 +80,7 @@ impl ToolSet {
     /// # Errors
     /// Where two share a name, a name cannot be written, or a schema is not one of an object.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
-        Self::with_documents(Vec::new(), tools)
+        Self::of(IndexMap::with_capacity(tools.len()), None).with(tools)
     }
 
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
@@ -92,24 +96,48 @@ impl ToolSet {
     /// # Errors
     /// As [`ToolSet::new`]; and where two documents have the same operation.
     pub fn with_documents(documents: Vec<Arc<Api>>, tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
-        let mut entries = IndexMap::with_capacity(tools.len());
-        for (at, api) in documents.iter().enumerate() {
-            for name in api.names() {
-                let entry = Entry { spec: OnceLock::new(), checker: Checker::default(), document: Some(at) };
-                if entries.insert(name.to_owned(), entry).is_some() {
-                    return Err(ToolSetError::SameOperation(name.to_owned()));
-                }
-            }
+        if documents.is_empty() {
+            return Self::new(tools);
         }
+        let catalogue = Catalogue::of(documents).map_err(ToolSetError::SameOperation)?;
+        let entry = || Arc::new(Entry { spec: OnceLock::new(), checker: Checker::default() });
+        let entries = catalogue.names().map(|name| (name.to_owned(), entry())).collect();
+        Self::of(entries, Some(Arc::new(catalogue))).with(tools)
+    }
+
+    fn of(entries: IndexMap<String, Arc<Entry>>, documents: Option<Arc<Catalogue>>) -> Self {
+        Self { entries, documents, beside: Vec::new(), plain: OnceLock::new(), rendered: OnceLock::new() }
+    }
+
+    /// These tools and those.
+    ///
+    /// # Errors
+    /// As [`ToolSet::new`].
+    pub fn with(mut self, tools: Vec<ToolSpec>) -> Result<Self, ToolSetError> {
         for tool in tools {
             check_spec(&tool)?;
             let name = tool.name.clone();
-            let entry = Entry { spec: OnceLock::from(tool), checker: Checker::default(), document: None };
-            if entries.insert(name.clone(), entry).is_some() {
+            let entry = Arc::new(Entry { spec: OnceLock::from(tool), checker: Checker::default() });
+            if self.entries.insert(name.clone(), entry).is_some() {
                 return Err(ToolSetError::Duplicate(name));
             }
+            if self.documents.is_some() {
+                self.beside.push(name);
+            }
         }
-        Ok(Self { entries, catalogue: OnceLock::new(), documents })
+        (self.plain, self.rendered) = (OnceLock::new(), OnceLock::new());
+        Ok(self)
+    }
+
+    /// These tools without those of `names`. What was worked out for the others is shared.
+    #[must_use]
+    pub fn without(&self, names: &[String]) -> Self {
+        let kept = |name: &String| !names.contains(name);
+        let entries = self.entries.iter().filter(|(name, _)| kept(name));
+        let mut set =
+            Self::of(entries.map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect(), self.documents.clone());
+        set.beside = self.beside.iter().filter(|name| kept(name)).cloned().collect();
+        set
     }
 
     /// The number of tools.
@@ -132,6 +160,52 @@ impl ToolSet {
         self.entries.iter().map(|(name, entry)| self.spec(name, entry))
     }
 
+    /// The tools in their order, as they are shown.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+        self.entries.iter().map(|(name, entry)| match self.operation(name) {
+            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
+            None => Shown::Tool(self.spec(name, entry)),
+        })
+    }
+
+    /// One of the tools, as it is shown.
+    pub(crate) fn shown_as(&self, tool: &ToolSpec) -> Option<Shown<'_>> {
+        let (name, entry) = self.entries.get_key_value(&tool.name)?;
+        Some(match self.operation(name) {
+            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
+            None => Shown::Tool(self.spec(name, entry)),
+        })
+    }
+
+    /// The tools that are no operations of a document.
+    pub fn plain(&self) -> impl Iterator<Item = &ToolSpec> {
+        // Those of a document come first.
+        let operations = if self.documents.is_some() { self.len() - self.beside.len() } else { 0 };
+        self.entries.iter().skip(operations).map(|(name, entry)| self.spec(name, entry))
+    }
+
+    /// Whether the tools are too many for the prompt, so that others are there to look them up.
+    pub fn is_crowded(&self) -> bool {
+        self.plain().any(|tool| tool.kind == ToolKind::LookUp)
+    }
+
+    /// Whether the operations are those of the same documents.
+    pub fn same_operations(&self, other: &Self) -> bool {
+        match (&self.documents, &other.documents) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others) || own.is_same(others),
+            _ => false,
+        }
+    }
+
+    /// The one document, or the one made of plain tools, where that has at most `most` characters.
+    pub(crate) fn whole_document(&self, most: usize) -> Option<String> {
+        match &self.documents {
+            None => self.plain_catalogue().whole(most),
+            Some(catalogue) if self.beside.is_empty() => catalogue.whole(most),
+            Some(_) => None,
+        }
+    }
+
     /// The names in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
@@ -147,10 +221,34 @@ impl ToolSet {
     /// # Errors
     /// `unknown_tool`, with the nearest names.
     pub fn resolve(&self, name: &str) -> Result<&ToolSpec, Violation> {
-        self.get(name).ok_or_else(|| {
-            let violation = Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
-            violation.expected(self.listed(self.names())).found(named(name)).hint(self.advice(name))
-        })
+        self.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Violation {
+        let violation = Violation::new(Code::UnknownTool, format!("unknown tool {}", named(name)));
+        violation.expected(self.listed(self.names())).found(named(name)).hint(self.advice(name))
+    }
+
+    /// The tool that is called by `name`: where `routes` are written as [`ToolSet::resolve_route`] says, else by exactly
+    /// this name or, of a document, by whatever names one operation.
+    ///
+    /// # Errors
+    /// `unknown_tool`, with the nearest names.
+    pub fn find(&self, name: &str, routes: bool) -> Result<Resolved<'_>, Violation> {
+        if routes {
+            return self.resolve_route(name);
+        }
+        if let Some(tool) = self.get(name) {
+            return Ok(Resolved { tool, path_arguments: Object::new() });
+        }
+        let Some(catalogue) = &self.documents else {
+            return Err(self.unknown(name));
+        };
+        let beside = || nearest(name, self.beside.iter().map(String::as_str), 1);
+        match self.routed(catalogue, name) {
+            Err(_) if !name.contains('/') && !beside().is_empty() => Err(self.unknown(name)),
+            found => found,
+        }
     }
 
     /// The operation that a route names (ticket): `METHOD /path/{template}`, an `operationId`, `/path` alone where only
@@ -159,7 +257,19 @@ impl ToolSet {
     /// # Errors
     /// `unknown_tool` where nothing or more than one thing fits, with the nearest routes.
     pub fn resolve_route(&self, route: &str) -> Result<Resolved<'_>, Violation> {
-        let found = self.catalogue().resolve(route)?;
+        let Some(catalogue) = &self.documents else {
+            return self.routed(self.plain_catalogue(), route);
+        };
+        // Templates of a document may fit anything; a tool beside it has the one route.
+        let beside = (!self.beside.is_empty()).then(|| self.routed(self.plain_catalogue(), route));
+        match beside {
+            Some(Ok(found)) => Ok(found),
+            _ => self.routed(catalogue, route),
+        }
+    }
+
+    fn routed<'a>(&'a self, catalogue: &'a Catalogue, route: &str) -> Result<Resolved<'a>, Violation> {
+        let found = catalogue.resolve(route)?;
         match self.get(found.name) {
             Some(tool) => Ok(Resolved { tool, path_arguments: found.arguments }),
             None => Err(Violation::new(Code::UnknownTool, format!("unknown route {}", named(route)))),
@@ -192,17 +302,22 @@ impl ToolSet {
         .map_err(|problems| violation(tool, &problems))
     }
 
-    /// Checks a payload together with what the route says.
+    /// Checks arguments together with what the route says; `except` as for [`ToolSet::check_except`].
     ///
     /// # Errors
-    /// As [`ToolSet::check`]; and where route and payload contradict each other.
-    pub fn check_call(&self, resolved: &Resolved<'_>, payload: &Value) -> Result<Checked, Violation> {
+    /// As [`ToolSet::check`]; and where route and arguments contradict each other.
+    pub fn check_call(
+        &self,
+        resolved: &Resolved<'_>,
+        arguments: &Value,
+        except: &[String],
+    ) -> Result<Checked, Violation> {
         if resolved.path_arguments.is_empty() {
-            return self.check(resolved.tool, payload);
+            return self.check_except(resolved.tool, arguments, except);
         }
-        let merged = super::openapi::merge(&resolved.path_arguments, payload)
+        let merged = super::openapi::merge(&resolved.path_arguments, arguments)
             .map_err(|problems| violation(resolved.tool, &problems))?;
-        let mut checked = self.check(resolved.tool, &merged)?;
+        let mut checked = self.check_except(resolved.tool, &merged, except)?;
         // A value in a route has no type of its own: reading it as its parameter's is no repair.
         let places: Vec<String> = resolved.path_arguments.keys().map(|name| super::coerce::join("", name)).collect();
         checked.coerced.retain(|pointer| !places.iter().any(|place| super::coerce::within(place, pointer)));
@@ -224,41 +339,20 @@ impl ToolSet {
         Ok(())
     }
 
-    /// The tools for a chatty prompt: a JSON array of `{name, description, parameters}`, one tool a line.
-    pub fn interface_json(&self) -> String {
-        render::interface_json(self.iter())
-    }
-
-    /// The tools for a react prompt: name, description and arguments as a list.
-    pub fn interface_text(&self) -> String {
-        render::interface_text(self.iter())
-    }
-
-    /// The operations for a ticket prompt: the document where it is short, else one line an operation, in at most about
-    /// 8,000 tokens.
-    pub fn openapi_spec(&self) -> String {
-        self.openapi_spec_within(super::openapi::TOKENS)
-    }
-
-    /// The same within about `tokens` tokens of four characters.
-    pub fn openapi_spec_within(&self, tokens: usize) -> String {
-        self.catalogue().render(tokens)
-    }
-
     fn spec<'a>(&'a self, name: &str, entry: &'a Entry) -> &'a ToolSpec {
-        entry.spec.get_or_init(|| match entry.document.and_then(|at| self.documents.get(at)) {
-            Some(api) => api.spec(name),
-            None => super::openapi::empty_spec(name),
+        entry.spec.get_or_init(|| match &self.documents {
+            Some(catalogue) => catalogue.spec(name),
+            None => empty_spec(name),
         })
     }
 
-    /// The tools that come from no document.
-    fn plain(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.entries.values().filter(|entry| entry.document.is_none()).filter_map(|entry| entry.spec.get())
+    fn operation(&self, name: &str) -> Option<(&Catalogue, &Operation)> {
+        let catalogue = self.documents.as_deref()?;
+        Some((catalogue, catalogue.operation(name)?))
     }
 
-    fn catalogue(&self) -> &Catalogue {
-        self.catalogue.get_or_init(|| Catalogue::new(&self.documents, self.plain()))
+    fn plain_catalogue(&self) -> &Catalogue {
+        self.plain.get_or_init(|| Catalogue::from_tools(self.plain()))
     }
 
     fn listed<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
@@ -274,6 +368,9 @@ impl ToolSet {
         let near: Vec<String> = self.nearest(name).into_iter().map(named).collect();
         if !near.is_empty() {
             return format!("did you mean {}?", any_of(&near));
+        }
+        if self.is_crowded() {
+            return "look for it with search_tools".to_owned();
         }
         if self.is_empty() { "there are no tools".to_owned() } else { format!("use {}", self.listed(self.names())) }
     }
@@ -301,7 +398,8 @@ enum Loaded {
 impl Serialize for ToolSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tools: Vec<&ToolSpec> = self.plain().collect();
-        let stored = match self.documents.as_slice() {
+        let documents = self.documents.as_deref().map_or(&[] as &[Arc<Api>], Catalogue::apis);
+        let stored = match documents {
             [] => Stored::Tools(tools),
             [document] if tools.is_empty() => Stored::Openapi(document),
             [document] => Stored::OpenapiBeside { document, tools },

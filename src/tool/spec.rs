@@ -32,12 +32,14 @@ pub enum ToolKind {
     Spawn,
     /// It waits for runs in the background (chatty's `wait_for_agents`).
     Wait,
+    /// It looks up the other tools, which are too many for the prompt.
+    LookUp,
 }
 
 impl ToolKind {
     /// Whether the tool is the runtime's own, and not one of the program.
     pub fn is_built_in(self) -> bool {
-        matches!(self, Self::Delegate | Self::Spawn | Self::Wait)
+        matches!(self, Self::Delegate | Self::Spawn | Self::Wait | Self::LookUp)
     }
 
     /// Whether a call starts a run.

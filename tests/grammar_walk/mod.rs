@@ -121,11 +121,8 @@ pub(crate) fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move
     assert!(reply.repairs.is_empty() && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
     if let Move::Call { calls } = &moved {
         for call in calls {
-            let checked = if protocol.routes() {
-                tools.resolve_route(&call.tool).and_then(|found| tools.check_call(&found, &call.arguments))
-            } else {
-                tools.resolve(&call.tool).and_then(|tool| tools.check(tool, &call.arguments))
-            };
+            let found = tools.find(&call.tool, protocol.routes());
+            let checked = found.and_then(|found| tools.check_call(&found, &call.arguments, &[]));
             let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
             assert!(checked.coerced.is_empty(), "{text}\n{:?}", checked.coerced);
         }

@@ -19,6 +19,9 @@ pub(super) const KEY: u32 = 40;
 /// Entries of an object whose keys the schema does not name; of one in another such object or array, and so on.
 pub(super) const ENTRIES: [u32; 3] = [4, 2, 1];
 
+/// Arguments of a call whose schema is not spelled out.
+pub(super) const ARGUMENTS: u32 = 8;
+
 /// Items of an array, where its schema does not ask for more; of one in another array or such object, and so on.
 pub(super) const ITEMS: [u32; 4] = [8, 4, 2, 1];
 

@@ -3,7 +3,7 @@
 use super::chars::CharSet;
 use super::text::{First, Level};
 use super::tree::{Node, Rules};
-use super::{Grammar, Scope, arguments, bounds};
+use super::{Callable, Grammar, Scope, bounds, callable};
 use crate::protocol::chatty::read::ToolTags;
 use crate::tool::ToolKind;
 use serde_json::Value as Json;
@@ -21,7 +21,7 @@ const BETWEEN: &str = ", ";
 pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
     let mut rules = Rules::default();
     // `$call_1` as a whole argument would stand for another call's result.
-    let calls = arguments(&mut rules, scope, Level::Plain, First::NoReference);
+    let calls = callable(&mut rules, scope, Level::Plain, First::NoReference, |tool| tool.name().into());
     let mut forms = Vec::new();
     let wait = wait(scope);
     if scope.finish || (calls.is_empty() && wait.is_none()) {
@@ -36,7 +36,7 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
 
 /// The call that waits for agents, from its name on. It is the last one of its block.
 fn wait(scope: &Scope<'_>) -> Option<Node> {
-    let tool = scope.tools.iter().find(|tool| tool.kind == ToolKind::Wait && scope.calls)?;
+    let tool = scope.tools.plain().find(|tool| tool.kind == ToolKind::Wait && scope.calls)?;
     let name = Node::literal(Json::from(tool.name.as_str()).to_string());
     let agents =
         || Node::choice(scope.agents.iter().map(|agent| Node::literal(Json::from(format!("${agent}")).to_string())));
@@ -46,10 +46,10 @@ fn wait(scope: &Scope<'_>) -> Option<Node> {
     Some(Node::sequence([name, Node::literal(ARGUMENTS), Node::sequence(ids), Node::literal(END)]))
 }
 
-fn block(rules: &mut Rules, calls: Vec<(&str, Node)>, wait: Option<Node>, tags: &ToolTags) -> Node {
-    let calls = calls.into_iter().map(|(name, arguments)| {
-        let name = Node::literal(Json::from(name).to_string());
-        Node::sequence([name, Node::literal(ARGUMENTS), arguments, Node::literal(END)])
+fn block(rules: &mut Rules, calls: Vec<Callable<'_>>, wait: Option<Node>, tags: &ToolTags) -> Node {
+    let calls = calls.into_iter().map(|tool| {
+        let parts = [tool.name(), Node::literal(ARGUMENTS), tool.arguments, Node::literal(END)];
+        Node::sequence(parts)
     });
     let call = Node::choice(calls).map(|call| rules.rule("call", call));
     let wait = wait.map(|wait| rules.rule("wait", wait));

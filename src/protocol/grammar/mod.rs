@@ -23,8 +23,10 @@ pub use chatty::chatty;
 pub use react::react;
 pub use ticket::ticket;
 
-use crate::tool::{ToolKind, ToolSet};
+use crate::tool::{Shown, ToolKind, ToolSet};
 use schema::Converter;
+use serde_json::Value as Json;
+use std::borrow::Cow;
 use text::{First, Level};
 use tree::{Node, Rules};
 
@@ -74,16 +76,46 @@ impl Grammar {
     }
 }
 
-/// The arguments of each tool that can be called, with its name.
-fn arguments<'a>(rules: &mut Rules, scope: &Scope<'a>, level: Level, first: First) -> Vec<(&'a str, Node)> {
+/// Tools that are called with the same arguments.
+struct Callable<'a> {
+    /// How each is written.
+    names: Vec<Cow<'a, str>>,
+    arguments: Node,
+}
+
+impl Callable<'_> {
+    /// One of the names, as a JSON string.
+    fn name(&self) -> Node {
+        let names = self.names.iter().map(|name| Node::literal(Json::from(&**name).to_string()));
+        Node::choice(names).unwrap_or_else(Node::empty)
+    }
+}
+
+/// The tools that can be called, each with what its schema admits. Of more tools than a prompt has room for the schemas
+/// would make a grammar of megabytes: those admit any object, and the check of the arguments knows the rest.
+fn callable<'a>(
+    rules: &mut Rules,
+    scope: &Scope<'a>,
+    level: Level,
+    first: First,
+    written: impl Fn(Shown<'a>) -> Cow<'a, str>,
+) -> Vec<Callable<'a>> {
     if !scope.calls {
         return Vec::new();
     }
     // Waiting has a form of its own, which names the agents that there are.
-    let tools = scope.tools.iter().filter(|tool| tool.kind != ToolKind::Wait);
-    let each = tools.filter_map(|tool| {
-        let arguments = Converter::new(rules, level, first, &tool.parameters).arguments(&tool.name)?;
-        Some((tool.name.as_str(), arguments))
+    let tools = scope.tools.shown().filter(|tool| tool.kind() != ToolKind::Wait);
+    let crowded = scope.tools.is_crowded();
+    let (own, others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().is_built_in());
+    let each = own.into_iter().filter_map(|tool| {
+        let spec = scope.tools.get(tool.name())?;
+        let arguments = Converter::new(rules, level, first, &spec.parameters).arguments(tool.name())?;
+        Some(Callable { names: vec![written(tool)], arguments })
     });
-    each.collect()
+    let mut all: Vec<Callable<'a>> = each.collect();
+    if !others.is_empty() {
+        let arguments = Converter::new(rules, level, first, &Json::Bool(true)).any_arguments();
+        all.push(Callable { names: others.into_iter().map(written).collect(), arguments });
+    }
+    all
 }

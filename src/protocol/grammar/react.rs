@@ -2,7 +2,7 @@
 
 use super::text::{First, Level, string};
 use super::tree::{Node, Rules};
-use super::{Grammar, Scope, arguments, bounds, write};
+use super::{Grammar, Scope, bounds, callable, write};
 use serde_json::{Value as Json, json};
 
 const THOUGHT: &str = r#"{"thought": "#;
@@ -16,12 +16,12 @@ const END: &str = "}";
 /// Of a react reply.
 pub fn react(scope: &Scope<'_>) -> Grammar {
     let mut rules = Rules::default();
-    let calls = arguments(&mut rules, scope, Level::Nested, First::Any);
+    let calls = callable(&mut rules, scope, Level::Nested, First::Any, |tool| tool.name().into());
     let mut actions: Vec<Node> = Vec::new();
     let finish = scope.finish || calls.is_empty();
-    for (name, arguments) in calls {
-        let name = Node::literal(Json::from(name).to_string());
-        actions.push(Node::sequence([name, Node::literal(ARGS), arguments, Node::literal(ARGS_END)]));
+    for tool in calls {
+        let parts = [tool.name(), Node::literal(ARGS), tool.arguments, Node::literal(ARGS_END)];
+        actions.push(Node::sequence(parts));
     }
     if finish {
         let answer = string(&mut rules, 1, bounds::ANSWER);
@@ -44,12 +44,16 @@ fn json_schema(scope: &Scope<'_>, finish: bool) -> Json {
         json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
     };
     let mut moves = Vec::new();
-    for (name, arguments) in arguments(&mut rules, scope, Level::Plain, First::Any) {
-        let args = match write::pattern(&rules, &arguments, bounds::PATTERN) {
+    for tool in callable(&mut rules, scope, Level::Plain, First::Any, |tool| tool.name().into()) {
+        let args = match write::pattern(&rules, &tool.arguments, bounds::PATTERN) {
             Some(pattern) => json!({"type": "string", "pattern": format!("^(?:{pattern})$")}),
             None => json!({"type": "string"}),
         };
-        moves.push(object(json!({"thought": text(0, scope.thoughts), "action": {"const": name}, "args": args})));
+        let action = match tool.names.as_slice() {
+            [name] => json!({"const": name}),
+            names => json!({"enum": names}),
+        };
+        moves.push(object(json!({"thought": text(0, scope.thoughts), "action": action, "args": args})));
     }
     if finish {
         moves.push(object(json!({

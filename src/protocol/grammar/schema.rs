@@ -51,6 +51,13 @@ impl<'a> Converter<'a> {
         Some(self.rules.rule(&format!("args-{name}"), node))
     }
 
+    /// An object that a call of whatever tool takes.
+    pub(super) fn any_arguments(mut self) -> Node {
+        let value = self.open(bounds::OPEN_DEPTH);
+        let node = self.entries(None, &value, 0, bounds::ARGUMENTS);
+        self.rules.rule("args", node)
+    }
+
     /// Whether there is room for what is not required.
     pub(super) fn has_room(&self) -> bool {
         self.work < bounds::WORK

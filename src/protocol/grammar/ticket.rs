@@ -4,8 +4,10 @@ use super::chars::CharSet;
 use super::schema::Converter;
 use super::text::{First, Level, line, string};
 use super::tree::{Node, Rules};
-use super::{Grammar, Scope, arguments, bounds};
+use super::{Grammar, Scope, bounds, callable};
+use crate::tool::Shown;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 
 const THOUGHTS: &str = "<thoughts>\n";
 const OUTPUT: &str = "\n</thoughts>\n<output>\n{\"type\": ";
@@ -21,11 +23,8 @@ const END: &str = "}\n</output>";
 /// Of a ticket reply.
 pub fn ticket(scope: &Scope<'_>) -> Grammar {
     let mut rules = Rules::default();
-    let calls = arguments(&mut rules, scope, Level::Plain, First::Any);
-    let routes = calls.into_iter().map(|(name, arguments)| {
-        let route = Node::literal(Json::from(route(scope, name)).to_string());
-        Node::sequence([route, Node::literal(PAYLOAD), arguments])
-    });
+    let calls = callable(&mut rules, scope, Level::Plain, First::Any, |tool| route(scope, tool));
+    let routes = calls.into_iter().map(|tool| Node::sequence([tool.name(), Node::literal(PAYLOAD), tool.arguments]));
     let mut moves = Vec::new();
     if let Some(routes) = Node::choice(routes) {
         let description = string(&mut rules, 1, bounds::DESCRIPTION);
@@ -50,12 +49,14 @@ pub fn ticket(scope: &Scope<'_>) -> Grammar {
 }
 
 /// The route of a tool as the prompt shows it: a plain tool is shown as `POST /name`.
-fn route(scope: &Scope<'_>, name: &str) -> String {
-    let shown = format!("POST /{name}");
-    let same = |found: &str| found == name;
+fn route<'a>(scope: &Scope<'a>, tool: Shown<'a>) -> Cow<'a, str> {
+    let shown = tool.label(true);
+    if matches!(tool, Shown::Operation(..)) {
+        return shown;
+    }
     match scope.tools.resolve_route(&shown) {
-        Ok(found) if same(&found.tool.name) && found.path_arguments.is_empty() => shown,
-        _ => name.to_owned(),
+        Ok(found) if found.tool.name == tool.name() && found.path_arguments.is_empty() => shown,
+        _ => tool.name().into(),
     }
 }
 

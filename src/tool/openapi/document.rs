@@ -111,12 +111,12 @@ impl Document {
         let paths: Parts = paths.map(|(path, item)| (path, Part::from(item))).collect();
         let mut kept: IndexSet<(String, String)> = IndexSet::new();
         for item in paths.values() {
-            gather(item.value(), &mut kept);
+            gather(&item.read(), &mut kept);
         }
         let mut next = 0;
         while let Some((kind, name)) = kept.get_index(next).cloned() {
             if let Some(part) = self.components.get(&kind).and_then(|parts| parts.get(&name)) {
-                gather(&part.read().unwrap_or_default(), &mut kept);
+                gather(&part.read(), &mut kept);
             }
             next += 1;
         }
@@ -187,7 +187,7 @@ impl Document {
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         for (path, item) in self.paths.iter().filter(|(path, _)| path.starts_with('/')) {
-            let written = item.text().and_then(|text| operation::operations(path, text));
+            let written = operation::operations(path, item.text());
             operations.extend(
                 written
                     .unwrap_or_else(|| self.item(path).map(|item| operation::of_item(path, item)).unwrap_or_default()),
@@ -226,10 +226,15 @@ impl Document {
         parameters
     }
 
+    /// Whether it says the same as another.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.head == other.head && self.paths == other.paths && self.components == other.components
+    }
+
     /// The whole document; `None` where its paths and components have more than about `bytes` bytes.
     pub(crate) fn whole_within(&self, bytes: usize) -> Option<Json> {
         let parts = || self.paths.values().chain(self.components.values().flat_map(IndexMap::values));
-        let size: usize = parts().filter_map(Part::text).map(str::len).sum();
+        let size: usize = parts().map(|part| part.text().len()).sum();
         if size > bytes { None } else { serde_json::to_value(self).ok() }
     }
 }

@@ -18,13 +18,12 @@ pub use document::DocumentError;
 pub(crate) use request::{empty_spec, merge};
 pub use select::{Selection, Traits};
 pub use send::{Credential, Request, RequestError};
-pub(crate) use signature::TOKENS;
 
 use super::spec::ToolSpec;
 use crate::reply::{Object, Violation};
 use document::Document;
 use indexmap::IndexMap;
-use operation::Operation;
+pub(crate) use operation::Operation;
 use route::Routes;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(crate) struct Found<'a> {
     pub(crate) arguments: Object,
 }
 
-/// The operations of all documents of a set, and its plain tools offered as operations.
+/// The operations of documents, or plain tools offered as operations.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     apis: Vec<Arc<Api>>,
@@ -46,22 +45,50 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Those of the documents, then plain tools as `POST /name` with their name as `operationId`.
-    pub(crate) fn new<'a>(apis: &[Arc<Api>], tools: impl Iterator<Item = &'a ToolSpec>) -> Self {
+    /// Those of documents.
+    ///
+    /// # Errors
+    /// The name of an operation that two of them have.
+    pub(crate) fn of(apis: Vec<Arc<Api>>) -> Result<Self, String> {
         let mut operations = IndexMap::new();
-        let mut apis = apis.to_vec();
-        let plain = Api::of(Document::of_paths(tools.map(|tool| (format!("/{}", tool.name), path_item(tool)))));
         for (document, api) in apis.iter().enumerate() {
-            let own = api.operations.values().map(|operation| Operation { document, ..operation.clone() });
-            operations.extend(own.map(|operation| (operation.name.clone(), operation)));
+            for operation in api.operations.values() {
+                let operation = Operation { document, ..operation.clone() };
+                if let Some(twice) = operations.insert(operation.name.clone(), operation) {
+                    return Err(twice.name);
+                }
+            }
         }
-        for operation in plain.operations.values() {
-            let name = operation.id.as_ref().unwrap_or(&operation.name).clone();
-            operations.insert(name.clone(), Operation { name, document: apis.len(), ..operation.clone() });
-        }
-        apis.push(Arc::new(plain));
         let routes = Routes::new(operations.values());
-        Self { apis, operations, routes }
+        Ok(Self { apis, operations, routes })
+    }
+
+    /// Plain tools as `POST /name` with their name as `operationId`.
+    pub(crate) fn from_tools<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Self {
+        let api = Api::of(Document::of_paths(tools.map(|tool| (format!("/{}", tool.name), path_item(tool)))));
+        let operations = api.operations.values().map(|operation| {
+            let name = operation.id.as_ref().unwrap_or(&operation.name).clone();
+            (name.clone(), Operation { name, ..operation.clone() })
+        });
+        let operations: IndexMap<String, Operation> = operations.collect();
+        let routes = Routes::new(operations.values());
+        Self { apis: vec![Arc::new(api)], operations, routes }
+    }
+
+    /// The documents.
+    pub(crate) fn apis(&self) -> &[Arc<Api>] {
+        &self.apis
+    }
+
+    /// The names of the operations, in the order of the documents.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.operations.keys().map(String::as_str)
+    }
+
+    /// The tool for an operation of a document.
+    pub(crate) fn spec(&self, name: &str) -> ToolSpec {
+        let api = self.operations.get(name).and_then(|operation| self.apis.get(operation.document));
+        api.map_or_else(|| empty_spec(name), |api| api.spec(name))
     }
 
     /// Looks a route up.
@@ -74,14 +101,43 @@ impl Catalogue {
         Ok(Found { name: &matched.operation.name, arguments })
     }
 
-    /// The document that an operation is in.
-    pub(crate) fn document(&self, operation: &Operation) -> Option<&Document> {
-        self.apis.get(operation.document).map(|api| &api.document)
+    /// The operation of exactly this name.
+    pub(crate) fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.get(name)
     }
 
-    /// What the prompt shows, in at most about `tokens` tokens.
-    pub(crate) fn render(&self, tokens: usize) -> String {
-        signature::render(self, tokens)
+    /// An operation as its document writes it.
+    pub(crate) fn object(&self, operation: &Operation) -> Option<&Map<String, Json>> {
+        self.document(operation)?.objects(operation).map(|(_, object)| object)
+    }
+
+    /// What an operation takes, in a few words: `id: int, fields?: [str]`.
+    pub(crate) fn arguments(&self, operation: &Operation, depth: usize) -> String {
+        let document = self.document(operation);
+        document.map(|document| signature::arguments(document, operation, depth)).unwrap_or_default()
+    }
+
+    /// What an operation gives, in a few words.
+    pub(crate) fn result(&self, operation: &Operation) -> Option<String> {
+        signature::result(self.document(operation)?, operation)
+    }
+
+    /// The one document for a prompt, where there is one and it has at most `most` characters.
+    pub(crate) fn whole(&self, most: usize) -> Option<String> {
+        match self.apis.as_slice() {
+            [api] => signature::whole(&api.document, most),
+            _ => None,
+        }
+    }
+
+    /// Whether the documents say the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.apis.len() == other.apis.len()
+            && self.apis.iter().zip(&other.apis).all(|(own, others)| own.document.is_same(&others.document))
+    }
+
+    fn document(&self, operation: &Operation) -> Option<&Document> {
+        self.apis.get(operation.document).map(|api| &api.document)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The arguments of an operation: its parameters by name, the properties of its body beside them, or the body under
 //! `body` where a name collides or it is no object.
 
-use super::Operation;
-use super::body::{Body, Place, Properties, file_schema, is_file};
+use super::body::{Body, Place, file_schema, is_file};
 use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
+use super::operation::Operation;
 use super::route::Matched;
 use crate::reply::{Object, Value};
 use crate::tool::coerce::join;
@@ -14,6 +14,7 @@ use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolKind, ToolSpec};
 use crate::tool::types::Types;
 use serde_json::{Map, Value as Json, json};
+use std::sync::LazyLock;
 
 /// Characters of an operation's description.
 const DESCRIPTION: usize = 1_000;
@@ -23,8 +24,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
     let Some((_, object)) = document.objects(operation) else {
         return empty_spec(&operation.name);
     };
-    let mut builder = Builder { document, schemas: Converter::new(document, Way::Request) };
-    let parameters = builder.parameters(operation, object);
+    let parameters = converted(document, arguments(document, operation));
     let safe = matches!(operation.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE");
     let own = object.get("x-callslip");
     let flag = |name: &str, default: bool| own.and_then(|own| own.get(name)).and_then(Json::as_bool).unwrap_or(default);
@@ -95,118 +95,166 @@ pub(crate) fn argument_names<'a>(
     named
 }
 
-struct Builder<'a> {
-    document: &'a Document,
-    schemas: Converter<'a>,
+/// The arguments of an operation as the document has them: nothing of their schemas is copied yet.
+#[derive(Default)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) properties: Vec<Argument<'a>>,
+    pub(crate) required: Vec<String>,
+    /// The schema of further ones, where the body lets them in.
+    pub(crate) open: Option<&'a Json>,
+    /// Those of a body that may be left out, but not given in part: its own required ones.
+    together: Option<(Vec<String>, Vec<String>)>,
 }
 
-impl<'a> Builder<'a> {
-    fn parameters(&mut self, operation: &Operation, object: &'a Map<String, Json>) -> Json {
-        let mut properties = Map::new();
-        let mut required: Vec<String> = Vec::new();
-        for (name, parameter) in argument_names(self.document, operation) {
-            let path = parameter.get("in").is_some_and(|place| place == "path");
-            if path || parameter.get("required").is_some_and(|flag| flag == true) {
-                required.push(name.clone());
-            }
-            properties.insert(name, self.parameter(parameter));
-        }
-        for name in placeholders(&operation.path) {
-            if !properties.contains_key(name) {
-                properties.insert(name.to_owned(), json!({"type": "string"}));
-                required.push(name.to_owned());
-            }
-        }
-        let mut schema = Map::new();
-        schema.insert("type".to_owned(), json!("object"));
-        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        if let Some(body) = Body::of(self.document, object, &names) {
-            self.body(&body, &mut properties, &mut required, &mut schema);
-        }
-        schema.insert("properties".to_owned(), Json::Object(properties));
-        if !required.is_empty() {
-            schema.insert("required".to_owned(), json!(required));
-        }
-        let definitions =
-            std::mem::replace(&mut self.schemas, Converter::new(self.document, Way::Request)).definitions();
-        if !definitions.is_empty() {
-            schema.insert("$defs".to_owned(), Json::Object(definitions));
-        }
-        Json::Object(schema)
-    }
+/// One argument: its name, its schema, and what its parameter says of it beside the schema.
+pub(crate) struct Argument<'a> {
+    pub(crate) name: String,
+    pub(crate) schema: Option<&'a Json>,
+    description: Option<&'a str>,
+    content: Content,
+}
 
-    fn parameter(&mut self, parameter: &'a Map<String, Json>) -> Json {
+/// What the value of an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// JSON.
+    Value,
+    /// The content of a file.
+    File,
+    /// The contents of several.
+    Files,
+}
+
+impl Content {
+    /// What a part of a multipart body is.
+    fn of(document: &Document, schema: &Json) -> Self {
+        let item = || document.follow(schema)?.get("items");
+        match is_file(document, schema) {
+            true => Self::File,
+            false if item().is_some_and(|item| is_file(document, item)) => Self::Files,
+            false => Self::Value,
+        }
+    }
+}
+
+impl Arguments<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.properties.iter().any(|argument| argument.name == name)
+    }
+}
+
+/// What an operation takes.
+pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Arguments<'a> {
+    let mut arguments = Arguments::default();
+    let Some((_, object)) = document.objects(operation) else {
+        return arguments;
+    };
+    for (name, parameter) in argument_names(document, operation) {
+        let path = parameter.get("in").is_some_and(|place| place == "path");
+        if path || parameter.get("required").is_some_and(|flag| flag == true) {
+            arguments.required.push(name.clone());
+        }
         let content = || {
             let object = parameter.get("content")?.as_object()?.values().next()?;
-            self.document.follow(object)?.get("schema")
+            document.follow(object)?.get("schema")
         };
         let schema = parameter.get("schema").or_else(content);
-        let mut schema = schema.map_or_else(|| json!({}), |schema| self.schemas.convert(schema));
-        if let (Some(text), Some(map)) = (parameter.get("description").and_then(Json::as_str), schema.as_object_mut()) {
-            map.entry("description").or_insert_with(|| json!(text));
-        }
-        schema
+        let description = parameter.get("description").and_then(Json::as_str);
+        arguments.properties.push(Argument { name, schema, description, content: Content::Value });
     }
-
-    fn body(
-        &mut self,
-        body: &Body<'a>,
-        properties: &mut Map<String, Json>,
-        required: &mut Vec<String>,
-        into: &mut Map<String, Json>,
-    ) {
-        let multipart = body.essence() == "multipart/form-data";
-        match &body.place {
-            Place::Beside(beside) => {
-                for (name, schema) in &beside.named {
-                    let schema = if multipart { self.part(schema) } else { self.schemas.convert(schema) };
-                    properties.insert((*name).clone(), schema);
-                }
-                if let Some(open) = beside.open {
-                    let open = self.schemas.convert(open);
-                    into.insert("additionalProperties".to_owned(), open);
-                }
-                if body.required {
-                    required.extend(beside.required.iter().cloned());
-                } else if !beside.required.is_empty() {
-                    into.insert("dependentRequired".to_owned(), not_in_part(beside));
-                }
-            }
-            Place::Under(name) => {
-                let schema = match body.schema {
-                    Some(schema) if multipart => self.part(schema),
-                    Some(schema) if is_file(self.document, schema) => file_schema(schema.get("description")),
-                    Some(schema) => self.schemas.convert(schema),
-                    None if body.essence() == "application/octet-stream" => file_schema(None),
-                    None => json!({}),
-                };
-                properties.insert((*name).to_owned(), schema);
-                if body.required {
-                    required.push((*name).to_owned());
-                }
-            }
+    let text = string();
+    for name in placeholders(&operation.path) {
+        if !arguments.has(name) {
+            arguments.required.push(name.to_owned());
+            arguments.properties.push(Argument {
+                name: name.to_owned(),
+                schema: Some(text),
+                description: None,
+                content: Content::Value,
+            });
         }
     }
+    let names: Vec<&str> = arguments.properties.iter().map(|argument| argument.name.as_str()).collect();
+    if let Some(body) = Body::of(document, object, &names) {
+        body_arguments(document, body, &mut arguments);
+    }
+    arguments
+}
 
-    /// The schema of one part of a multipart body, or of several of the same name.
-    fn part(&mut self, schema: &'a Json) -> Json {
-        if is_file(self.document, schema) {
-            return file_schema(schema.get("description"));
+/// What an undeclared path parameter is taken for.
+fn string() -> &'static Json {
+    static STRING: LazyLock<Json> = LazyLock::new(|| json!({"type": "string"}));
+    &STRING
+}
+
+fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Arguments<'a>) {
+    let media = body.essence();
+    let multipart = media == "multipart/form-data";
+    match body.place {
+        Place::Beside(beside) => {
+            let names: Vec<String> = beside.named.iter().map(|(name, _)| (*name).clone()).collect();
+            let own = |(name, schema): (&String, &'a Json)| {
+                let content = if multipart { Content::of(document, schema) } else { Content::Value };
+                Argument { name: name.clone(), schema: Some(schema), description: None, content }
+            };
+            into.properties.extend(beside.named.into_iter().map(own));
+            into.open = beside.open;
+            if body.required {
+                into.required.extend(beside.required);
+            } else if !beside.required.is_empty() {
+                into.together = Some((names, beside.required));
+            }
         }
-        let mut converted = self.schemas.convert(schema);
-        let item = self.document.follow(schema).and_then(|schema| schema.get("items"));
-        if item.is_some_and(|item| is_file(self.document, item)) {
-            converted = json!({"type": "array", "items": file_schema(None)});
+        Place::Under(name) => {
+            let is_file = body.schema.map_or(media == "application/octet-stream", |schema| is_file(document, schema));
+            let content = if is_file { Content::File } else { Content::Value };
+            into.properties.push(Argument { name: name.to_owned(), schema: body.schema, description: None, content });
+            if body.required {
+                into.required.push(name.to_owned());
+            }
         }
-        converted
     }
 }
 
-/// A body may be left out, but not given in part.
-fn not_in_part(beside: &Properties<'_>) -> Json {
-    let rest = |name: &String| -> Vec<&String> { beside.required.iter().filter(|other| *other != name).collect() };
-    let dependent = beside.named.iter().map(|(name, _)| ((*name).clone(), rest(name)));
-    Json::Object(dependent.filter(|(_, names)| !names.is_empty()).map(|(name, names)| (name, json!(names))).collect())
+/// The JSON Schema of arguments.
+fn converted(document: &Document, arguments: Arguments<'_>) -> Json {
+    let mut schemas = Converter::new(document, Way::Request);
+    let mut properties = Map::new();
+    for argument in arguments.properties {
+        let mut schema = match (argument.content, argument.schema) {
+            (Content::File, schema) => file_schema(schema.and_then(|schema| schema.get("description"))),
+            (Content::Files, _) => json!({"type": "array", "items": file_schema(None)}),
+            (Content::Value, Some(schema)) => schemas.convert(schema),
+            (Content::Value, None) => json!({}),
+        };
+        if let (Some(text), Some(map)) = (argument.description, schema.as_object_mut()) {
+            map.entry("description").or_insert_with(|| json!(text));
+        }
+        properties.insert(argument.name, schema);
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    if let Some(open) = arguments.open {
+        schema.insert("additionalProperties".to_owned(), schemas.convert(open));
+    }
+    if let Some((names, together)) = arguments.together {
+        let rest = |name: &String| -> Vec<&String> { together.iter().filter(|other| *other != name).collect() };
+        let dependent: Map<String, Json> = names
+            .iter()
+            .map(|name| (name.clone(), json!(rest(name))))
+            .filter(|(_, names)| names.as_array().is_some_and(|names| !names.is_empty()))
+            .collect();
+        schema.insert("dependentRequired".to_owned(), Json::Object(dependent));
+    }
+    schema.insert("properties".to_owned(), Json::Object(properties));
+    if !arguments.required.is_empty() {
+        schema.insert("required".to_owned(), json!(arguments.required));
+    }
+    let definitions = schemas.definitions();
+    if !definitions.is_empty() {
+        schema.insert("$defs".to_owned(), Json::Object(definitions));
+    }
+    Json::Object(schema)
 }
 
 /// What a route says of its operation's arguments. The values are strings; a parameter that repeats, or wants an array,

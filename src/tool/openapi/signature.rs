@@ -1,116 +1,25 @@
-//! What a prompt shows of a document: all of it where it is short, else one line an operation.
+//! What a prompt shows of an operation, from the document's own schemas: nothing is converted for a line.
 
-use super::Catalogue;
 use super::document::Document;
 use super::operation::Operation;
 use super::request;
-use crate::tool::describe::{cut, fields, short_type};
-use crate::tool::types::Schema;
-use indexmap::IndexMap;
+use crate::tool::describe::{listed_fields, short_type};
 use serde_json::Value as Json;
-use std::fmt::Write as _;
 
-/// Tokens that a document may take in a prompt, at four characters a token.
-pub(crate) const TOKENS: usize = 8_000;
+/// How many times as long a document may be as what is shown of it.
+const MARKUP: usize = 4;
 
-/// Tokens up to which a document is shown as it is.
-const WHOLE: usize = 500;
-
-const CHARACTERS: usize = 4;
-
-/// Characters of a summary.
-const SUMMARY: usize = 100;
-
-/// The operations in at most about `tokens` tokens.
-pub(crate) fn render(catalogue: &Catalogue, tokens: usize) -> String {
-    if let Some(whole) = whole(catalogue, tokens.min(WHOLE)) {
-        return whole;
-    }
-    let operations = &catalogue.operations;
-    for detail in [Detail::All, Detail::Arguments, Detail::Names] {
-        let lines =
-            operations.values().filter_map(|operation| Some(line(catalogue.document(operation)?, operation, detail)));
-        if let Some(text) = joined(lines, tokens) {
-            return text;
-        }
-    }
-    cut_list(operations, tokens)
-}
-
-/// The one document that there is, where it is short.
-fn whole(catalogue: &Catalogue, tokens: usize) -> Option<String> {
-    let mut used = catalogue.apis.iter().filter(|api| !api.operations.is_empty());
-    let api = used.next().or_else(|| catalogue.apis.last())?;
-    if used.next().is_some() {
-        return None;
-    }
-    let text = compact(&api.document.whole_within(tokens * CHARACTERS * 8)?).to_string();
-    fits(&text, tokens).then_some(text)
-}
-
-fn fits(text: &str, tokens: usize) -> bool {
-    text.chars().nth(tokens.saturating_mul(CHARACTERS)).is_none()
-}
-
-/// How much a line says.
-#[derive(Clone, Copy, PartialEq)]
-enum Detail {
-    All,
-    Arguments,
-    Names,
-}
-
-/// The lines, or `None` as soon as they are too long.
-fn joined(lines: impl Iterator<Item = String>, tokens: usize) -> Option<String> {
-    let mut text = String::new();
-    for line in lines {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&line);
-        if text.len() > tokens.saturating_mul(CHARACTERS) && !fits(&text, tokens) {
-            return None;
-        }
-    }
-    Some(text)
-}
-
-/// As many names as fit, and how many are left.
-fn cut_list(operations: &IndexMap<String, Operation>, tokens: usize) -> String {
-    let mut text = String::new();
-    for (shown, operation) in operations.values().enumerate() {
-        let left = operations.len() - shown;
-        if text.len() + operation.path.len() + 40 > tokens.saturating_mul(CHARACTERS) {
-            let _ = write!(text, "… and {left} more operations");
-            break;
-        }
-        let _ = writeln!(text, "{} {}", operation.method, operation.path);
-    }
-    text
-}
-
-fn line(document: &Document, operation: &Operation, detail: Detail) -> String {
-    let mut line = format!("{} {}", operation.method, operation.path);
-    if detail == Detail::Names {
-        return line;
-    }
-    let spec = request::spec(document, operation);
-    let _ = write!(line, "({})", fields(Schema::root(&spec.parameters), usize::from(detail == Detail::All)));
-    if detail == Detail::Arguments {
-        return line;
-    }
-    if let Some(result) = result(document, operation) {
-        let _ = write!(line, " -> {result}");
-    }
-    let summary = spec.description.lines().next().unwrap_or_default();
-    if !summary.is_empty() {
-        let _ = write!(line, "  # {}", cut(summary, SUMMARY));
-    }
-    line
+/// `id: int, fields?: [str]`, with objects opened `depth` levels deep.
+pub(crate) fn arguments(document: &Document, operation: &Operation, depth: usize) -> String {
+    let arguments = request::arguments(document, operation);
+    let schema = |node| document.schema(node);
+    let listed: Vec<_> = arguments.properties.iter().map(|one| (one.name.as_str(), one.schema.map(schema))).collect();
+    let required: Vec<&str> = arguments.required.iter().map(String::as_str).collect();
+    listed_fields(&listed, &required, arguments.open.is_some(), depth)
 }
 
 /// The type of the first successful response that has one.
-fn result(document: &Document, operation: &Operation) -> Option<String> {
+pub(crate) fn result(document: &Document, operation: &Operation) -> Option<String> {
     let (_, object) = document.objects(operation)?;
     let responses = object.get("responses")?.as_object()?;
     let (_, response) = responses
@@ -123,18 +32,19 @@ fn result(document: &Document, operation: &Operation) -> Option<String> {
     Some(short_type(document.schema(schema), 0))
 }
 
-/// The document without what a caller does not need.
+/// The document without what a caller does not need, where that has at most `most` characters.
+pub(crate) fn whole(document: &Document, most: usize) -> Option<String> {
+    let text = compact(&document.whole_within(most.saturating_mul(MARKUP))?).to_string();
+    text.chars().nth(most).is_none().then_some(text)
+}
+
 fn compact(root: &Json) -> Json {
     let Some(map) = root.as_object() else {
         return root.clone();
     };
     let kept = ["openapi", "paths", "components"];
-    Json::Object(
-        map.iter()
-            .filter(|(key, _)| kept.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), without_extensions(value)))
-            .collect(),
-    )
+    let kept = map.iter().filter(|(key, _)| kept.contains(&key.as_str()));
+    Json::Object(kept.map(|(key, value)| (key.clone(), without_extensions(value))).collect())
 }
 
 fn without_extensions(node: &Json) -> Json {

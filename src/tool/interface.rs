@@ -1,0 +1,293 @@
+//! The tools in a prompt, in the richest form that fits: whole schemas, a line each with all arguments, names, groups.
+//! Where arguments are not shown, two tools of the runtime's own look them up (`look_up.rs`).
+
+use super::describe::cut;
+use super::look_up::{DESCRIBE, SEARCH};
+use super::render::{json_entry, list_entry};
+use super::set::{ToolSet, ToolSetError};
+use super::shown::{Detail, Shown};
+use super::spec::{ToolKind, ToolSpec};
+use indexmap::IndexMap;
+use std::borrow::Cow;
+
+/// Tokens that the tools may take in a prompt, at four characters a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget(pub usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(8_000)
+    }
+}
+
+impl Budget {
+    const CHARACTERS: usize = 4;
+
+    fn characters(self) -> usize {
+        self.0.saturating_mul(Self::CHARACTERS)
+    }
+}
+
+/// How a protocol shows tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// A JSON array of name, description and JSON Schema (chatty).
+    Json,
+    /// A list with a line for each argument (react).
+    List,
+    /// The operations of an `OpenAPI` document, called by their routes (ticket).
+    Operations,
+}
+
+/// The form in which all arguments are shown, where one fits, with what it was made for.
+pub(super) type Rendered = ((Layout, Budget), Option<String>);
+
+/// Characters up to which a document is shown as it is.
+const WHOLE: usize = 2_000;
+
+/// Characters of a description beside a name.
+const WORDS: usize = 60;
+
+/// Characters of a name or a group in an index.
+const NAME: usize = 100;
+
+/// Characters of what stands for the groups that are left out.
+const MORE: usize = 30;
+
+/// Examples of a group in an index: as many as fit.
+const EXAMPLES: [usize; 6] = [8, 5, 3, 2, 1, 0];
+
+impl ToolSet {
+    /// The tools for a prompt.
+    pub fn interface(&self, layout: Layout, budget: Budget) -> String {
+        let whole = if self.is_crowded() { None } else { self.detailed(layout, budget) };
+        whole.map_or_else(|| crowded(self, layout, budget), Cow::into_owned)
+    }
+
+    /// These tools and those that look them up, where not all fit into a prompt with their arguments; else `None`.
+    /// A tool of the program keeps its name: then ours of that name is left out.
+    ///
+    /// # Errors
+    /// As [`ToolSet::new`].
+    pub fn with_look_up(&self, layout: Layout, budget: Budget) -> Result<Option<Self>, ToolSetError> {
+        if self.is_crowded() || self.detailed(layout, budget).is_some() {
+            return Ok(None);
+        }
+        let taken = |tool: &ToolSpec| {
+            let named = |shown: Shown<'_>| {
+                shown.name() == tool.name
+                    || shown.id() == Some(&tool.name)
+                    || shown.label(true) == format!("POST /{}", tool.name)
+            };
+            self.shown().any(named)
+        };
+        let free: Vec<ToolSpec> = super::look_up::specs().into_iter().filter(|tool| !taken(tool)).collect();
+        if free.is_empty() { Ok(None) } else { self.without(&[]).with(free).map(Some) }
+    }
+
+    /// The form that shows all arguments: asked for once to see whether it fits, and once for the prompt.
+    fn detailed(&self, layout: Layout, budget: Budget) -> Option<Cow<'_, str>> {
+        let (of, text) = self.rendered.get_or_init(|| ((layout, budget), detailed(self, layout, budget)));
+        if *of == (layout, budget) {
+            return text.as_deref().map(Cow::Borrowed);
+        }
+        detailed(self, layout, budget).map(Cow::Owned)
+    }
+}
+
+/// A text that ends where its room does.
+struct Text {
+    written: String,
+    room: usize,
+}
+
+impl Text {
+    fn new(room: usize) -> Self {
+        Self { written: String::new(), room }
+    }
+
+    /// `None` where there is no room for all of them.
+    fn push(&mut self, piece: &str) -> Option<()> {
+        self.room = self.room.checked_sub(piece.chars().count())?;
+        self.written.push_str(piece);
+        Some(())
+    }
+
+    /// The pieces with `between` between them; `None` as soon as they are too long.
+    fn joined(mut self, pieces: impl Iterator<Item = String>, between: &str, end: &str) -> Option<String> {
+        for (position, piece) in pieces.enumerate() {
+            if position > 0 {
+                self.push(between)?;
+            }
+            self.push(&piece)?;
+        }
+        self.push(end)?;
+        Some(self.written)
+    }
+}
+
+/// The richest form that shows all arguments, where one fits.
+fn detailed(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
+    whole(tools, layout, budget).or_else(|| lines(tools, layout, budget, Detail::All)).or_else(|| {
+        // A prompt of routes is read as a document is: lines without summaries still say what can be called.
+        if layout == Layout::Operations { lines(tools, layout, budget, Detail::Arguments) } else { None }
+    })
+}
+
+fn whole(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
+    let mut text = Text::new(budget.characters());
+    match layout {
+        Layout::Json if tools.is_empty() => Some("[]".to_owned()),
+        Layout::Json => {
+            text.push("[\n")?;
+            text.joined(tools.iter().map(json_entry), ",\n", "\n]")
+        }
+        Layout::List => text.joined(tools.iter().map(list_entry), "\n", ""),
+        Layout::Operations => tools.whole_document(budget.characters().min(WHOLE)),
+    }
+}
+
+fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Option<String> {
+    let routes = layout == Layout::Operations;
+    let mut text = Text::new(budget.characters());
+    head(tools, layout, &mut text)?;
+    if !routes {
+        text.push("One tool a line, as name(arguments): an argument with ? may be left out.\n")?;
+    }
+    text.joined(offered(tools).map(|tool| tool.line(routes, detail)), "\n", "")
+}
+
+/// The tools but for the runtime's own.
+fn offered(tools: &ToolSet) -> impl Iterator<Item = Shown<'_>> {
+    tools.shown().filter(|tool| !tool.kind().is_built_in())
+}
+
+/// The runtime's own tools, which are shown whole in any form, those that look up others first.
+fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
+    let mut own: Vec<&ToolSpec> = tools.plain().filter(|tool| tool.kind.is_built_in()).collect();
+    if own.is_empty() {
+        return Some(());
+    }
+    own.sort_by_key(|tool| tool.kind != ToolKind::LookUp);
+    let own = own.into_iter();
+    let (open, close, between) = if layout == Layout::Json { ("[\n", "\n]\n\n", ",\n") } else { ("", "\n\n", "\n") };
+    let entries: Vec<String> = match layout {
+        Layout::Json => own.map(json_entry).collect(),
+        Layout::List => own.map(list_entry).collect(),
+        Layout::Operations => own.map(|tool| Shown::Tool(tool).line(true, Detail::All)).collect(),
+    };
+    into.push(open)?;
+    into.push(&entries.join(between))?;
+    into.push(close)
+}
+
+/// Names, or else groups of them, below what says how the rest is found.
+fn crowded(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
+    names(tools, layout, budget).unwrap_or_else(|| index(tools, layout, budget))
+}
+
+fn names(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
+    let routes = layout == Layout::Operations;
+    let mut text = Text::new(budget.characters());
+    head(tools, layout, &mut text)?;
+    text.push(&advice(tools, layout, "Their names"))?;
+    let name = |tool: Shown<'_>| match tool.summary() {
+        summary if routes || summary.is_empty() => tool.label(routes).into_owned(),
+        summary => format!("{}: {}", tool.label(routes), first_words(summary)),
+    };
+    text.joined(offered(tools).map(name), "\n", "")
+}
+
+fn first_words(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if !words.is_empty() && words.chars().count() + 1 + word.chars().count() > WORDS {
+            words.push_str(" …");
+            break;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(&cut(word, WORDS));
+    }
+    words
+}
+
+/// Groups with some of their names. What says how the rest is found stands there whatever the budget is.
+fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
+    let routes = layout == Layout::Operations;
+    let mut groups: IndexMap<&str, (usize, Vec<String>)> = IndexMap::new();
+    for tool in offered(tools) {
+        let (count, examples) = groups.entry(tool.group()).or_default();
+        *count += 1;
+        if examples.len() < EXAMPLES[0] {
+            examples.push(cut(&tool.label(routes), NAME));
+        }
+    }
+    let mut floor = Text::new(usize::MAX);
+    // There is room for all of it.
+    let _ = head(tools, layout, &mut floor);
+    let _ = floor.push(&advice(tools, layout, "Their groups"));
+    let room = budget.characters().saturating_sub(floor.written.chars().count());
+    let line = |examples: usize, (group, (count, names)): (&&str, &(usize, Vec<String>))| {
+        let what = what(layout, *count);
+        let group = cut(&group.split_whitespace().collect::<Vec<_>>().join(" "), NAME);
+        let shown = names.get(..examples.min(names.len())).unwrap_or_default().join(", ");
+        match (examples, *count) {
+            (0, _) => format!("{group}: {count} {what}"),
+            (_, count) if count <= examples => format!("{group}: {shown}"),
+            _ => format!("{group}: {count} {what}, e.g. {shown}"),
+        }
+    };
+    let fitting = EXAMPLES
+        .iter()
+        .find_map(|examples| Text::new(room).joined(groups.iter().map(|group| line(*examples, group)), "\n", ""));
+    let listed = fitting.unwrap_or_else(|| {
+        let mut text = Text::new(room.saturating_sub(MORE));
+        let shown = groups.iter().take_while(|group| text.push(&format!("{}\n", line(0, *group))).is_some()).count();
+        format!("{}… and {} more groups", text.written, groups.len() - shown)
+    });
+    format!("{}{listed}", floor.written)
+}
+
+fn what(layout: Layout, count: usize) -> &'static str {
+    match (layout, count) {
+        (Layout::Operations, 1) => "operation",
+        (Layout::Operations, _) => "operations",
+        (_, 1) => "tool",
+        _ => "tools",
+    }
+}
+
+/// One sentence on how to find what is not shown.
+fn advice(tools: &ToolSet, layout: Layout, heading: &str) -> String {
+    let routes = layout == Layout::Operations;
+    let own = |name: &str| tools.plain().find(|tool| tool.kind == ToolKind::LookUp && tool.name == name);
+    let written = |name: &str| own(name).map(|tool| Shown::Tool(tool).label(routes));
+    let count = offered(tools).count();
+    let mut text = format!("There are {count} {}, too many to show with their arguments", what(layout, count));
+    if !routes {
+        text.push_str("; each can be called by its exact name, shown here or not");
+    }
+    text.push_str(match (own(SEARCH).is_some(), own(DESCRIBE).is_some()) {
+        (false, false) => ".",
+        _ => ": ",
+    });
+    if let Some(search) = written(SEARCH) {
+        text.push_str("find one with ");
+        text.push_str(&search);
+        text.push_str(", ");
+    }
+    if let Some(describe) = written(DESCRIBE) {
+        text.push_str("see its arguments with ");
+        text.push_str(&describe);
+        text.push_str(", ");
+    }
+    if own(SEARCH).is_some() || own(DESCRIBE).is_some() {
+        text.push_str(if routes { "then CALL its route." } else { "then call it." });
+    }
+    format!("{text} {heading}:\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! A tool as lines of a prompt and of a look-up show it. An operation is shown from its document, unconverted.
+
+use super::describe::{cut, fields};
+use super::openapi::{Catalogue, Operation};
+use super::spec::{ToolKind, ToolSpec};
+use super::types::Schema;
+use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
+
+/// Characters of a summary.
+const SUMMARY: usize = 100;
+
+/// A tool of the program, or an operation of its document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    /// A tool with its schema.
+    Tool(&'a ToolSpec),
+    /// An operation.
+    Operation(&'a Catalogue, &'a Operation),
+}
+
+/// How much a line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Arguments with their objects opened, result and summary.
+    All,
+    /// Arguments alone.
+    Arguments,
+}
+
+impl<'a> Shown<'a> {
+    /// What is written to call it: its name, or where `routes` are written the route of a plain tool.
+    pub(crate) fn label(self, routes: bool) -> Cow<'a, str> {
+        match self {
+            Self::Tool(tool) if routes => format!("POST /{}", tool.name).into(),
+            Self::Tool(tool) => tool.name.as_str().into(),
+            Self::Operation(_, operation) => operation.name.as_str().into(),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'a str {
+        match self {
+            Self::Tool(tool) => &tool.name,
+            Self::Operation(_, operation) => &operation.name,
+        }
+    }
+
+    pub(crate) fn kind(self) -> ToolKind {
+        match self {
+            Self::Tool(tool) => tool.kind,
+            Self::Operation(..) => ToolKind::Function,
+        }
+    }
+
+    /// `name(id: int, fields?: [str])`.
+    pub(crate) fn signature(self, routes: bool, depth: usize) -> String {
+        let arguments = match self {
+            Self::Tool(tool) => fields(Schema::root(&tool.parameters), depth),
+            Self::Operation(catalogue, operation) => catalogue.arguments(operation, depth),
+        };
+        format!("{}({arguments})", self.label(routes))
+    }
+
+    /// `name(id: int, fields?: [str]) -> Pet  # One pet`.
+    pub(crate) fn line(self, routes: bool, detail: Detail) -> String {
+        let mut line = self.signature(routes, usize::from(detail == Detail::All));
+        if detail == Detail::Arguments {
+            return line;
+        }
+        if let Some(result) = self.result() {
+            line.push_str(" -> ");
+            line.push_str(&result);
+        }
+        let summary = self.summary();
+        if !summary.is_empty() {
+            line.push_str("  # ");
+            line.push_str(&cut(summary, SUMMARY));
+        }
+        line
+    }
+
+    fn result(self) -> Option<String> {
+        match self {
+            Self::Tool(_) => None,
+            Self::Operation(catalogue, operation) => catalogue.result(operation),
+        }
+    }
+
+    /// The first line of what it says of itself.
+    pub(crate) fn summary(self) -> &'a str {
+        let text = match self {
+            Self::Tool(tool) => tool.description.as_str(),
+            Self::Operation(_, operation) => match &operation.summary {
+                Some(summary) if !summary.trim().is_empty() => summary,
+                _ => self.said("description").unwrap_or_default(),
+            },
+        };
+        text.trim().lines().next().unwrap_or_default().trim_end()
+    }
+
+    /// What else it says of itself.
+    pub(crate) fn description(self) -> &'a str {
+        match self {
+            Self::Tool(tool) => &tool.description,
+            Self::Operation(..) => self.said("description").unwrap_or_default(),
+        }
+    }
+
+    /// The document's own name for it.
+    pub(crate) fn id(self) -> Option<&'a str> {
+        match self {
+            Self::Tool(_) => None,
+            Self::Operation(_, operation) => operation.id.as_deref(),
+        }
+    }
+
+    pub(crate) fn tags(self) -> impl Iterator<Item = &'a str> {
+        let tags: &[String] = match self {
+            Self::Tool(_) => &[],
+            Self::Operation(_, operation) => &operation.tags,
+        };
+        tags.iter().map(String::as_str).filter(|tag| !tag.trim().is_empty())
+    }
+
+    /// What it belongs to: its first tag, else the first segment of its path, else what its name begins with.
+    pub(crate) fn group(self) -> &'a str {
+        if let Some(tag) = self.tags().next() {
+            return tag;
+        }
+        match self {
+            Self::Operation(_, operation) => {
+                let rest = operation.path.trim_start_matches('/');
+                let segment = rest.split('/').next().unwrap_or_default();
+                if segment.is_empty() { "/" } else { segment }
+            }
+            Self::Tool(tool) => {
+                let mut parts = tool.name.split(|character: char| !character.is_alphanumeric());
+                parts.find(|part| !part.is_empty()).unwrap_or(&tool.name)
+            }
+        }
+    }
+
+    fn said(self, key: &str) -> Option<&'a str> {
+        self.object()?.get(key)?.as_str().filter(|text| !text.trim().is_empty())
+    }
+
+    fn object(self) -> Option<&'a Map<String, Json>> {
+        match self {
+            Self::Tool(_) => None,
+            Self::Operation(catalogue, operation) => catalogue.object(operation),
+        }
+    }
+}
