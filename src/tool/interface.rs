@@ -61,7 +61,8 @@ impl ToolSet {
     /// The tools for a prompt.
     pub fn interface(&self, layout: Layout, budget: Budget) -> String {
         let whole = if self.is_crowded() { None } else { self.detailed(layout, budget) };
-        whole.map_or_else(|| crowded(self, layout, budget), Cow::into_owned)
+        let crowded = || crowded(self.unread().as_ref().unwrap_or(self), layout, budget);
+        whole.map_or_else(crowded, Cow::into_owned)
     }
 
     /// These tools and those that look them up, where not all fit into a prompt with their arguments; else `None`.
@@ -87,11 +88,12 @@ impl ToolSet {
 
     /// The form that shows all arguments: asked for once to see whether it fits, and once for the prompt.
     fn detailed(&self, layout: Layout, budget: Budget) -> Option<Cow<'_, str>> {
-        let (of, text) = self.rendered.get_or_init(|| ((layout, budget), detailed(self, layout, budget)));
+        let make = || detailed(self.unread().as_ref().unwrap_or(self), layout, budget);
+        let (of, text) = self.rendered.get_or_init(|| ((layout, budget), make()));
         if *of == (layout, budget) {
             return text.as_deref().map(Cow::Borrowed);
         }
-        detailed(self, layout, budget).map(Cow::Owned)
+        make().map(Cow::Owned)
     }
 }
 

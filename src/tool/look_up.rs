@@ -101,7 +101,8 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 impl ToolSet {
     /// The tools that a query means, each as it is called: by its name, or where `routes` are written by its route.
     pub fn search(&self, query: &str, routes: bool) -> LookedUp {
-        let mut found = ranked(self, query);
+        let unread = self.unread();
+        let mut found = ranked(unread.as_ref().unwrap_or(self), query);
         if let Some(exact) = self.find(query.trim(), routes).ok().and_then(|found| self.shown_as(found.tool)) {
             found.retain(|tool| tool.name() != exact.name());
             found.insert(0, exact);

@@ -140,6 +140,23 @@ impl ToolSet {
         set
     }
 
+    /// The same tools, for a look at all of them: what is read of documents for it is not kept. `None` where there are
+    /// no documents.
+    pub(super) fn unread(&self) -> Option<Self> {
+        let catalogue = self.documents.as_ref()?.unread();
+        let entries = self.entries.iter().map(|(name, entry)| {
+            let entry = match catalogue.operation(name) {
+                Some(_) => Arc::new(Entry { spec: OnceLock::new(), checker: Checker::default() }),
+                None => Arc::clone(entry),
+            };
+            (name.clone(), entry)
+        });
+        let mut set = Self::of(entries.collect(), None);
+        set.documents = Some(Arc::new(catalogue));
+        set.beside.clone_from(&self.beside);
+        Some(set)
+    }
+
     /// The number of tools.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -90,10 +90,7 @@ impl<'a> Shown<'a> {
     pub(crate) fn summary(self) -> &'a str {
         let text = match self {
             Self::Tool(tool) => tool.description.as_str(),
-            Self::Operation(_, operation) => match &operation.summary {
-                Some(summary) if !summary.trim().is_empty() => summary,
-                _ => self.said("description").unwrap_or_default(),
-            },
+            Self::Operation(_, operation) => operation.summary.as_deref().unwrap_or_default(),
         };
         text.trim().lines().next().unwrap_or_default().trim_end()
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Api {
     pub(crate) document: Document,
     /// By `METHOD /path`.
-    pub(crate) operations: IndexMap<String, Operation>,
+    pub(crate) operations: Arc<IndexMap<String, Operation>>,
     pub(super) responses: Responses,
 }
 
@@ -53,8 +53,17 @@ impl Api {
 
     pub(crate) fn of(document: Document) -> Self {
         let operations = document.operations().into_iter().map(|operation| (operation.name.clone(), operation));
-        let operations = operations.collect();
+        let operations = Arc::new(operations.collect());
         Self { document, operations, responses: Responses::default() }
+    }
+
+    /// The same operations of a document that is read anew.
+    pub(crate) fn unread(&self) -> Self {
+        Self {
+            document: self.document.unread(),
+            operations: Arc::clone(&self.operations),
+            responses: Responses::default(),
+        }
     }
 
     /// The names of the operations, in the order of the document.

@@ -226,6 +226,17 @@ impl Document {
         parameters
     }
 
+    /// The same document, none of whose parts is read yet.
+    pub(crate) fn unread(&self) -> Self {
+        let unread = |parts: &Parts| parts.iter().map(|(name, part)| (name.clone(), part.unread())).collect();
+        Self {
+            head: self.head.clone(),
+            paths: unread(&self.paths),
+            components: self.components.iter().map(|(kind, parts)| (kind.clone(), unread(parts))).collect(),
+            dialect_30: self.dialect_30,
+        }
+    }
+
     /// Whether it says the same as another.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.head == other.head && self.paths == other.paths && self.components == other.components

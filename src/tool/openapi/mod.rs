@@ -40,8 +40,8 @@ pub(crate) struct Found<'a> {
 pub(crate) struct Catalogue {
     apis: Vec<Arc<Api>>,
     /// By the name of the tool.
-    operations: IndexMap<String, Operation>,
-    routes: Routes,
+    operations: Arc<IndexMap<String, Operation>>,
+    routes: Arc<Routes>,
 }
 
 impl Catalogue {
@@ -59,8 +59,8 @@ impl Catalogue {
                 }
             }
         }
-        let routes = Routes::new(operations.values());
-        Ok(Self { apis, operations, routes })
+        let routes = Arc::new(Routes::new(operations.values()));
+        Ok(Self { apis, operations: Arc::new(operations), routes })
     }
 
     /// Plain tools as `POST /name` with their name as `operationId`.
@@ -71,8 +71,18 @@ impl Catalogue {
             (name.clone(), Operation { name, ..operation.clone() })
         });
         let operations: IndexMap<String, Operation> = operations.collect();
-        let routes = Routes::new(operations.values());
-        Self { apis: vec![Arc::new(api)], operations, routes }
+        let routes = Arc::new(Routes::new(operations.values()));
+        Self { apis: vec![Arc::new(api)], operations: Arc::new(operations), routes }
+    }
+
+    /// The same, of documents that are read anew.
+    pub(crate) fn unread(&self) -> Self {
+        let unread = |api: &Arc<Api>| Arc::new(api.unread());
+        Self {
+            apis: self.apis.iter().map(unread).collect(),
+            operations: Arc::clone(&self.operations),
+            routes: Arc::clone(&self.routes),
+        }
     }
 
     /// The documents.

@@ -1,12 +1,16 @@
 //! The operations of a document, as far as they are known before their parts are read.
 
 use super::document::Members;
+use crate::tool::describe::cut;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 /// The methods an operation can have, as keys of a path item.
 pub(crate) const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+/// Characters of the line that says what an operation does.
+const LINE: usize = 200;
 
 /// One operation of the document.
 #[derive(Debug, Clone)]
@@ -19,7 +23,7 @@ pub(crate) struct Operation {
     pub(crate) path: String,
     /// The document's own name for it.
     pub(crate) id: Option<String>,
-    /// What it does, in a line.
+    /// What it does, in a line: the first of its summary, else of its description.
     pub(crate) summary: Option<String>,
     /// The groups that the document puts it in.
     pub(crate) tags: Vec<String>,
@@ -56,6 +60,7 @@ struct Head {
     #[serde(rename = "operationId")]
     id: Option<Json>,
     summary: Option<Json>,
+    description: Option<Json>,
     tags: Option<Json>,
 }
 
@@ -79,7 +84,13 @@ pub(crate) fn of_item(path: &str, item: &Members) -> Vec<Operation> {
     let operations = METHODS.into_iter().filter_map(|method| {
         let written = item.get(method)?.as_object()?;
         let part = |key: &str| written.get(key).cloned();
-        Some(operation(method, path, Head { id: part("operationId"), summary: part("summary"), tags: part("tags") }))
+        let head = Head {
+            id: part("operationId"),
+            summary: part("summary"),
+            description: part("description"),
+            tags: part("tags"),
+        };
+        Some(operation(method, path, head))
     });
     operations.collect()
 }
@@ -97,7 +108,13 @@ fn operation(method: &str, path: &str, head: Head) -> Operation {
         path: path.to_owned(),
         id: text(head.id),
         tags: tags.filter_map(Json::as_str).map(str::to_owned).collect(),
-        summary: text(head.summary),
+        summary: text(head.summary).and_then(first_line).or_else(|| text(head.description).and_then(first_line)),
         document: 0,
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what there is of the text")]
+fn first_line(text: String) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(cut(line, LINE))
 }

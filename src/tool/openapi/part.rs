@@ -4,11 +4,11 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    text: Box<str>,
+    text: Arc<str>,
     value: OnceLock<Json>,
 }
 
@@ -16,6 +16,11 @@ impl Part {
     /// Keeps text that is known to be JSON, without its white space: in a log it stands on one line.
     pub(crate) fn new(raw: &RawValue) -> Self {
         Self { text: compact(raw.get()).into(), value: OnceLock::new() }
+    }
+
+    /// The same part, not yet read.
+    pub(crate) fn unread(&self) -> Self {
+        Self { text: Arc::clone(&self.text), value: OnceLock::new() }
     }
 
     /// What it says; `null` where it is nested too deep to be read.

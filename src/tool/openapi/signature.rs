@@ -29,7 +29,18 @@ pub(crate) fn result(document: &Document, operation: &Operation) -> Option<Strin
         .or_else(|| responses.get_key_value("default"))?;
     let content = document.follow(response)?.get("content")?.as_object()?;
     let schema = content.get("application/json").or_else(|| content.values().next())?.get("schema")?;
-    Some(short_type(document.schema(schema), 0))
+    if let Some(name) = name(schema) {
+        return Some(name.to_owned());
+    }
+    match schema.get("items").and_then(name) {
+        Some(item) => Some(format!("[{item}]")),
+        None => Some(short_type(document.schema(schema), 0)),
+    }
+}
+
+/// The name of what a schema refers to. What is behind it is not read: responses are most of many documents.
+fn name(schema: &Json) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
 /// The document without what a caller does not need, where that has at most `most` characters.
