@@ -241,9 +241,9 @@ class Agent:
         """Work on a task and watch it.
 
         `async with agent.stream(…) as run:` and then `async for event in run: …`.
-        The events are `Event`s of the log and `Delta`s of replies that are still arriving. The run
-        goes on as far as its events are taken, and a little further. Leaving the block early
-        cancels it.
+        The events are `Event`s of the log, `Delta`s of replies that are still arriving, and
+        `Progress` of calls whose tools tell of it. The run goes on as far as its events are taken,
+        and a little further. Leaving the block early cancels it.
 
         Args:
             task: What to do.
