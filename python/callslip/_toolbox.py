@@ -40,8 +40,18 @@ class Toolbox:
             kind = type(tools).__name__
             raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
         made: list[Tool[..., Any]] = []
+        advice: dict[str, str] = {}
         for one in tools:
-            made.extend(one.as_tools() if isinstance(one, ToolSource) else [as_tool(one)])
+            if isinstance(one, ToolSource):
+                offered, what = one.as_tools(), one.on_same_name
+            else:
+                offered, what = [as_tool(one)], ""
+            for tool in offered:
+                # Where none of the two has advice of its own, the core says it.
+                if tool.name in advice and (known := what or advice[tool.name]):
+                    raise ToolError(f"two tools are named '{tool.name}': {known}")
+                advice[tool.name] = what
+                made.append(tool)
         self.tool_set = ToolSet([*(one.spec() for one in made), *built_in])
         self._tools = {one.name: one for one in made}
 

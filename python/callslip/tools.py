@@ -369,7 +369,13 @@ class Tool(Generic[P, R]):
 
 
 class ToolSource(ABC):
-    """Where several tools come from: a document, or a server that offers them."""
+    """Where several tools come from: a document, or a server that offers them.
+
+    Attributes:
+        on_same_name: What to do where one of its tools has the name of another tool, for the error.
+    """
+
+    on_same_name: str = ""
 
     @abstractmethod
     def as_tools(self) -> Sequence[Tool[..., Any]]:

@@ -1,0 +1,224 @@
+"""How an MCP server is reached: as a process of ours, or at an address."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+from callslip._mcp_words import Secrets, ServerErrors, shown_url
+from callslip.errors import ToolError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from contextvars import Context as ContextVariables
+
+    import httpx2
+
+__all__ = ["HttpTransport", "Listener", "StdioTransport", "Streams", "Transport"]
+
+Streams: TypeAlias = "tuple[Any, Any]"
+"""What the SDK reads messages from, and writes them to."""
+
+_POLL = 0.005
+
+
+class Listener(Protocol):
+    """What is told of the messages of a server."""
+
+    def unreadable(self) -> None:
+        """Say that what came is no message."""
+
+    def at_end(self) -> None:
+        """Say that no more will come."""
+
+
+class Transport(Protocol):
+    """How a server is reached."""
+
+    name: str
+    secrets: Secrets
+
+    def open(self, listener: Listener) -> AbstractAsyncContextManager[Streams]:
+        """Reach the server for as long as the context is entered. Anew each time."""
+
+    async def last_words(self) -> str:
+        """Return what the server said last, beside its messages; nothing where that is nothing."""
+
+
+class StdioTransport:
+    """A server that is started, and spoken to over its standard input and output.
+
+    Args:
+        command: Of the server.
+        args: Its arguments.
+        env: Its environment variables beside those few that every program needs.
+        cwd: Its working directory; default this program's.
+        name: Default: the script's, else the command's.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        name: str | None,
+    ) -> None:
+        if isinstance(args, str) or not all(isinstance(one, str) for one in args):
+            raise ToolError(f"expected the arguments as a list of strings: got {args!r}")
+        self._command = command
+        self._args = list(args)
+        self._env = None if env is None else dict(env)
+        self._cwd = cwd
+        self.name = name or _program(command, self._args)
+        self.secrets = Secrets(env=env)
+        self._errors: ServerErrors | None = None
+
+    @asynccontextmanager
+    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+        """Start the server."""
+        from mcp import StdioServerParameters, stdio_client
+
+        cwd = None if self._cwd is None else os.fspath(self._cwd)
+        parameters = StdioServerParameters(
+            command=self._command, args=self._args, env=self._env, cwd=cwd
+        )
+        errors = self._errors = ServerErrors(self.name, self.secrets)
+        async with AsyncExitStack() as stack:
+            try:
+                process = stdio_client(parameters, errlog=errors.pipe)
+                reading, writing = await stack.enter_async_context(process)
+            finally:
+                errors.begin()
+            yield _Heard(reading, listener), writing
+
+    async def last_words(self) -> str:
+        """Return the last lines of its standard error, once all of them are read."""
+        if self._errors is None:
+            return ""
+        # The process and its pipe end at once; a child of it may keep the pipe.
+        for _ in range(20):
+            if self._errors.is_over:
+                break
+            await asyncio.sleep(_POLL)
+        quoted = self._errors.quoted()
+        return f"its last words: {quoted}" if quoted else ""
+
+
+def _program(command: str, args: Sequence[str]) -> str:
+    """Name what is started, without anything else that an argument may say."""
+    scripts = [one for one in args if one.endswith((".py", ".js", ".mjs", ".ts"))]
+    return PurePath(scripts[0] if scripts and not scripts[0].startswith("-") else command).name
+
+
+class HttpTransport:
+    """A server that is spoken to over HTTP.
+
+    Args:
+        url: Its address.
+        headers: Sent with each request.
+        client: Sends the requests, in place of one that is made for each session.
+        name: Default: the address's host.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None,
+        client: httpx2.AsyncClient | None,
+        name: str | None,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ToolError(f"expected an address that begins with http:// or https://: got {url}")
+        if client is not None and headers:
+            raise ToolError(
+                "expected headers or a client, not both: give the headers to the client"
+            )
+        self._url = url
+        self._headers = dict(headers or {})
+        self._client = client
+        self.name = name or shown_url(url).split("/")[2]
+        secret = dict(headers or {}) if client is None else dict(client.headers)
+        self.secrets = Secrets(headers=secret, url=url)
+        self._refused = ""
+
+    @asynccontextmanager
+    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+        """Open the streams; nothing is sent yet."""
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        self._refused = ""
+        if self._client is not None:
+            if not isinstance(self._client, httpx2.AsyncClient):
+                kind = type(self._client).__name__
+                raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
+            async with streamable_http_client(self._url, http_client=self._client) as streams:
+                yield _Heard(streams[0], listener), streams[1]
+            return
+        # A call has its own time limit, and an answer may be long in coming.
+        timeout = httpx2.Timeout(30, read=None)
+        async with (
+            httpx2.AsyncClient(
+                headers=self._headers, timeout=timeout, event_hooks={"response": [self._note]}
+            ) as client,
+            streamable_http_client(self._url, http_client=client) as streams,
+        ):
+            yield _Heard(streams[0], listener), streams[1]
+
+    async def _note(self, response: httpx2.Response) -> None:
+        # The SDK does not say with which status a request was refused.
+        if response.status_code >= 400:
+            self._refused = f"HTTP status {response.status_code} {response.reason_phrase}"
+
+    async def last_words(self) -> str:
+        """Return the status of the last refusal."""
+        return self._refused
+
+
+class _Heard:
+    """Messages as they come, with somebody told of their end.
+
+    The SDK fails what waits for an answer then, and tells nobody else.
+    """
+
+    def __init__(self, stream: Any, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+
+    @property
+    def last_context(self) -> ContextVariables | None:
+        """The context of whoever sent the last message, where the stream knows it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Heard:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            item = await self._stream.__anext__()
+        except BaseException:
+            self._listener.at_end()
+            raise
+        if isinstance(item, ValueError):
+            self._listener.unreadable()
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stream.__aexit__(*error)
