@@ -45,7 +45,7 @@ def wait_for(*agent_ids, call_id="wait"):
     return call_id, "wait_for_agents", {"agent_ids": list(agent_ids)}
 
 
-def act(name, **args):
+def act(name, /, **args):
     """React: one call."""
     return json.dumps({"thought": "t", "action": name, "args": json.dumps(args)})
 

@@ -55,14 +55,21 @@ class Session:
         transport: How the server is reached.
         options: Of the SDK's `Client`.
         connect_timeout: Seconds for beginning it.
+        follows: Whether there was one before it.
     """
 
     def __init__(
-        self, transport: Transport, *, options: Mapping[str, Any], connect_timeout: float
+        self,
+        transport: Transport,
+        *,
+        options: Mapping[str, Any],
+        connect_timeout: float,
+        follows: bool,
     ) -> None:
         self._transport = transport
         self._options = options
         self._connect_timeout = connect_timeout
+        self._follows = follows
         self._client: Client | None = None
         self._tools: list[ToolOffer] = []
         self._fault: BaseException | None = None
@@ -217,11 +224,13 @@ class Session:
     async def _refusal(self) -> str:
         started = isinstance(self._fault, OSError) and not isinstance(self._fault, TimeoutError)
         verb = "started" if started else "connected"
-        return f"the MCP server '{self._transport.name}' can't be {verb}{await self._why()}"
+        again = " again" if self._follows else ""
+        return f"the MCP server '{self._transport.name}' can't be {verb}{again}{await self._why()}"
 
     async def _why(self) -> str:
         """Say why it has ended, as far as that is known a moment later."""
         from mcp import MCPError
+        from pydantic import ValidationError
 
         try:
             async with asyncio.timeout(_MOMENT):
@@ -232,6 +241,10 @@ class Session:
         fault = self._fault
         if isinstance(fault, MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
+        elif isinstance(fault, ValidationError):
+            first = fault.errors(include_url=False, include_context=False)[0]
+            place = ".".join(str(step) for step in first["loc"])
+            reasons.append(f"it breaks the protocol at {place}: {first['msg'].lower()}")
         elif isinstance(fault, Exception):
             reasons.append(
                 f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__

@@ -48,6 +48,9 @@ class Transport(Protocol):
     async def last_words(self) -> str:
         """Return what the server said last, beside its messages; nothing where that is nothing."""
 
+    async def aclose(self) -> None:
+        """Close what lasts from session to session."""
+
 
 class StdioTransport:
     """A server that is started, and spoken to over its standard input and output.
@@ -109,6 +112,9 @@ class StdioTransport:
         quoted = self._errors.quoted()
         return f"its last words: {quoted}" if quoted else ""
 
+    async def aclose(self) -> None:
+        """Nothing lasts."""
+
 
 def _program(command: str, args: Sequence[str]) -> str:
     """Name what is started, without anything else that an argument may say."""
@@ -159,6 +165,8 @@ class HttpTransport:
             if not isinstance(self._client, httpx2.AsyncClient):
                 kind = type(self._client).__name__
                 raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
+            if self._client.is_closed:
+                raise ToolError("its client was closed with it: make the server anew")
             async with streamable_http_client(self._url, http_client=self._client) as streams:
                 yield _Heard(streams[0], listener), streams[1]
             return
@@ -173,13 +181,19 @@ class HttpTransport:
             yield _Heard(streams[0], listener), streams[1]
 
     async def _note(self, response: httpx2.Response) -> None:
-        # The SDK does not say with which status a request was refused.
-        if response.status_code >= 400:
-            self._refused = f"HTTP status {response.status_code} {response.reason_phrase}"
+        # The SDK does not say with which status a message was refused.
+        if response.request.method == "POST":
+            status = f"HTTP status {response.status_code} {response.reason_phrase}"
+            self._refused = status if response.status_code >= 400 else ""
 
     async def last_words(self) -> str:
-        """Return the status of the last refusal."""
+        """Return the status of the last answer, if that was a refusal."""
         return self._refused
+
+    async def aclose(self) -> None:
+        """Close the client, whose connections belong to the private loop."""
+        if self._client is not None:
+            await self._client.aclose()
 
 
 class _Heard:

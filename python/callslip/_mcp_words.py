@@ -15,6 +15,7 @@ __all__ = ["Secrets", "ServerErrors", "log", "shown_url"]
 
 _SHORTEST_SECRET = 8
 _LONGEST_LINE = 4096
+_LONGEST_READ = 1 << 16
 _LAST_LINES = 5
 _QUOTED = 300
 
@@ -116,15 +117,17 @@ class ServerErrors:
         with self._reading:
             while chunk := self._reading.read(65536):
                 *lines, rest = re.split(rb"\r\n|\n|\r", rest + chunk)
-                if len(rest) > _LONGEST_LINE:
+                if len(rest) > _LONGEST_READ:
                     lines, rest = [*lines, rest], b""
                 self._tell(logger, lines)
         self._tell(logger, [rest])
 
     def _tell(self, logger: logging.Logger, lines: Iterable[bytes]) -> None:
         for line in lines:
-            text = line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()
+            # A secret that is cut is one that is not found.
+            text = self._secrets.hidden(line.decode("utf-8", "replace").rstrip())
+            if len(text) > _LONGEST_LINE:
+                text = f"{text[:_LONGEST_LINE]}…"
             if text:
-                text = self._secrets.hidden(text)
                 self._last.append(text)
                 logger.info("%s: %s", self._name, text)

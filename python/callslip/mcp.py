@@ -171,7 +171,7 @@ class MCPServer(ToolSource):
             url: Its address, usually ending in `/mcp`.
             headers: Sent with each request.
             client: Sends the requests, with headers, authentication, proxies of its own. It is used
-                on the private event loop, so use it for nothing else; closing it is up to you.
+                on the private event loop and closed with the server: use it for nothing else.
             name: For logs and errors. Default the address's host.
             **options: See `ServerOptions`.
 
@@ -262,7 +262,10 @@ class MCPServer(ToolSource):
         """Return the session there is, else one that begins. On the private loop only."""
         if self._session is None or not self._session.is_usable:
             self._session = Session(
-                self._transport, options=self._asks, connect_timeout=self._connect_timeout
+                self._transport,
+                options=self._asks,
+                connect_timeout=self._connect_timeout,
+                follows=self._session is not None,
             )
             if self._finalizer is not None:
                 self._finalizer.detach()
@@ -279,6 +282,7 @@ class MCPServer(ToolSource):
         session, self._session = self._session, None
         if session is not None:
             await session.end()
+        await self._transport.aclose()
 
     async def _call(self, name: str, arguments: dict[str, Any], context: Context | None) -> Any:
         def progress(done: float, total: float | None, message: str | None) -> None:

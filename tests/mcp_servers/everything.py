@@ -12,11 +12,13 @@ import time
 from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.elicitation import ElicitationResult
+from mcp.server.mcpserver import Context, Elicit, Resolve, Sample
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    CreateMessageResult,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
@@ -66,8 +68,13 @@ def environment(name: str) -> str:
 
 
 @server.tool()
-def fail(words: str) -> str:
-    raise ValueError(words)
+def header(name: str, context: Context) -> str:
+    return (context.headers or {}).get(name, "not sent")
+
+
+@server.tool()
+def fail(words: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
 
 
 @server.tool()
@@ -137,22 +144,22 @@ def spawn_child() -> str:
     return str(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid)
 
 
-@server.tool()
-async def sample(question: str, context: Context) -> str:
-    result = await context.session.create_message(
-        messages=[
-            SamplingMessage(role="user", content=TextContent(type="text", text=question))
-        ],
-        max_tokens=50,
-        system_prompt="Be brief.",
-        stop_sequences=["END"],
-    )
-    return f"{result.model} said {result.content.text} ({result.stop_reason})"
+def ask_model(question: str) -> Sample:
+    message = SamplingMessage(role="user", content=TextContent(type="text", text=question))
+    return Sample([message], max_tokens=50, system_prompt="Be brief.", stop_sequences=["END"])
 
 
 @server.tool()
-async def book(context: Context) -> str:
-    answer = await context.elicit("How many seats?", Booking)
+async def sample(question: str, reply: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
+    return f"{reply.model} said {reply.content.text} ({reply.stop_reason})"
+
+
+def ask_person() -> Elicit[Booking]:
+    return Elicit("How many seats?", Booking)
+
+
+@server.tool()
+async def book(answer: Annotated[ElicitationResult[Booking], Resolve(ask_person)]) -> str:
     return f"{answer.action} {answer.data.seats if answer.action == 'accept' else ''}".strip()
 
 
