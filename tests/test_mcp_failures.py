@@ -104,7 +104,8 @@ def test_a_server_that_dies_while_nothing_is_under_way_is_started_by_the_next_ca
     with stdio() as server:
         first = pid_of(server)
         os.kill(first, signal.SIGKILL)
-        assert eventually(lambda: not is_running(first))
+        assert eventually(lambda: not sessions_of(server))
+        assert not is_running(first)
         assert pid_of(server) != first
 
 
@@ -232,6 +233,21 @@ def test_a_call_has_a_time_and_the_server_is_told_that_it_is_over():
         )
         assert time.monotonic() - began < 1.5
         assert eventually(lambda: result(server, "history")["cancelled"] == ["slow"])
+
+
+def test_time_stands_still_while_a_person_is_asked():
+    def think(question):
+        time.sleep(1.2)
+        return {"seats": 2}
+
+    options = {"timeout": 0.5, "elicitation": think}
+    with stdio(**options) as new, stdio("handwritten", exclude=["tool 6"], **options) as old:
+        assert result(new, "book") == {"result": "accept 2"}
+        assert '"seats":2' in result(old, "tool_4").replace(" ", "")
+        assert error(old, "tool_1") == (
+            "Error calling tool 'tool_1': the MCP server 'handwritten.py' gave no result within "
+            "0.5 seconds."
+        )
 
 
 def test_a_run_that_is_cancelled_cancels_its_call_at_the_server_and_nothing_else():

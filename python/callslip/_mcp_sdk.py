@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from callslip.errors import ToolError
 
-__all__ = ["check_sdk"]
+__all__ = ["check_sdk", "is_loaded", "load_sdk"]
 
 
 def check_sdk() -> None:
@@ -25,3 +26,13 @@ def check_sdk() -> None:
         raise ToolError(
             f"expected version 2 of the MCP SDK or newer: got {found}: pip install 'callslip[mcp]'"
         )
+
+
+def is_loaded() -> bool:
+    """Whether it was imported before."""
+    return "mcp" in sys.modules
+
+
+def load_sdk() -> None:
+    """Import it, which takes most of a second: not on an event loop that others wait for."""
+    import mcp.client.streamable_http  # noqa: F401

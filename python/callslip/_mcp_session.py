@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from callslip._core import __version__
+from callslip._mcp_clock import Clock
 from callslip._mcp_transports import Transport
 from callslip._mcp_words import log
 from callslip.errors import ToolError
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Lost", "Session", "Told", "alive"]
 
 _PAGES = 1000
+_REFUSED = "Server returned an error response"
+"""What the SDK says of any HTTP status that it has no other words for."""
+
 _MOMENT = 0.25
 """Seconds in which a session that is lost says why."""
 
@@ -53,7 +58,7 @@ class Session:
 
     Args:
         transport: How the server is reached.
-        options: Of the SDK's `Client`.
+        answers: What answers the server's questions, as the SDK's `Client` names them.
         connect_timeout: Seconds for beginning it.
         follows: Whether there was one before it.
     """
@@ -62,12 +67,15 @@ class Session:
         self,
         transport: Transport,
         *,
-        options: Mapping[str, Any],
+        answers: Mapping[str, Callable[..., Awaitable[Any]]],
         connect_timeout: float,
         follows: bool,
     ) -> None:
         self._transport = transport
-        self._options = options
+        self._clock = Clock()
+        self._answers: dict[str, Any] = {
+            question: self._outside(answer) for question, answer in answers.items()
+        }
         self._connect_timeout = connect_timeout
         self._follows = follows
         self._client: Client | None = None
@@ -127,12 +135,15 @@ class Session:
             on_progress(progress, total, message)
 
         self._under_way += 1
+        failure: Exception
         try:
-            return await self._client.call_tool(
-                name, arguments, read_timeout_seconds=seconds, progress_callback=tell
-            )
+            async with self._clock.bound(seconds):
+                return await self._client.call_tool(name, arguments, progress_callback=tell)
+        except TimeoutError:
+            waited = f"within {seconds:g} seconds" if seconds is not None else "in time"
+            failure = Fail(f"the MCP server '{self._transport.name}' gave no result {waited}")
         except MCPError as error:
-            failure = await self._failure(error, seconds)
+            failure = await self._failure(error)
         except (RuntimeError, ValidationError) as error:
             text = self._hidden(str(error).partition("\n")[0])
             failure = Fail(f"the answer of the MCP server '{self._transport.name}': {text}")
@@ -196,21 +207,36 @@ class Session:
         self._settled.set()
         self._owner.cancel()
 
+    def _outside(self, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Answer a question outside of the time that calls have."""
+
+        async def answered(context: object, question: object) -> Any:
+            with self._clock.stopped():
+                return await answer(context, question)
+
+        return answered
+
     def _make_client(self) -> Client:
-        from mcp import Client
+        from mcp import Client, Implementation
 
-        return Client(self._transport.open(self), cache=None, **self._options)
+        return Client(
+            self._transport.open(self),
+            client_info=Implementation(name="callslip", version=__version__),
+            cache=None,
+            **self._answers,
+        )
 
-    async def _failure(self, error: MCPError, seconds: float | None) -> Exception:
-        from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
+    async def _failure(self, error: MCPError) -> Exception:
+        from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
         name = self._transport.name
-        if error.code == REQUEST_TIMEOUT and seconds is not None:
-            return Fail(f"the MCP server '{name}' gave no result within {seconds:g} seconds")
         if error.code == INVALID_REQUEST and error.message == "Session terminated":
             # So the SDK reads a server that has forgotten the session, and has done nothing.
             self.retire()
             return Lost(f"the MCP server '{name}' has ended the session", is_safe=True)
+        if error.code == INTERNAL_ERROR and error.message == _REFUSED:
+            status = await self._transport.last_words() or "it does not say why"
+            return Fail(f"the MCP server '{name}' refused the call: {status}")
         if error.code != CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
         alone = self._under_way == 1

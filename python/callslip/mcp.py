@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 from callslip import _threads
 from callslip._mcp_asks import Elicitation, answering, sampling
 from callslip._mcp_results import error_of, result_of
-from callslip._mcp_sdk import check_sdk
+from callslip._mcp_sdk import check_sdk, is_loaded, load_sdk
 from callslip._mcp_serve import agent_server
 from callslip._mcp_session import Lost, Session, Told, alive
 from callslip._mcp_transports import HttpTransport, StdioTransport, Transport
@@ -55,8 +55,8 @@ class ServerOptions(TypedDict, total=False):
         exclude: Names of tools that are not offered.
         needs_approval: Whether calls wait until a person approves them; or the names of the tools
             of which it is so.
-        timeout: Seconds for a call (60); `None` for no bound. While a person is asked, they do not
-            count.
+        timeout: Seconds for a call (60); `None` for no bound. While a question of the server is
+            answered, by a model or a person, time stands still.
         connect_timeout: Seconds for connecting (30).
         sampling: A model that the server may ask for replies, as an agent takes it. Default: it
             may not.
@@ -117,7 +117,7 @@ class MCPServer(ToolSource):
         self._needs_approval = needs_approval
         self._timeout = timeout
         self._connect_timeout = connect_timeout
-        self._asks = _asks(sampling, elicitation, transport.name)
+        self._answers = _answers(sampling, elicitation, transport.name)
         self._session: Session | None = None
         self._tools: list[Tool[..., Any]] | None = None
         self._is_closed = False
@@ -204,6 +204,10 @@ class MCPServer(ToolSource):
         Raises:
             ToolError: It can't be connected, or a name that was given is none of its tools'.
         """
+        if not is_loaded():
+            import asyncio
+
+            await asyncio.to_thread(load_sdk)
         await _elsewhere(self._connect())
         return self
 
@@ -214,6 +218,7 @@ class MCPServer(ToolSource):
                 f"the MCP server '{self.name}' is not connected yet, and can't be while a call is "
                 "made on the private event loop: connect it before the run"
             )
+        load_sdk()
         _waited(self._connect())
         return self
 
@@ -263,7 +268,7 @@ class MCPServer(ToolSource):
         if self._session is None or not self._session.is_usable:
             self._session = Session(
                 self._transport,
-                options=self._asks,
+                answers=self._answers,
                 connect_timeout=self._connect_timeout,
                 follows=self._session is not None,
             )
@@ -422,16 +427,16 @@ def serve(
     agent_server(agent, name=name, description=description).run(transport, **options)
 
 
-def _asks(
+def _answers(
     model: object, elicitation: Callable[[Elicitation], Any] | None, name: str
 ) -> dict[str, Any]:
-    """Return what the SDK's client is to answer. What it can't, it does not offer."""
-    asks: dict[str, Any] = {}
+    """Return what answers the server's questions. The SDK offers no more than there is."""
+    answers: dict[str, Any] = {}
     if model is not None:
-        asks["sampling_callback"] = sampling(model, server=name)
+        answers["sampling_callback"] = sampling(model, server=name)
     if elicitation is not None:
-        asks["elicitation_callback"] = answering(elicitation, server=name)
-    return asks
+        answers["elicitation_callback"] = answering(elicitation, server=name)
+    return answers
 
 
 async def _elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
