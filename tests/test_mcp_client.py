@@ -317,7 +317,7 @@ def test_a_model_that_fails_in_sampling_tells_the_server_nothing(caplog):
     assert "the model for its sampling failed" in caplog.text
 
 
-def test_a_server_that_may_asks_a_person(over_http):
+def test_a_server_that_may_asks_a_person(era):
     asked = []
 
     def ask(question: Elicitation):
@@ -381,28 +381,37 @@ CANARY = "canary-5e1f-secret"
 
 
 def test_secrets_are_in_no_repr_log_error_or_message(caplog):
-    caplog.set_level("DEBUG", logger="callslip")
+    # All of it, that of the SDK and of the HTTP client too.
+    caplog.set_level("DEBUG")
     with http_process() as (port, _):
-        address = f"http://user:{CANARY}@127.0.0.1:{port}/mcp?key={CANARY}"
         servers = [
             stdio(env={"KEY": CANARY}),
-            MCPServer.http(address, headers={"Authorization": f"Bearer {CANARY}"}),
+            at(port, headers={"Authorization": f"Bearer {CANARY}"}),
         ]
         said = []
         for server in servers:
             with server:
-                said += [error(server, "fail", words=f"the key {CANARY} is wrong")]
-                result(server, "write_errors", lines=[f"started with {CANARY}"])
+                said += [error(server, "reveal")]
             said += [repr(server), server.name]
         with pytest.raises(ToolError) as raised:
             python(
                 "import os, sys; sys.exit(os.environ['KEY'])", env={"KEY": CANARY}
             ).connect_sync()
         said += [str(raised.value), caplog.text]
-    assert "the key *** is wrong" in said[0]
-    assert "started with ***" in caplog.text
+    assert said[0] == "Error calling tool 'reveal': the key is ***"
+    assert said[3] == "Error calling tool 'reveal': the key is *** or ***"
+    assert "revealing ***" in caplog.text
     assert raised.match(r"its last words: \*\*\*$")
     assert all(CANARY not in text for text in said)
+
+
+def test_an_address_is_shown_without_its_secrets():
+    address = f"http://user:{CANARY}@127.0.0.1:1/mcp?key={CANARY}"
+    server = MCPServer.http(address)
+    with pytest.raises(ToolError) as raised:
+        server.connect_sync()
+    assert CANARY not in f"{raised.value} {server!r} {server.name}"
+    assert server.name == "127.0.0.1:1"
 
 
 def test_the_sdk_is_imported_when_a_server_is_connected_and_not_before():

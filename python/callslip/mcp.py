@@ -280,7 +280,13 @@ class MCPServer(ToolSource):
 
     async def _connect(self) -> None:
         self._is_closed = False
-        self._tools = self._offered(await self._opened().tools())
+        session = self._opened()
+        offers = await session.tools()
+        try:
+            self._tools = self._offered(offers)
+        except ToolError:
+            await session.end()
+            raise
 
     async def _close(self) -> None:
         self._is_closed = True

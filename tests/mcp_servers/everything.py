@@ -78,6 +78,17 @@ def fail(words: str) -> CallToolResult:
 
 
 @server.tool()
+def reveal(context: Context) -> CallToolResult:
+    """Fail with what the client wants nobody to know."""
+    key = os.environ.get("KEY", "")
+    print(f"revealing {key}", file=sys.stderr, flush=True)
+    header = (context.headers or {}).get("authorization", "")
+    words = f"the key is {key or header.removeprefix('Bearer ')}"
+    text = f"{words} or {header}" if header else words
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+
+@server.tool()
 def mixed() -> CallToolResult:
     data = base64.b64encode(b"four").decode()
     blob = BlobResourceContents(uri="mem://blob", mime_type="x/y", blob=data)
