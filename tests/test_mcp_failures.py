@@ -118,6 +118,18 @@ def test_a_session_that_the_server_has_forgotten_is_begun_anew():
         assert result(server, "tool_0") == "tool_0"
 
 
+def test_a_call_that_is_refused_is_said_with_its_status():
+    with (
+        http_process("handwritten") as (port, _),
+        at(port, exclude=["tool 6"], name="web") as server,
+    ):
+        assert error(server, "tool_5") == (
+            "Error calling tool 'tool_5': the MCP server 'web' refused the call: HTTP status 503 "
+            "Service Unavailable."
+        )
+        assert result(server, "tool_0") == "tool_0"
+
+
 def test_a_server_that_ends_itself_is_quoted():
     with stdio(name="files") as server:
         assert error(server, "end_with", words="disk is full") == (

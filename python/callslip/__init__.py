@@ -146,6 +146,7 @@ _MODULES = {
     "events",
     "history",
     "limits",
+    "mcp",
     "models",
     "openapi",
     "protocols",

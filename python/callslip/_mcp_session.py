@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
 from callslip._mcp_clock import Clock
-from callslip._mcp_transports import Transport
+from callslip._mcp_transports import Refusal, Transport, refused
 from callslip._mcp_words import log
 from callslip.errors import ToolError
 from callslip.tools import Fail
@@ -135,6 +135,8 @@ class Session:
             on_progress(progress, total, message)
 
         self._under_way += 1
+        refusal = Refusal()
+        noting = refused.set(refusal)
         failure: Exception
         try:
             async with self._clock.bound(seconds):
@@ -143,11 +145,12 @@ class Session:
             waited = f"within {seconds:g} seconds" if seconds is not None else "in time"
             failure = Fail(f"the MCP server '{self._transport.name}' gave no result {waited}")
         except MCPError as error:
-            failure = await self._failure(error)
+            failure = await self._failure(error, refusal)
         except (RuntimeError, ValidationError) as error:
             text = self._hidden(str(error).partition("\n")[0])
             failure = Fail(f"the answer of the MCP server '{self._transport.name}': {text}")
         finally:
+            refused.reset(noting)
             self._under_way -= 1
             if self._is_retired and not self._under_way:
                 self._leave.set()
@@ -226,17 +229,16 @@ class Session:
             **self._answers,
         )
 
-    async def _failure(self, error: MCPError) -> Exception:
-        from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
+    async def _failure(self, error: MCPError, refusal: Refusal) -> Exception:
+        from mcp_types import CONNECTION_CLOSED
 
         name = self._transport.name
-        if error.code == INVALID_REQUEST and error.message == "Session terminated":
-            # So the SDK reads a server that has forgotten the session, and has done nothing.
+        if refusal.is_forgotten:
+            # It has done nothing.
             self.retire()
-            return Lost(f"the MCP server '{name}' has ended the session", is_safe=True)
-        if error.code == INTERNAL_ERROR and error.message == _REFUSED:
-            status = await self._transport.last_words() or "it does not say why"
-            return Fail(f"the MCP server '{name}' refused the call: {status}")
+            return Lost(f"the MCP server '{name}' does not know the session", is_safe=True)
+        if refusal.status and error.message == _REFUSED:
+            return Fail(f"the MCP server '{name}' refused the call: {refusal.status}")
         if error.code != CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
         alone = self._under_way == 1

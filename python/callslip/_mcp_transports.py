@@ -6,6 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
@@ -18,12 +20,37 @@ if TYPE_CHECKING:
 
     import httpx2
 
-__all__ = ["HttpTransport", "Listener", "StdioTransport", "Streams", "Transport"]
+__all__ = [
+    "HttpTransport",
+    "Listener",
+    "Refusal",
+    "StdioTransport",
+    "Streams",
+    "Transport",
+    "refused",
+]
 
 Streams: TypeAlias = "tuple[Any, Any]"
 """What the SDK reads messages from, and writes them to."""
 
 _POLL = 0.005
+
+
+@dataclass(slots=True)
+class Refusal:
+    """How a message was refused over HTTP.
+
+    Attributes:
+        status: With which words.
+        is_forgotten: Whether that is because the server does not know the session any more.
+    """
+
+    status: str = ""
+    is_forgotten: bool = False
+
+
+refused: ContextVar[Refusal | None] = ContextVar("callslip_mcp_refused", default=None)
+"""Where that is noted. The SDK sends each message in the context of whoever sends it."""
 
 
 class Listener(Protocol):
@@ -142,6 +169,9 @@ class HttpTransport:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ToolError(f"expected an address that begins with http:// or https://: got {url}")
+        if client is not None and not hasattr(client, "event_hooks"):
+            kind = type(client).__name__
+            raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
         if client is not None and headers:
             raise ToolError(
                 "expected headers or a client, not both: give the headers to the client"
@@ -161,30 +191,33 @@ class HttpTransport:
         from mcp.client.streamable_http import streamable_http_client
 
         self._refused = ""
-        if self._client is not None:
-            if not isinstance(self._client, httpx2.AsyncClient):
-                kind = type(self._client).__name__
-                raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
-            if self._client.is_closed:
+        async with AsyncExitStack() as stack:
+            client = self._client
+            if client is None:
+                # A call has its own time limit, and an answer may be long in coming.
+                timeout = httpx2.Timeout(30, read=None)
+                own = httpx2.AsyncClient(headers=self._headers, timeout=timeout)
+                client = await stack.enter_async_context(own)
+            elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
-            async with streamable_http_client(self._url, http_client=self._client) as streams:
-                yield _Heard(streams[0], listener), streams[1]
-            return
-        # A call has its own time limit, and an answer may be long in coming.
-        timeout = httpx2.Timeout(30, read=None)
-        async with (
-            httpx2.AsyncClient(
-                headers=self._headers, timeout=timeout, event_hooks={"response": [self._note]}
-            ) as client,
-            streamable_http_client(self._url, http_client=client) as streams,
-        ):
-            yield _Heard(streams[0], listener), streams[1]
+            if self._note not in client.event_hooks["response"]:
+                client.event_hooks["response"].append(self._note)
+            streams = streamable_http_client(self._url, http_client=client)
+            reading, writing = await stack.enter_async_context(streams)
+            yield _Heard(reading, listener), writing
 
     async def _note(self, response: httpx2.Response) -> None:
         # The SDK does not say with which status a message was refused.
-        if response.request.method == "POST":
-            status = f"HTTP status {response.status_code} {response.reason_phrase}"
-            self._refused = status if response.status_code >= 400 else ""
+        if response.request.method != "POST":
+            return
+        is_refused = response.status_code >= 400
+        status = f"HTTP status {response.status_code} {response.reason_phrase}"
+        self._refused = status if is_refused else ""
+        if is_refused and (refusal := refused.get()) is not None:
+            refusal.status = status
+            # So says the specification that the session is unknown, whatever the body says.
+            has_session = "mcp-session-id" in response.request.headers
+            refusal.is_forgotten = response.status_code == 404 and has_session
 
     async def last_words(self) -> str:
         """Return the status of the last answer, if that was a refusal."""

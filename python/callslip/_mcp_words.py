@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 __all__ = ["Secrets", "ServerErrors", "log", "shown_url"]
 
 _SHORTEST_SECRET = 8
+_PLAIN_HEADERS = {"accept", "accept-encoding", "connection", "content-type", "user-agent"}
 _LONGEST_LINE = 4096
 _LONGEST_READ = 1 << 16
 _LAST_LINES = 5
@@ -50,9 +51,10 @@ class Secrets:
         url: str = "",
     ) -> None:
         found = set()
-        for value in (headers or {}).values():
-            # `Bearer …`: a server may well tell of the second part alone.
-            found |= {value, value.rpartition(" ")[2]}
+        for header, value in (headers or {}).items():
+            if header.lower() not in _PLAIN_HEADERS:
+                # `Bearer …`: a server may well tell of the second part alone.
+                found |= {value, value.rpartition(" ")[2]}
         found |= {value for value in (env or {}).values() if not _is_path(value)}
         parts = urlsplit(url)
         found |= {value for _, value in parse_qsl(parts.query)}

@@ -40,7 +40,8 @@ class Agent:
         model: Any callable from messages to text: sync or async, whole or streamed. Client objects
             are wrapped with `as_model`.
         protocol: A protocol object, or the name of one for its defaults.
-        tools: Functions, `Tool`s, or an `OpenAPI` document with its handlers.
+        tools: Functions, `Tool`s and sources of them, as `MCPServer`; or an `OpenAPI` document
+            with its handlers.
         limits: How far a run may go.
         on_limit: `"answer"` grants one last turn without tools, `"raise"` raises `LimitExceeded`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.

@@ -92,6 +92,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Mcp-Session-Id") not in sessions:
             self.give(404, {"error": "no such session"})
             return
+        if (message.get("params") or {}).get("name") == "tool_5":
+            self.give(503, {})
+            return
         reply = reply_to(message)
         self.give(200 if reply else 202, reply, headers)
 
