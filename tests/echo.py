@@ -127,7 +127,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_OPTIONS = do_HEAD = do_PATCH = do_TRACE = answer
+
+for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
+    setattr(_Handler, f"do_{method}", _Handler.answer)
 
 
 @contextlib.contextmanager
