@@ -30,47 +30,45 @@ SCHEMAS = {
 
 # As the specification writes them; a dash stands for its "n/a" and for what another row says.
 TABLES = """
-path   matrix         false ;color ;color=blue ;color=blue,black,brown ;color=R,100,G,200,B,150
-path   matrix         true  ;color ;color=blue ;color=blue;color=black;color=brown ;R=100;G=200;B=150
-path   label          false . .blue .blue,black,brown .R,100,G,200,B,150
-path   label          true  . .blue .blue.black.brown .R=100.G=200.B=150
-path   simple         false empty blue blue,black,brown R,100,G,200,B,150
-path   simple         true  empty blue blue,black,brown R=100,G=200,B=150
-path   default        -     empty blue blue,black,brown R,100,G,200,B,150
-query  form           false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
-query  form           true  color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
-query  default        -     color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
-query  default        false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
-query  spaceDelimited false - - color=blue%20black%20brown color=R%20100%20G%20200%20B%20150
-query  pipeDelimited  false - - color=blue%7Cblack%7Cbrown color=R%7C100%7CG%7C200%7CB%7C150
-query  deepObject     true  - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
-header simple         false empty blue blue,black,brown R,100,G,200,B,150
-header simple         true  empty blue blue,black,brown R=100,G=200,B=150
-header default        -     empty blue blue,black,brown R,100,G,200,B,150
-cookie form           false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
+path matrix false ;color ;color=blue ;color=blue,black,brown ;color=R,100,G,200,B,150
+path matrix true ;color ;color=blue ;color=blue;color=black;color=brown ;R=100;G=200;B=150
+path label false . .blue .blue,black,brown .R,100,G,200,B,150
+path label true . .blue .blue.black.brown .R=100.G=200.B=150
+path simple false empty blue blue,black,brown R,100,G,200,B,150
+path simple true empty blue blue,black,brown R=100,G=200,B=150
+path default - empty blue blue,black,brown R,100,G,200,B,150
+query form false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
+query form true color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
+query default - color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
+query default false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
+query spaceDelimited false - - color=blue%20black%20brown color=R%20100%20G%20200%20B%20150
+query pipeDelimited false - - color=blue%7Cblack%7Cbrown color=R%7C100%7CG%7C200%7CB%7C150
+query deepObject true - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
+header simple false empty blue blue,black,brown R,100,G,200,B,150
+header simple true empty blue blue,black,brown R=100,G=200,B=150
+header default - empty blue blue,black,brown R,100,G,200,B,150
+cookie form false color= color=blue color=blue,black,brown color=R,100,G,200,B,150
 """
 # What the specification leaves undefined: the nearest that it defines. The pairs of a cookie are
 # parted by a semicolon and a space, whatever RFC 6570 says of `&`.
 NEAREST = """
-query  spaceDelimited false color= color=blue - -
-query  spaceDelimited -     - - color=blue%20black%20brown color=R%20100%20G%20200%20B%20150
-query  spaceDelimited true  color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
-query  pipeDelimited  false color= color=blue - -
-query  pipeDelimited  -     - - color=blue%7Cblack%7Cbrown color=R%7C100%7CG%7C200%7CB%7C150
-query  pipeDelimited  true  color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
-query  deepObject     false - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
-query  deepObject     -     - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
-query  deepObject     true  color= color=blue color%5B0%5D=blue&color%5B1%5D=black&color%5B2%5D=brown -
-cookie form           true  color= color=blue color=blue;color=black;color=brown R=100;G=200;B=150
-cookie default        -     color= color=blue color=blue;color=black;color=brown R=100;G=200;B=150
+query spaceDelimited false color= color=blue - -
+query spaceDelimited - - - color=blue%20black%20brown color=R%20100%20G%20200%20B%20150
+query spaceDelimited true color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
+query pipeDelimited false color= color=blue - -
+query pipeDelimited - - - color=blue%7Cblack%7Cbrown color=R%7C100%7CG%7C200%7CB%7C150
+query pipeDelimited true color= color=blue color=blue&color=black&color=brown R=100&G=200&B=150
+query deepObject false - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
+query deepObject - - - - color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150
+query deepObject true color= color=blue color%5B0%5D=blue&color%5B1%5D=black&color%5B2%5D=brown -
+cookie form true color= color=blue color=blue;color=black;color=brown R=100;G=200;B=150
+cookie default - color= color=blue color=blue;color=black;color=brown R=100;G=200;B=150
 """
 
 
 def cases():
-    for line in (TABLES + NEAREST).strip().splitlines():
+    for line in (TABLES.strip() + NEAREST.rstrip()).splitlines():
         place, style, explode, *row = line.split()
-        if not place:
-            continue
         for kind, wanted in zip(VALUES, row, strict=True):
             if wanted != "-":
                 said = {} if style == "default" else {"style": style}
