@@ -261,7 +261,7 @@ def test_arrays_in_forms():
 
 def test_values_in_forms():
     names = ["text", "yes", "number", "none", "plus"]
-    body = described(dict.fromkeys(names, {}))
+    body = described({name: {} for name in names})
     arguments = {"text": "é=&\r\n", "yes": True, "number": 1.5, "none": None, "plus": "a+b c"}
     request = plan(operation(body=body, media=FORM), arguments)
     assert pairs_of(request) == [

@@ -45,7 +45,9 @@ TARGETS = {
     "paths_label_nonExploded": (
         "/anything/path/label/.blue/.blue,black,brown/.name,Rex,description,dog"
     ),
-    "paths_label_exploded": "/anything/path/label/.blue/.blue.black.brown/.name=Rex.description=dog",
+    "paths_label_exploded": (
+        "/anything/path/label/.blue/.blue.black.brown/.name=Rex.description=dog"
+    ),
     "paths_simple_nonExploded": (
         "/anything/path/simple/blue/blue,black,brown/name,Rex,description,dog"
     ),
