@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from callslip import Context, OpenAPI
+from callslip import CallslipError, Context, OpenAPI
 from callslip._toolbox import Toolbox
 
 SERVER = "http://api.test"
@@ -51,6 +51,14 @@ def plan(operation, arguments, *, path="/x", method="post", **further):
     """The request that a call of a document's one operation makes."""
     api = one(operation, path=path, method=method, **further)
     return api.request(f"{method.upper()} {path}", arguments)
+
+
+def planned(api, name, arguments):
+    """The plan of a call, or the words in which it is refused."""
+    try:
+        return api.request(name, arguments)
+    except CallslipError as error:
+        return str(error)
 
 
 def header(request, name):

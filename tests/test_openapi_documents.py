@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from callslip import CallslipError, OpenAPI, ToolError
-from documents import SERVER, document, header, one, operation, parameter, plan, value_of
+from documents import SERVER, document, header, one, operation, parameter, plan, planned, value_of
 from echo import Answer, serving
 
 DATA = Path(__file__).parent / "data" / "openapi"
@@ -144,12 +144,7 @@ def test_references_in_circles_and_into_nothing_do_no_harm(version, schemas):
     components = {"schemas": schemas}
     api = one(described_operation, version=version, components=components)
     # It may be refused, in words, or sent; it may neither crash nor hang.
-    try:
-        request = api.request("POST /x", {"q": "x"})
-    except CallslipError as error:
-        assert str(error)
-    else:
-        assert request.url.startswith(f"{SERVER}/x")
+    assert planned(api, "POST /x", {"q": "x"})
 
 
 @pytest.mark.parametrize(
@@ -194,10 +189,7 @@ def test_parts_of_other_kinds_do_no_harm(part):
     api = one(part)
     assert list(api.tools) == ["POST /x"]
     json.dumps(api.tools["POST /x"].parameters)
-    try:
-        api.request("POST /x", {})
-    except CallslipError as error:
-        assert str(error)
+    assert planned(api, "POST /x", {})
 
 
 def test_schemas_that_are_booleans():
@@ -211,35 +203,27 @@ def test_a_document_that_is_nested_deeply():
     schema = {"type": "string"}
     for _ in range(400):
         schema = {"type": "object", "properties": {"a": schema}}
-    try:
-        api = one(operation(body=schema))
-        api.request("POST /x", {"a": {}})
-    except CallslipError as error:
-        assert str(error)
+    assert planned(one(operation(body=schema)), "POST /x", {"a": {}})
 
 
 # Servers
+VARIABLES = {"s": {"default": "https"}, "v": {"default": "v2"}}
+
+
 @pytest.mark.parametrize(
     ("servers", "option", "url"),
     [
         ([{"url": "https://a.test"}, {"url": "https://b.test"}], None, "https://a.test/x"),
         ([{"url": "https://a.test/"}], None, "https://a.test/x"),
         ([{"url": "https://a.test/v1/"}], None, "https://a.test/v1/x"),
-        (
-            [{"url": "{scheme}://a.test/{v}", "variables": {"scheme": {"default": "https"}, "v": {"default": "v2"}}}],
-            None,
-            "https://a.test/v2/x",
-        ),
+        ([{"url": "{s}://a.test/{v}", "variables": VARIABLES}], None, "https://a.test/v2/x"),
         ([{"url": "https://a.test"}], "http://other.test/base", "http://other.test/base/x"),
         ([{"url": "/v1"}], "http://other.test", "http://other.test/x"),
         ([], "http://other.test/", "http://other.test/x"),
-        ([{"url": "https://a.test?key=1"}], None, None),
     ],
-)  # fmt: skip
+)
 def test_servers(servers, option, url):
     options = {} if option is None else {"server": option}
-    if url is None:
-        return
     api = one({}, servers=servers, options=options)
     assert api.request("POST /x", {}).url == url
 
@@ -311,11 +295,11 @@ def test_an_address_where_nobody_answers(server):
         ("a.json", '{"paths": {}}', "no field 'openapi'"),
         ("a.json", '{"openapi": "4.0.0"}', "4.0.0"),
         ("a.json", '{"openapi": "3.2.0", "paths": {}}', "3.2.0"),
-        ("a.yaml", 'swagger: "2.0"\npaths: {}', "Swagger 2.0 is not supported: convert the document"),
+        ("a.yaml", 'swagger: "2.0"\npaths: {}', "Swagger 2.0 is not supported: convert"),
         ("a.json", '{"swagger": "2.0"}', "swagger2openapi"),
         ("a.json", '{"openapi": "3.0.3", "paths": {"/a": NaN}}', "JSON"),
     ],
-)  # fmt: skip
+)
 def test_documents_at_fault(tmp_path, name, text, said):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
