@@ -59,7 +59,9 @@ def api(request):
     document = pets_app().openapi()
     library = httpx2 if request.param.startswith("httpx2") else httpx
     if request.param.endswith("async"):
-        client = library.AsyncClient(base_url=address)
+        # A connection belongs to one event loop, and each call of these tests has its own.
+        limits = library.Limits(max_keepalive_connections=0)
+        client = library.AsyncClient(base_url=address, limits=limits)
         yield OpenAPI.from_dict(document, client=client, auth=AUTH)
         return
     with library.Client(base_url=address) as client:
