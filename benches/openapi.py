@@ -132,7 +132,7 @@ def measure_fastmcp(file: Path, call: tuple[str, dict[str, Any]], small: Path) -
 
     def load(file: Path) -> FastMCP[Any]:
         given = json.loads(file.read_text(encoding="utf-8"))
-        return FastMCP.from_openapi(given, client, validate_output=False)
+        return FastMCP.from_openapi(given, client)
 
     load(small)
     server, reading = loaded(lambda: load(file), file.stat().st_size)

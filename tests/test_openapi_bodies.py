@@ -1,12 +1,13 @@
 """Bodies of requests: JSON, forms, multipart, text and bytes, as a document describes them."""
 
+import base64
 import json
 from urllib.parse import parse_qsl
 
 import pytest
 
 from callslip import CallslipError
-from documents import SERVER, header, one, operation, parameter, plan
+from documents import SERVER, header, one, operation, parameter, plan, planned
 from multipart import Part, parts, plain
 
 FORM = "application/x-www-form-urlencoded"
@@ -321,6 +322,37 @@ def test_a_file_has_a_name_and_the_type_of_bytes(version, schema):
     # Servers take a part for a file only where it has a file's name.
     assert all(part.filename for part in found)
     assert {part.content_type for part in found} == {"application/octet-stream"}
+
+
+def test_a_file_may_come_in_base64_with_a_name_and_a_type():
+    data = bytes(range(256))
+    encoded = base64.b64encode(data).decode()
+    schema = {"type": "string", "format": "binary"}
+    body = described({"file": schema, "more": {"type": "array", "items": schema}})
+    whole = {"base64": encoded, "filename": 'a "b" é.png', "content_type": "image/png"}
+    arguments = {"file": whole, "more": [{"base64": encoded}, {"text": "plain"}, "text"]}
+    found = parts_of(plan(operation(body=body, media=MULTIPART), arguments))
+    assert [part.content for part in found] == [data, data, b"plain", b"text"]
+    assert found[0].content_type == "image/png"
+    assert found[0].filename
+    assert found[0].headers == ()
+    described_operation = operation(body=schema, media="application/octet-stream")
+    assert plan(described_operation, {"body": {"base64": encoded}}).content == data
+    with pytest.raises(CallslipError, match="base64"):
+        plan(described_operation, {"body": {"base64": "a"}})
+
+
+@pytest.mark.parametrize("key", ["filename", "content_type"])
+def test_what_is_said_of_a_file_cannot_end_its_line(key):
+    body = described({"file": {"type": "string", "format": "binary"}})
+    given = {"file": {"text": "a", key: 'x"\r\nX-Admin: 1\r\n\r\nb'}}
+    request = planned(one(operation(body=body, media=MULTIPART)), "POST /x", given)
+    if isinstance(request, str):
+        assert key in request or "file" in request
+    else:
+        (part,) = parts_of(request)
+        assert part.content == b"a"
+        assert part.headers == ()
 
 
 def test_the_encoding_says_the_type_of_a_part():

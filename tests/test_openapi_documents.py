@@ -207,7 +207,8 @@ def test_a_document_that_is_nested_deeply():
 
 
 # Servers
-VARIABLES = {"s": {"default": "https"}, "v": {"default": "v2"}}
+# Without quotes YAML makes a number of a port or a version.
+VARIABLES = {"s": {"default": "https"}, "v": {"default": 2}}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ VARIABLES = {"s": {"default": "https"}, "v": {"default": "v2"}}
         ([{"url": "https://a.test"}, {"url": "https://b.test"}], None, "https://a.test/x"),
         ([{"url": "https://a.test/"}], None, "https://a.test/x"),
         ([{"url": "https://a.test/v1/"}], None, "https://a.test/v1/x"),
-        ([{"url": "{s}://a.test/{v}", "variables": VARIABLES}], None, "https://a.test/v2/x"),
+        ([{"url": "{s}://a.test/{v}", "variables": VARIABLES}], None, "https://a.test/2/x"),
         ([{"url": "https://a.test"}], "http://other.test/base", "http://other.test/base/x"),
         ([{"url": "/v1"}], "http://other.test", "http://other.test/x"),
         ([], "http://other.test/", "http://other.test/x"),

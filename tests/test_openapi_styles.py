@@ -385,6 +385,18 @@ def test_a_path_value_cannot_leave_its_segment(server, path, arguments):
     assert len(server.received) == before
 
 
+def test_an_empty_value_that_would_name_another_path_is_refused(server):
+    for path in ("/pets/{a}", "/pets/{a}/toys", "/{a}"):
+        with pytest.raises(CallslipError, match="empty"):
+            plan(operation(parameter("a", "path")), {"a": ""}, path=path, method="get")
+
+
+def test_a_query_that_stands_in_the_path_stays():
+    described_operation = operation(parameter("q", "query"))
+    request = plan(described_operation, {"q": "x"}, path="/find?kind=a%20b", method="get")
+    assert request.url == f"{SERVER}/find?kind=a%20b&q=x"
+
+
 @pytest.mark.parametrize(
     "value", ["../../admin", "..\\..\\admin", "%2e%2e", "..%2fadmin", "a/../b", "...", "..;"]
 )
