@@ -57,7 +57,7 @@ def planned(api, name, arguments):
     """The plan of a call, or the words in which it is refused."""
     try:
         return api.request(name, arguments)
-    except CallslipError as error:
+    except (CallslipError, ValueError) as error:
         return str(error)
 
 

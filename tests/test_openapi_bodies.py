@@ -338,7 +338,7 @@ def test_a_file_may_come_in_base64_with_a_name_and_a_type():
     assert found[0].headers == ()
     described_operation = operation(body=schema, media="application/octet-stream")
     assert plan(described_operation, {"body": {"base64": encoded}}).content == data
-    with pytest.raises(CallslipError, match="base64"):
+    with pytest.raises(ValueError, match="base64"):
         plan(described_operation, {"body": {"base64": "a"}})
 
 
@@ -431,7 +431,7 @@ def test_text_and_bytes_are_sent_as_they_are(media, schema):
 def test_arguments_are_checked_before_anything_is_planned():
     body = described({"name": STRING, "age": {"type": "integer"}}, required=["name"])
     described_operation = operation(parameter("id", "path", {"type": "integer"}), body=body)
-    with pytest.raises(CallslipError) as caught:
+    with pytest.raises(ValueError, match="must be an integer") as caught:
         plan(described_operation, {"id": "x", "age": 1.5, "nmae": "Rex"}, path="/{id}")
     message = str(caught.value)
     for word in ("id", "age", "nmae", "name"):

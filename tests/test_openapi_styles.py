@@ -314,7 +314,7 @@ def test_headers_are_not_percent_encoded(server):
 def test_a_header_value_cannot_end_its_line(server, value):
     described_operation = operation(parameter("X-Tag", "header"), parameter("s", "cookie"))
     before = len(server.received)
-    with pytest.raises(CallslipError, match="X-Tag"):
+    with pytest.raises(ValueError, match="X-Tag"):
         plan(described_operation, {"X-Tag": value}, method="get")
     with pytest.raises(AssertionError, match="Error calling tool 'GET /x'"):
         sent(server, described_operation, {"X-Tag": value})
@@ -378,7 +378,7 @@ def test_a_path_value_cannot_leave_its_segment(server, path, arguments):
     style = "label" if path == "/labels/{a}" else "simple"
     described_operation = operation(*(parameter(name, "path", style=style) for name in arguments))
     before = len(server.received)
-    with pytest.raises(CallslipError, match="segment"):
+    with pytest.raises(ValueError, match="part of the path"):
         plan(described_operation, arguments, path=path, method="get")
     with pytest.raises(AssertionError, match="Error calling tool 'GET "):
         sent(server, described_operation, arguments, path)
@@ -387,7 +387,7 @@ def test_a_path_value_cannot_leave_its_segment(server, path, arguments):
 
 def test_an_empty_value_that_would_name_another_path_is_refused(server):
     for path in ("/pets/{a}", "/pets/{a}/toys", "/{a}"):
-        with pytest.raises(CallslipError, match="empty"):
+        with pytest.raises(ValueError, match="empty"):
             plan(operation(parameter("a", "path")), {"a": ""}, path=path, method="get")
 
 
