@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -150,6 +151,8 @@ class Client:
                     "no client to send with: pip install 'callslip[openapi]', or say client=…"
                 ) from None
             self._client = httpx.Client()
+            # Whoever forgets to close it leaves no connection behind.
+            weakref.finalize(self, self._client.close)
         return self._client
 
     async def aclose(self) -> None:
