@@ -1,9 +1,8 @@
 """Small OpenAPI documents, as tests write them."""
 
-import asyncio
 import json
 
-from callslip import CallslipError, Context, OpenAPI
+from callslip import CallslipError, Context, OpenAPI, _threads
 from callslip._toolbox import Toolbox
 
 SERVER = "http://api.test"
@@ -67,10 +66,13 @@ def header(request, name):
 
 
 def call(api, name, arguments):
-    """What comes of a call with arguments that are checked first: its kind, and the text kept."""
+    """What comes of a call with arguments that are checked first: its kind, and the text kept.
+
+    All calls of all tests run on the loop that `run_sync` uses.
+    """
     checked = Toolbox([api]).tool_set.check(name, json.dumps(arguments))
     context = Context(run_id="r", ticket_id="T1", tool=name)
-    return asyncio.run(api.tools[name].acall(checked, context))
+    return _threads.on_loop(api.tools[name].acall(checked, context)).result(60)
 
 
 def value_of(api, name, arguments):

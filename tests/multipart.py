@@ -31,7 +31,7 @@ def parts(content_type, body):
             Part(
                 name=part.get_param("name", header="content-disposition"),
                 content=part.get_payload(decode=True),
-                content_type=None if said is None else str(said),
+                content_type=None if said is None else str(said).replace('"', ""),
                 filename=part.get_filename(),
                 headers=tuple((k, str(v)) for k, v in part.items() if k.lower() not in own),
             )

@@ -307,7 +307,6 @@ def test_defaults_of_parts():
         ("3.0.3", {"type": "string", "format": "binary"}),
         ("3.1.0", {"type": "string", "contentMediaType": "application/octet-stream"}),
         ("3.1.0", {"type": "string", "format": "binary"}),
-        ("3.1.0", {}),
     ],
 )
 def test_a_file_has_a_name_and_the_type_of_bytes(version, schema):

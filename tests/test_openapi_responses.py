@@ -104,11 +104,19 @@ def test_a_status_that_is_an_error(server, answer, told):
     assert text.rstrip(".") == f"Error calling tool 'GET /x': {told}"
 
 
-def test_the_body_of_an_error_is_bounded_for_the_model(server):
-    kind, text = asked(server, Answer(b"x" * 100_000, status=500, content_type="text/plain"))
-    assert kind == "error"
-    assert text.startswith("Error calling tool 'GET /x': HTTP 500 Internal Server Error: xxx")
-    assert len(text) < 10_000
+def test_a_long_error_is_kept_whole_and_cut_for_the_model(server):
+    server.answer = lambda _: Answer(b"x" * 500_000, status=500, content_type="text/plain")
+    api = one({}, method="get", servers=[server.url])
+    seen = []
+
+    def model(messages):
+        seen.append(messages[-1]["content"])
+        return act("GET /x") if not turn_of(messages) else finish()
+
+    run = Agent(model, tools=api).run_sync("go").run
+    assert run.tickets[0].error.count("x") > 500_000
+    assert "HTTP 500 Internal Server Error: xxx" in seen[1]
+    assert len(seen[1]) < 100_000
 
 
 def test_a_failed_call_is_not_repeated_by_itself(server):
@@ -203,6 +211,16 @@ def test_a_server_that_never_answers_ends_with_the_timeout():
     assert text.startswith("Error calling tool 'GET /x': ")
     assert "time" in text.lower()
     assert time.monotonic() - began < 5
+
+
+def test_a_slow_server_has_all_of_the_timeout(server):
+    def answer(_):
+        # More than httpx waits by itself.
+        time.sleep(5.3)
+        return Answer(b"5")
+
+    server.answer = answer
+    assert value_of(one({}, method="get", servers=[server.url]), "GET /x", {}) == 5
 
 
 def test_a_server_that_is_not_there(server):

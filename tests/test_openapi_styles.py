@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from callslip import CallslipError, OpenAPI
+from callslip import OpenAPI
 from documents import SERVER, header, one, operation, parameter, plan, value_of
 from echo import serving
 
