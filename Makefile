@@ -158,6 +158,10 @@ bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
 bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and LangGraph, as Markdown
 	@$(PY) benches/store.py $(ARGS)
 
+.PHONY: bench-openapi
+bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown
+	@$(PY) benches/openapi.py $(ARGS)
+
 .PHONY: wheel
 wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
 	rm -rf dist $(VENV)/wheel

@@ -32,6 +32,10 @@ def check_auth(auth: Mapping[str, Auth], schemes: list[str]) -> dict[str, Auth]:
     Raises:
         ToolError: The document has no such scheme, or what is given is no secret.
     """
+    if not isinstance(auth, Mapping):
+        # Not the value: it may be the secret itself.
+        kind = type(auth).__name__
+        raise ToolError(f"auth must be a dict of secrets by security scheme: got {kind}")
     for name, secret in auth.items():
         if name not in schemes:
             known = ", ".join(repr(scheme) for scheme in schemes) or "none"

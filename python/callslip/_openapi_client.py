@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Mapping
 from http import HTTPStatus
+from time import monotonic
 from typing import Any
 
 from callslip._core import Document
@@ -25,6 +27,7 @@ class Client:
         client: Sends them; `None` for a client of its own.
         secrets: By scheme.
         servers: What goes before the paths.
+        timeout: Seconds after which a call is given up.
         max_bytes: Of a response's body.
         validates: Whether JSON responses are held against the document.
 
@@ -39,6 +42,7 @@ class Client:
         *,
         secrets: Mapping[str, Auth],
         servers: Servers,
+        timeout: float,
         max_bytes: int,
         validates: bool,
     ) -> None:
@@ -52,6 +56,7 @@ class Client:
         self._client = client
         self._own = client is None
         self._secrets = secrets
+        self._timeout = timeout
         self._max_bytes = max_bytes
         self._validates = validates
         if secrets:
@@ -112,11 +117,11 @@ class Client:
             return self._whole(response, bytes(response.content))
         if inspect.iscoroutinefunction(client.request):
             async with stream(method, url, **request) as response:
-                parts: list[bytes] = []
+                body = bytearray()
                 async for part in response.aiter_bytes():
-                    parts.append(part)
-                    self._check_size(parts)
-                return self._whole(response, b"".join(parts))
+                    body += part
+                    self._check_size(body)
+                return self._whole(response, bytes(body))
         from callslip._drive import in_thread
 
         return await in_thread(self._send_sync, client, method, url, request)
@@ -124,21 +129,25 @@ class Client:
     def _send_sync(
         self, client: Any, method: str, url: str, request: dict[str, Any]
     ) -> tuple[int, str, Mapping[str, str], bytes]:
+        ends = monotonic() + self._timeout
         with client.stream(method, url, **request) as response:
-            parts: list[bytes] = []
+            body = bytearray()
             for part in response.iter_bytes():
-                parts.append(part)
-                self._check_size(parts)
-            return self._whole(response, b"".join(parts))
+                body += part
+                self._check_size(body)
+                if monotonic() > ends:
+                    # Nobody waits any more: the thread and its connection are not to stay.
+                    raise TimeoutError(f"no end of the response within {self._timeout:g} seconds")
+            return self._whole(response, bytes(body))
 
     def _whole(self, response: Any, body: bytes) -> tuple[int, str, Mapping[str, str], bytes]:
-        self._check_size([body])
+        self._check_size(body)
         headers = {str(name).lower(): str(value) for name, value in response.headers.items()}
         reason = str(getattr(response, "reason_phrase", "") or "")
         return int(response.status_code), reason, headers, body
 
-    def _check_size(self, parts: list[bytes]) -> None:
-        if sum(map(len, parts)) > self._max_bytes:
+    def _check_size(self, body: bytes | bytearray) -> None:
+        if len(body) > self._max_bytes:
             raise Fail(f"the response has more than {self._max_bytes:,} bytes: ask for less of it")
 
     def _ready(self) -> Any:
@@ -149,7 +158,9 @@ class Client:
                 raise ToolError(
                     "no client to send with: pip install 'callslip[openapi]', or say client=…"
                 ) from None
-            self._client = httpx.Client()
+            self._client = httpx.Client(timeout=self._timeout)
+            # Whoever forgets to close it leaves no connection behind.
+            weakref.finalize(self, self._client.close)
         return self._client
 
     async def aclose(self) -> None:
@@ -203,6 +214,7 @@ def _result(status: int, headers: Mapping[str, str], media: str, body: bytes) ->
         import base64
 
         encoded = base64.b64encode(body).decode()
+        essence = essence or "application/octet-stream"
         return {"content_type": essence, "size": len(body), "base64": encoded}
 
 

@@ -142,6 +142,7 @@ class OpenAPI(
                 client,
                 secrets=check_auth(auth or {}, self.document.schemes()),
                 servers=Servers(self.document, client, server, document.url),
+                timeout=timeout,
                 max_bytes=max_response_bytes,
                 validates=validate_responses,
             )

@@ -72,7 +72,7 @@ impl Api {
             let cannot = |cause: String| RequestError::Argument(argument.clone(), cause);
             let parameter = Parameter::of(parameter);
             match parameter.location {
-                Location::Path => parts.fill(parameter.name, &parameter.path(value)).map_err(cannot)?,
+                Location::Path => parts.fill(parameter.name, &parameter.path(value)),
                 Location::Query => parts.query.extend(parameter.pairs(value)),
                 Location::Header => {
                     if let Some(text) = parameter.header(value).map_err(cannot)? {
@@ -87,8 +87,7 @@ impl Api {
             let Some(value) = arguments.get(&name) else {
                 return Err(RequestError::Argument(name, "it is a part of the path and was not given".to_owned()));
             };
-            let text = Parameter::undeclared(&name).path(value);
-            parts.fill(&name, &text).map_err(|cause| RequestError::Argument(name.clone(), cause))?;
+            parts.fill(&name, &Parameter::undeclared(&name).path(value));
         }
         parts.check().map_err(|(name, cause)| RequestError::Argument(name, cause))?;
         let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();

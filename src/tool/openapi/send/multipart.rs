@@ -65,8 +65,8 @@ fn gather<'a>(
         return Ok(());
     }
     let said = encoding.and_then(|encoding| encoding.get("contentType")).and_then(Json::as_str);
-    // A list, or a range, leaves the choice to who sends.
-    let one = said.filter(|media| !media.contains([',', '*']));
+    // Of a list the first that is no range: what is sent must be one of them.
+    let one = said.and_then(|said| said.split(',').map(str::trim).find(|media| !media.contains('*')));
     let json = one.is_some_and(|media| is_json(&essence(media)));
     if let (Value::Array(items), false) = (value, json) {
         let schema = schema.and_then(|schema| document.follow(schema)?.get("items"));

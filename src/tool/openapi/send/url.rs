@@ -80,15 +80,11 @@ impl Parts {
     }
 
     /// Puts a value in the place of a placeholder.
-    pub(super) fn fill(&mut self, name: &str, value: &str) -> Result<(), String> {
-        if value.is_empty() {
-            return Err("it is a part of the path, and empty it would name another one".to_owned());
-        }
+    pub(super) fn fill(&mut self, name: &str, value: &str) {
         let placeholder = format!("{{{name}}}");
         for segment in &mut self.segments {
             segment.text = segment.text.replace(&placeholder, value);
         }
-        Ok(())
     }
 
     /// The names of the placeholders that no value stands for yet.
@@ -100,13 +96,18 @@ impl Parts {
         self.segments.iter().flat_map(left).collect()
     }
 
-    /// Refuses values that would lead out of the path.
+    /// Refuses values that would make another path of it.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         for segment in &self.segments {
-            if let ("." | "..", Some(name)) = (segment.text.as_str(), segment.names.first()) {
-                let cause = format!("it is a part of the path, and '{}' would lead out of it", segment.text);
-                return Err((name.clone(), cause));
-            }
+            let Some(name) = segment.names.first() else {
+                continue;
+            };
+            let cause = match segment.text.as_str() {
+                "" => "it is a part of the path, and empty it would name another one".to_owned(),
+                text @ ("." | "..") => format!("it is a part of the path, and '{text}' would lead out of it"),
+                _ => continue,
+            };
+            return Err((name.clone(), cause));
         }
         Ok(())
     }
@@ -131,11 +132,13 @@ pub(super) fn server(server: &Json) -> Result<String, String> {
     let names: Vec<String> = placeholders(&url).into_iter().map(str::to_owned).collect();
     for name in names {
         let variable = server.get("variables").and_then(|variables| variables.get(&name));
-        let default = variable.and_then(|variable| variable.get("default"));
-        let Some(default) = default.and_then(Json::as_str) else {
-            return Err(format!("its variable '{name}' has no default: say server='https://…'"));
+        let default = match variable.and_then(|variable| variable.get("default")) {
+            Some(Json::String(text)) => text.clone(),
+            // YAML makes a number of a port or a version without quotes.
+            Some(Json::Number(number)) => number.to_string(),
+            _ => return Err(format!("its variable '{name}' has no default: say server='https://…'")),
         };
-        url = url.replace(&format!("{{{name}}}"), default);
+        url = url.replace(&format!("{{{name}}}"), &default);
     }
     Ok(url)
 }
