@@ -24,3 +24,15 @@ def store(request, tmp_path):
 def path(tmp_path):
     """Where a store's file may be made."""
     return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture(params=["new", "old"])
+def era(request, monkeypatch):
+    """Without and with the handshake that MCP servers wanted before 2026."""
+    if request.param == "old":
+        import functools
+
+        import mcp
+
+        monkeypatch.setattr(mcp, "Client", functools.partial(mcp.Client, mode="legacy"))
+    return request.param

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
-    from callslip.events import Delta, Event
+    from callslip.events import Delta, Event, Progress
     from callslip.history import Exchange, HistoryPolicy, KeepLast
     from callslip.limits import Limits
     from callslip.models import BoundedModel, as_model
@@ -83,6 +83,7 @@ __all__ = [
     "NotDone",
     "OpenAPI",
     "PartialCall",
+    "Progress",
     "ProtocolError",
     "ReactProtocol",
     "Reader",
@@ -125,7 +126,7 @@ _HOMES = {
         "CallslipError LimitExceeded ModelError ProtocolError ReplayError RunCancelled RunFailed "
         "StoreError TemplateError ToolError UsageError"
     ),
-    "callslip.events": "Event",
+    "callslip.events": "Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast",
     "callslip.limits": "Limits",
     "callslip.models": "BoundedModel ModelChunk ModelReply as_model",
@@ -145,6 +146,7 @@ _MODULES = {
     "events",
     "history",
     "limits",
+    "mcp",
     "models",
     "openapi",
     "protocols",

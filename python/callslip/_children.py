@@ -104,6 +104,7 @@ def child_of(session: Session, command: Command.StartRun) -> Session:
     )
     if session.watches_children:
         child.listener, child.room = _without_deltas(session.listener), session.room
+        child.notice = session.notice
         child.watches_children = True
     return child
 

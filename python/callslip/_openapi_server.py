@@ -22,7 +22,7 @@ class Servers:
         found_at: Where the document was fetched from; `None` where it was not.
 
     Raises:
-        ToolError: An operation has none of all these.
+        ToolError: There is none of all these.
     """
 
     def __init__(
@@ -33,10 +33,9 @@ class Servers:
         self._base_url = "" if base_url is None else str(base_url)
         self._server = server
         self._found_at = found_at
-        if client is None or self._base_url or server is not None:
-            for name in document.names():
-                self.base(name)
-                break
+        # Most documents name one server for all: that there is none is said before the first call.
+        for name in document.names()[:1]:
+            self.base(name)
 
     def base(self, name: str) -> str:
         """Return what goes before the path of an operation.

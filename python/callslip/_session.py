@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip._core import Command, Delta
 from callslip.errors import RunCancelled, StoreError, UsageError
-from callslip.events import Event
+from callslip.events import Event, Progress
 from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
@@ -29,9 +29,20 @@ if TYPE_CHECKING:
     from callslip.store import TicketStore
     from callslip.tools import Context, Tool
 
-__all__ = ["Begin", "Call", "Listener", "Session", "cancelled_inside", "current_call"]
+__all__ = [
+    "Begin",
+    "Call",
+    "Listener",
+    "Notice",
+    "Session",
+    "cancelled_inside",
+    "current_call",
+]
 
 Listener: TypeAlias = Callable[[Event | Delta], None]
+
+Notice: TypeAlias = Callable[[Progress], None]
+"""Takes what passes by, from any thread."""
 
 _call: ContextVar[Call | None] = ContextVar("callslip_call", default=None)
 
@@ -59,6 +70,14 @@ class Call:
         """Say that it is over, also to what it has left running."""
         self.over = True
         self.leave()
+
+    def notice(
+        self, context: Context, done: float, total: float | None, message: str | None
+    ) -> None:
+        """Tell who watches how far it has come, from any thread."""
+        notice = self.session.notice
+        if notice is not None and not self.over:
+            notice(Progress(context.run_id, context.ticket_id, context.tool, done, total, message))
 
     def leave(self) -> None:
         """Say that what follows in this context is no part of it; it goes on elsewhere."""
@@ -101,6 +120,7 @@ class Session:
         "levels",
         "listener",
         "model",
+        "notice",
         "offer",
         "room",
         "root",
@@ -137,6 +157,7 @@ class Session:
         self._fault: UsageError | None = None
         self._outcome: Future[RunResult] | None = None
         self.listener: Listener | None = None
+        self.notice: Notice | None = None
         self.room: Callable[[], Awaitable[None]] | None = None
         self.watches_children = False
         self.error: BaseException | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Self
 
 from callslip._conversation import reopened, told
 from callslip._drive import End, drive
 from callslip.errors import UsageError
-from callslip.events import Event
+from callslip.events import Event, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -47,7 +48,10 @@ class RunStream:
         self.run = session.run
         self._session = session
         self._children = children
-        self._ahead: deque[Event | Delta] = deque()
+        self._ahead: deque[Event | Delta | Progress] = deque()
+        # What was told from other threads and is still to be taken over to the loop.
+        self._noticed: deque[Progress] = deque(maxlen=_AHEAD)
+        self._is_noticing = False
         self._news = asyncio.Event()
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -92,6 +96,7 @@ class RunStream:
     def _take_up(self, session: Session) -> None:
         """Begin a run, or go on with it, up to where its driver is needed."""
         session.listener, session.room = self._hear, self._room
+        session.notice = self._notice
         # Whoever approves must hear of calls below that wait for it, and there are none otherwise.
         asks = session.agent._asks_for_approval is not None  # noqa: SLF001
         session.watches_children = self._children or asks
@@ -118,6 +123,35 @@ class RunStream:
             self._ahead.append(item)
             self._news.set()
 
+    def _notice(self, progress: Progress) -> None:
+        """Take progress from any thread: what follows it in a call is told after it."""
+        if progress.run_id != self.run.id and not self._children:
+            return
+        with self._lock:
+            self._noticed.append(progress)
+            is_due, self._is_noticing = not self._is_noticing, True
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._take_noticed()
+        elif is_due:
+            # Nobody watches where the loop is closed.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._take_noticed)
+
+    def _take_noticed(self) -> None:
+        with self._lock:
+            noticed = list(self._noticed)
+            self._noticed.clear()
+            self._is_noticing = False
+        # It holds up nothing: the run would wait for whoever reads slowly.
+        room = max(0, _AHEAD // 2 - len(self._ahead))
+        if noticed and room:
+            self._ahead.extend(noticed[-room:])
+            self._news.set()
+
     async def _room(self) -> None:
         """Wait until whoever watches has caught up."""
         while len(self._ahead) >= _AHEAD and not self._waiting:
@@ -127,7 +161,7 @@ class RunStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event | Delta:
+    async def __anext__(self) -> Event | Delta | Progress:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
         while not self._ahead:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
-__all__ = ["WORKERS", "on_loop", "pool", "submit", "to_end_on_loop"]
+__all__ = ["WORKERS", "is_on_loop", "on_loop", "pool", "submit", "to_end_on_loop"]
 
 T = TypeVar("T")
 
@@ -108,6 +108,16 @@ def to_end_on_loop(
 
     loop.call_soon_threadsafe(begin, context=copy_context())
     return future, cancel
+
+
+def is_on_loop() -> bool:
+    """Whether this code runs on the private loop, which nothing must hold up."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop() is _loop
+    except RuntimeError:
+        return False
 
 
 def _private_loop() -> asyncio.AbstractEventLoop:

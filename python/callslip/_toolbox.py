@@ -42,18 +42,26 @@ class Toolbox(ToolSource):
             kind = type(tools).__name__
             raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
         documents: list[Document] = []
+        operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
-        self._tools = {}
+        advice: dict[str, str] = {}
         for one in tools:
-            if not isinstance(one, ToolSource):
-                made.append(as_tool(one))
-            elif one.document is None:
-                made.extend(one.as_tools())
+            if isinstance(one, ToolSource):
+                given, what = one.as_tools(), one.on_same_name
             else:
+                given, what = [as_tool(one)], ""
+            for tool in given:
+                # Where none of the two has advice of its own, the core says it.
+                if tool.name in advice and (known := what or advice[tool.name]):
+                    raise ToolError(f"two tools are named '{tool.name}': {known}")
+                advice[tool.name] = what
+            if isinstance(one, ToolSource) and one.document is not None:
                 documents.append(one.document)
-                self._tools.update((tool.name, tool) for tool in one.as_tools())
+                operations.extend(given)
+            else:
+                made.extend(given)
         self.tool_set = ToolSet([one.spec() for one in made], documents)
-        self._tools.update((one.name, one) for one in made)
+        self._tools = {one.name: one for one in (*operations, *made)}
 
     def offered(
         self,

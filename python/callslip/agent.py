@@ -40,7 +40,8 @@ class Agent:
         model: Any callable from messages to text: sync or async, whole or streamed. Client objects
             are wrapped with `as_model`.
         protocol: A protocol object, or the name of one for its defaults.
-        tools: Functions, `Tool`s, or an `OpenAPI` document with its handlers.
+        tools: Functions, `Tool`s and sources of them, as `MCPServer`; or an `OpenAPI` document
+            with its handlers.
         limits: How far a run may go.
         on_limit: `"answer"` grants one last turn without tools, `"raise"` raises `LimitExceeded`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.
@@ -241,9 +242,9 @@ class Agent:
         """Work on a task and watch it.
 
         `async with agent.stream(…) as run:` and then `async for event in run: …`.
-        The events are `Event`s of the log and `Delta`s of replies that are still arriving. The run
-        goes on as far as its events are taken, and a little further. Leaving the block early
-        cancels it.
+        The events are `Event`s of the log, `Delta`s of replies that are still arriving, and
+        `Progress` of calls whose tools tell of it. The run goes on as far as its events are taken,
+        and a little further. Leaving the block early cancels it.
 
         Args:
             task: What to do.

@@ -1,4 +1,4 @@
-"""What happens in a run: the events of its log, and the deltas of a reply still arriving."""
+"""What happens in a run: the events of its log, and what passes by without being kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from callslip._core import Delta
 from callslip._json import from_json
 
-__all__ = ["Delta", "Event", "EventKind"]
+__all__ = ["Delta", "Event", "EventKind", "Progress"]
 
 EventKind: TypeAlias = Literal[
     "run_started",
@@ -50,3 +50,24 @@ class Event:
         record = from_json(text)
         ((kind, data),) = record["event"].items()
         return cls(record["seq"], record["at"], kind, data, run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a call has come, as its tool says. Told to whoever watches, and not kept.
+
+    Attributes:
+        run_id: The run that calls.
+        ticket: The id of the call's ticket.
+        tool: The tool's name.
+        done: How much is done, in the tool's own unit.
+        total: How much there is to do; `None` where that is not known.
+        message: What the tool is at; `None` where it does not say.
+    """
+
+    run_id: str
+    ticket: str
+    tool: str
+    done: float
+    total: float | None = None
+    message: str | None = None

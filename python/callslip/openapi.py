@@ -96,6 +96,8 @@ class OpenAPI(
             that it does not have.
     """
 
+    on_same_name = "leave it out of one of them, with OpenAPI(…, include=[…])"
+
     def __init__(
         self,
         document: Mapping[str, Any],

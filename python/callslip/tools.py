@@ -78,6 +78,11 @@ class CallState(Protocol):
 
     cancelled: bool
 
+    def notice(
+        self, context: Context, done: float, total: float | None, message: str | None
+    ) -> None:
+        """Tell who watches how far the call has come."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -108,6 +113,19 @@ class Context:
     def key(self) -> str:
         """Unique among the calls of all runs, and the same when a call is repeated."""
         return f"{self.run_id}/{self.ticket_id}"
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell who watches the run how far the call has come, as a `Progress`.
+
+        From any thread. It never waits: what nobody watches, or reads in time, is dropped.
+
+        Args:
+            done: How much is done, in a unit of your own.
+            total: How much there is to do; default unknown.
+            message: What the tool is at.
+        """
+        if self._call is not None:
+            self._call.notice(self, done, total, message)
 
 
 class Retry(Exception):  # noqa: N818  # a signal, not an error
@@ -357,9 +375,11 @@ class ToolSource(ABC):
     Attributes:
         document: The OpenAPI document whose operations they are; `None` for tools that describe
             themselves.
+        on_same_name: What to do where one of its tools has the name of another tool, for the error.
     """
 
     document: Document | None = None
+    on_same_name: str = ""
 
     @abstractmethod
     def as_tools(self) -> Sequence[Tool[..., Any]]:

@@ -30,6 +30,12 @@ const QUERY: usize = 16;
 /// Characters of a description that are searched, and that are shown.
 const DESCRIPTION: usize = 2_000;
 
+/// What a word of a name or summary counts; one of a description counts 1.
+const TITLE: f64 = 3.0;
+
+/// The rarity from which on a word tells what a tool is about: more than every other tool has "a" and "of".
+const TELLING: f64 = 0.7;
+
 /// Of the best score: what a tool must reach to be shown beside it.
 const RELEVANT: f64 = 0.45;
 
@@ -169,10 +175,11 @@ struct Indexed<'a> {
 impl<'a> Indexed<'a> {
     fn of(tool: Shown<'a>) -> Self {
         let mut indexed = Self { tool, words: HashMap::new(), title: 0 };
-        indexed.add(tool.name(), 3.0);
-        indexed.add(tool.summary(), 3.0);
+        indexed.add(tool.name(), TITLE);
+        indexed.add(tool.summary(), TITLE);
         indexed.title = indexed.words.len();
-        indexed.add(tool.id().unwrap_or_default(), 3.0);
+        // Ids name the group as often as the operation.
+        indexed.add(tool.id().unwrap_or_default(), 2.0);
         for tag in tool.tags() {
             indexed.add(tag, 2.0);
         }
@@ -226,10 +233,10 @@ fn ranked<'a>(tools: &'a ToolSet, query: &str) -> Vec<Shown<'a>> {
         }
         let having = counts.iter().filter(|count| **count > 0.0).count();
         // A word that nearly all have says nothing, but it says that more than none.
-        let rarity = (as_f64(indexed.len()) / as_f64(having.max(1))).ln() + 0.1;
+        let rarity = (as_f64(indexed.len()) / as_f64(having.max(1))).ln() + 0.01;
         for ((score, matched), count) in scores.iter_mut().zip(&mut matched).zip(counts) {
             *score += rarity * count;
-            *matched += u32::from(count > 0.0);
+            *matched += u32::from(count >= TITLE && rarity > TELLING);
         }
     }
     for ((score, matched), one) in scores.iter_mut().zip(matched).zip(&indexed) {

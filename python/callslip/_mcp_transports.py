@@ -1,0 +1,271 @@
+"""How an MCP server is reached: as a process of ours, or at an address."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+from callslip._mcp_words import Secrets, ServerErrors, shown_url
+from callslip.errors import ToolError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from contextvars import Context as ContextVariables
+
+    import httpx2
+
+__all__ = [
+    "HttpTransport",
+    "Listener",
+    "Refusal",
+    "StdioTransport",
+    "Streams",
+    "Transport",
+    "refused",
+]
+
+Streams: TypeAlias = "tuple[Any, Any]"
+"""What the SDK reads messages from, and writes them to."""
+
+_POLL = 0.005
+
+
+@dataclass(slots=True)
+class Refusal:
+    """How a message was refused over HTTP.
+
+    Attributes:
+        status: With which words.
+        is_forgotten: Whether that is because the server does not know the session any more.
+    """
+
+    status: str = ""
+    is_forgotten: bool = False
+
+
+refused: ContextVar[Refusal | None] = ContextVar("callslip_mcp_refused", default=None)
+"""Where that is noted. The SDK sends each message in the context of whoever sends it."""
+
+
+class Listener(Protocol):
+    """What is told of the messages of a server."""
+
+    def unreadable(self) -> None:
+        """Say that what came is no message."""
+
+    def at_end(self) -> None:
+        """Say that no more will come."""
+
+
+class Transport(Protocol):
+    """How a server is reached."""
+
+    name: str
+    secrets: Secrets
+
+    def open(self, listener: Listener) -> AbstractAsyncContextManager[Streams]:
+        """Reach the server for as long as the context is entered. Anew each time."""
+
+    async def last_words(self) -> str:
+        """Return what the server said last, beside its messages; nothing where that is nothing."""
+
+    async def aclose(self) -> None:
+        """Close what lasts from session to session."""
+
+
+class StdioTransport:
+    """A server that is started, and spoken to over its standard input and output.
+
+    Args:
+        command: Of the server.
+        args: Its arguments.
+        env: Its environment variables beside those few that every program needs.
+        cwd: Its working directory; default this program's.
+        name: Default: the script's, else the command's.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        name: str | None,
+    ) -> None:
+        if isinstance(args, str) or not all(isinstance(one, str) for one in args):
+            raise ToolError(f"expected the arguments as a list of strings: got {args!r}")
+        self._command = command
+        self._args = list(args)
+        self._env = None if env is None else dict(env)
+        self._cwd = cwd
+        self.name = name or _program(command, self._args)
+        self.secrets = Secrets(env=env)
+        self._errors: ServerErrors | None = None
+
+    @asynccontextmanager
+    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+        """Start the server."""
+        from mcp import StdioServerParameters, stdio_client
+
+        cwd = None if self._cwd is None else os.fspath(self._cwd)
+        parameters = StdioServerParameters(
+            command=self._command, args=self._args, env=self._env, cwd=cwd
+        )
+        errors = self._errors = ServerErrors(self.name, self.secrets)
+        async with AsyncExitStack() as stack:
+            try:
+                process = stdio_client(parameters, errlog=errors.pipe)
+                reading, writing = await stack.enter_async_context(process)
+            finally:
+                errors.begin()
+            yield _Heard(reading, listener), writing
+
+    async def last_words(self) -> str:
+        """Return the last lines of its standard error, once all of them are read."""
+        if self._errors is None:
+            return ""
+        # The process and its pipe end at once; a child of it may keep the pipe.
+        for _ in range(20):
+            if self._errors.is_over:
+                break
+            await asyncio.sleep(_POLL)
+        quoted = self._errors.quoted()
+        return f"its last words: {quoted}" if quoted else ""
+
+    async def aclose(self) -> None:
+        """Nothing lasts."""
+
+
+def _program(command: str, args: Sequence[str]) -> str:
+    """Name what is started, without anything else that an argument may say."""
+    scripts = [one for one in args if one.endswith((".py", ".js", ".mjs", ".ts"))]
+    return PurePath(scripts[0] if scripts and not scripts[0].startswith("-") else command).name
+
+
+class HttpTransport:
+    """A server that is spoken to over HTTP.
+
+    Args:
+        url: Its address.
+        headers: Sent with each request.
+        client: Sends the requests, in place of one that is made for each session.
+        name: Default: the address's host.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None,
+        client: httpx2.AsyncClient | None,
+        name: str | None,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ToolError(f"expected an address that begins with http:// or https://: got {url}")
+        if client is not None and not hasattr(client, "event_hooks"):
+            kind = type(client).__name__
+            raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
+        if client is not None and headers:
+            raise ToolError(
+                "expected headers or a client, not both: give the headers to the client"
+            )
+        self._url = url
+        self._headers = dict(headers or {})
+        self._client = client
+        self.name = name or shown_url(url).split("/")[2]
+        secret = dict(headers or {}) if client is None else dict(client.headers)
+        self.secrets = Secrets(headers=secret, url=url)
+        self._refused = ""
+
+    @asynccontextmanager
+    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+        """Open the streams; nothing is sent yet."""
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        self._refused = ""
+        async with AsyncExitStack() as stack:
+            client = self._client
+            if client is None:
+                # A call has its own time limit, and an answer may be long in coming.
+                timeout = httpx2.Timeout(30, read=None)
+                own = httpx2.AsyncClient(headers=self._headers, timeout=timeout)
+                client = await stack.enter_async_context(own)
+            elif client.is_closed:
+                raise ToolError("its client was closed with it: make the server anew")
+            if self._note not in client.event_hooks["response"]:
+                client.event_hooks["response"].append(self._note)
+            streams = streamable_http_client(self._url, http_client=client)
+            reading, writing = await stack.enter_async_context(streams)
+            yield _Heard(reading, listener), writing
+
+    async def _note(self, response: httpx2.Response) -> None:
+        # The SDK does not say with which status a message was refused.
+        if response.request.method != "POST":
+            return
+        is_refused = response.status_code >= 400
+        status = f"HTTP status {response.status_code} {response.reason_phrase}"
+        self._refused = status if is_refused else ""
+        if is_refused and (refusal := refused.get()) is not None:
+            refusal.status = status
+            # So says the specification that the session is unknown, whatever the body says.
+            has_session = "mcp-session-id" in response.request.headers
+            refusal.is_forgotten = response.status_code == 404 and has_session
+
+    async def last_words(self) -> str:
+        """Return the status of the last answer, if that was a refusal."""
+        return self._refused
+
+    async def aclose(self) -> None:
+        """Close the client, whose connections belong to the private loop."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+class _Heard:
+    """Messages as they come, with somebody told of their end.
+
+    The SDK fails what waits for an answer then, and tells nobody else.
+    """
+
+    def __init__(self, stream: Any, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+
+    @property
+    def last_context(self) -> ContextVariables | None:
+        """The context of whoever sent the last message, where the stream knows it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Heard:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            item = await self._stream.__anext__()
+        except BaseException:
+            self._listener.at_end()
+            raise
+        if isinstance(item, ValueError):
+            self._listener.unreadable()
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stream.__aexit__(*error)

@@ -1,0 +1,135 @@
+"""What a server writes, and what is said of it: for the log and for errors, without secrets."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+__all__ = ["Secrets", "ServerErrors", "log", "shown_url"]
+
+_SHORTEST_SECRET = 8
+_PLAIN_HEADERS = {"accept", "accept-encoding", "connection", "content-type", "user-agent"}
+_LONGEST_LINE = 4096
+_LONGEST_READ = 1 << 16
+_LAST_LINES = 5
+_QUOTED = 300
+
+
+def log() -> logging.Logger:
+    """Return the logger of this module's users.
+
+    Without a handler of the program's own, nothing is to appear on its standard error: neither of
+    ours nor of the SDK's, which logs every line that it can't read with a traceback.
+    """
+    for name in ("callslip", "mcp", "client"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+    return logging.getLogger("callslip.mcp")
+
+
+class Secrets:
+    """What was given to one server alone: the values of its headers, its environment, its address.
+
+    Args:
+        headers: Sent with each request.
+        env: The server's own environment variables.
+        url: Its user info and the values of its query are secret.
+    """
+
+    def __init__(
+        self,
+        *,
+        headers: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        url: str = "",
+    ) -> None:
+        found = set()
+        for header, value in (headers or {}).items():
+            if header.lower() not in _PLAIN_HEADERS:
+                # `Bearer …`: a server may well tell of the second part alone.
+                found |= {value, value.rpartition(" ")[2]}
+        found |= {value for value in (env or {}).values() if not _is_path(value)}
+        parts = urlsplit(url)
+        found |= {value for _, value in parse_qsl(parts.query)}
+        found |= {parts.username or "", parts.password or "", unquote(parts.password or "")}
+        # Short ones are flags and numbers, and would tear holes into any text.
+        self._values = sorted((one for one in found if len(one) >= _SHORTEST_SECRET), key=len)[::-1]
+
+    def hidden(self, text: str) -> str:
+        """Return the text without them."""
+        for value in self._values:
+            text = text.replace(value, "***")
+        return text
+
+
+def _is_path(value: str) -> bool:
+    return all(os.path.exists(part) for part in value.split(os.pathsep) if part)  # noqa: PTH110
+
+
+def shown_url(url: str) -> str:
+    """Return an address without user info and query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+class ServerErrors:
+    """A server's standard error: a line a record of the log, and the last lines for errors.
+
+    Args:
+        name: The server's.
+        secrets: What is hidden.
+    """
+
+    def __init__(self, name: str, secrets: Secrets) -> None:
+        self._name = name
+        self._secrets = secrets
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        reading, writing = os.pipe()
+        self._reading = os.fdopen(reading, "rb", buffering=0)
+        self.pipe: TextIO = os.fdopen(writing, "w")
+        # Whatever handles the log may take its time, which is not that of the event loop.
+        self._thread = threading.Thread(target=self._read, name="callslip-mcp-log", daemon=True)
+
+    def begin(self) -> None:
+        """Say that the server has the pipe, or will never have it."""
+        self.pipe.close()
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it was read."""
+        return not self._thread.is_alive()
+
+    def quoted(self) -> str:
+        """Return the last lines, for an error; nothing where there are none."""
+        text = " | ".join(self._last)
+        return f"…{text[-_QUOTED:]}" if len(text) > _QUOTED else text
+
+    def _read(self) -> None:
+        logger = log()
+        rest = b""
+        with self._reading:
+            while chunk := self._reading.read(65536):
+                *lines, rest = re.split(rb"\r\n|\n|\r", rest + chunk)
+                if len(rest) > _LONGEST_READ:
+                    lines, rest = [*lines, rest], b""
+                self._tell(logger, lines)
+        self._tell(logger, [rest])
+
+    def _tell(self, logger: logging.Logger, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            # A secret that is cut is one that is not found.
+            text = self._secrets.hidden(line.decode("utf-8", "replace").rstrip())
+            if len(text) > _LONGEST_LINE:
+                text = f"{text[:_LONGEST_LINE]}…"
+            if text:
+                self._last.append(text)
+                logger.info("%s: %s", self._name, text)
