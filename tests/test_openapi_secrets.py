@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from callslip import Agent, Limits, OpenAPI, TicketStore
+from callslip import Agent, Limits, OpenAPI, TicketStore, ToolError
 from documents import call, document, operation, parameter
 from echo import Answer, echo, serving
 from scripted import act, block, finish, give, load, output, turn_of, wait
@@ -119,7 +119,12 @@ REPLIES = {
 }
 
 
-def left_by(api, protocol, path):
+async def _awaited(function):
+    value = function()
+    return await value if hasattr(value, "__await__") else value
+
+
+def left_by(api, protocol, path, client=None):
     """Everything that a run leaves behind or shows on its way, by where it was found."""
     shown = {"api": f"{api!r} {api}", "tools": repr(list(api.tools.values()))}
     shown["specs"] = "".join(tool.spec() for tool in api.as_tools())
@@ -131,6 +136,13 @@ def left_by(api, protocol, path):
         return REPLIES[protocol][turn_of(messages)]
 
     async def watch(store):
+        async with contextlib.AsyncExitStack() as clients:
+            if client is not None:
+                end = client.aclose if hasattr(client, "aclose") else client.close
+                clients.push_async_callback(_awaited, end)
+            return await watched(store)
+
+    async def watched(store):
         agent = Agent(model, protocol=protocol, tools=api, store=store, limits=Limits(steps=8))
         shown["agent"] = f"{agent!r} {agent}"
         async with agent.stream("go") as stream:
@@ -220,9 +232,12 @@ def test_no_trace_of_a_key_where_the_answer_is_late(tmp_path, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_no_trace_of_a_key_with_a_client_of_the_users_own(tmp_path, scheme, kind):
     with serving() as server:
-        api = shop(server.url, scheme, client=kind())
-        _, shown = left_by(api, "ticket", tmp_path / "runs.sqlite")
+        client = kind()
+        api = shop(server.url, scheme, client=client)
+        _, shown = left_by(api, "ticket", tmp_path / "runs.sqlite", client)
         assert also(server, scheme)
+    # What hides it is no silence.
+    assert f"GET {server.url}/x?page=2" in shown["logs"]
     assert_hidden(shown, SECRET, BASIC)
 
 
@@ -302,14 +317,19 @@ def test_errors_at_construction_carry_no_key():
         assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("value", ["a\r\nX-Admin: 1", "a\nb"])
+@pytest.mark.parametrize("value", [f"{SECRET}\r\nX-Admin: 1", f"{SECRET}\nb", f"{SECRET}\0"])
 @pytest.mark.parametrize("scheme", ["inHeader", "inCookie", "bearer"])
 def test_a_key_cannot_end_its_line(tmp_path, monkeypatch, scheme, value):
     monkeypatch.setitem(AUTH, scheme, value)
     with serving() as server:
-        run, _ = left_by(shop(server.url, scheme), "react", tmp_path / "runs.sqlite")
-        assert all(one.header("x-admin") == [] for one in server.received)
+        with pytest.raises(ToolError, match=f"auth\\['{scheme}'\\]") as caught:
+            shop(server.url, scheme)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+        monkeypatch.setitem(AUTH, scheme, lambda: value)
+        run, shown = left_by(shop(server.url, scheme), "react", tmp_path / "runs.sqlite")
+        assert server.received == []
     assert run.tickets[0].outcome == "error"
+    assert_hidden(shown, SECRET)
 
 
 # What the document says of security

@@ -117,11 +117,11 @@ class Client:
             return self._whole(response, bytes(response.content))
         if inspect.iscoroutinefunction(client.request):
             async with stream(method, url, **request) as response:
-                body = bytearray()
+                read = bytearray()
                 async for part in response.aiter_bytes():
-                    body += part
-                    self._check_size(body)
-                return self._whole(response, bytes(body))
+                    read += part
+                    self._check_size(read)
+                return self._whole(response, bytes(read))
         from callslip._drive import in_thread
 
         return await in_thread(self._send_sync, client, method, url, request)
@@ -131,14 +131,14 @@ class Client:
     ) -> tuple[int, str, Mapping[str, str], bytes]:
         ends = monotonic() + self._timeout
         with client.stream(method, url, **request) as response:
-            body = bytearray()
+            read = bytearray()
             for part in response.iter_bytes():
-                body += part
-                self._check_size(body)
+                read += part
+                self._check_size(read)
                 if monotonic() > ends:
                     # Nobody waits any more: the thread and its connection are not to stay.
                     raise TimeoutError(f"no end of the response within {self._timeout:g} seconds")
-            return self._whole(response, bytes(body))
+            return self._whole(response, bytes(read))
 
     def _whole(self, response: Any, body: bytes) -> tuple[int, str, Mapping[str, str], bytes]:
         self._check_size(body)
