@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -64,4 +65,8 @@ def as_tool(function: ToolLike) -> Tool[..., Any]:
         return function
     if hasattr(function, "document_json"):
         raise ToolError("an OpenAPI document can't stand beside other tools: pass it as tools=…")
+    method: Any = function
+    if inspect.ismethod(method) and isinstance(method.__func__, Tool):
+        # `@classmethod` over `@tool`: from Python 3.13 on it binds what it wraps like this.
+        return method.__func__.__get__(method.__self__)
     return Tool(function)
