@@ -418,12 +418,10 @@ def test_values_that_are_none_of_their_type_are_told() -> None:
     @tool
     def f(when: dt.datetime, person: Person | None = None) -> None: ...
 
-    kind, text = call(f, when="noon")
-    assert kind == "error"
-    assert text.startswith("Error calling tool 'f': InvalidArguments: 'when' is wrong: input ")
-    assert "\n" not in text
-    kind, text = call(f, when="2025-01-31", person={"name": "A", "address": {"street": 5}})
-    assert "'person' is wrong at .address.street: input should be a valid string." in text
+    assert call(f, when="noon", person={"name": "A", "address": {"street": 5}})[1] == (
+        "Error calling tool 'f': InvalidArguments: 'when' must be a valid datetime or date, "
+        "input is too short: got \"noon\"; 'person.address.street' must be a valid string: got 5."
+    )
 
 
 def test_docstring_styles() -> None:
