@@ -220,6 +220,16 @@ impl<'a> Schema<'a> {
         None
     }
 
+    /// The branch at `index` of its `anyOf` or `oneOf`, where it has one of the two.
+    pub(crate) fn branch(self, index: usize) -> Option<Self> {
+        let map = self.resolved().node.as_object()?;
+        let branches = match (list(map, "anyOf"), list(map, "oneOf")) {
+            (branches, []) | ([], branches) => branches,
+            _ => return None,
+        };
+        branches.get(index).map(|branch| self.at(branch))
+    }
+
     /// Every property name that some part of the schema speaks of, each once, in the order of the schema.
     pub(crate) fn property_names(self) -> Vec<&'a str> {
         let mut names = Vec::new();
