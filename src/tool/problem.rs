@@ -206,7 +206,7 @@ fn explain_branch(
     };
     let branch = schema.branch(*index).unwrap_or(schema);
     let before = into.len();
-    for error in errors.iter() {
+    for error in *errors {
         explain(error, pointer, arguments, branch, into);
     }
     into.len() > before

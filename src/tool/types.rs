@@ -223,9 +223,8 @@ impl<'a> Schema<'a> {
     /// The branch at `index` of its `anyOf` or `oneOf`, where it has one of the two.
     pub(crate) fn branch(self, index: usize) -> Option<Self> {
         let map = self.resolved().node.as_object()?;
-        let branches = match (list(map, "anyOf"), list(map, "oneOf")) {
-            (branches, []) | ([], branches) => branches,
-            _ => return None,
+        let ((branches, []) | ([], branches)) = (list(map, "anyOf"), list(map, "oneOf")) else {
+            return None;
         };
         branches.get(index).map(|branch| self.at(branch))
     }
