@@ -42,4 +42,7 @@ def _counts(index: Any) -> bool:
 
 def _column(column: Any) -> list[Any]:
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
+    if getattr(column.dtype, "kind", "") == "M":
+        # The encoder would look at each of them for longer.
+        return [None if value is None else value.isoformat() for value in values]
     return values

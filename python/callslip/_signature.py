@@ -94,7 +94,7 @@ class Signature:
             except ValueError as error:
                 from callslip._validation import faults_of
 
-                faults.extend(faults_of(name, error))
+                faults.extend(faults_of(name, value, error))
                 cause = error
         if faults:
             raise ArgumentsError("; ".join(faults[:_REPORTED])) from cause

@@ -86,7 +86,7 @@ def adapter_for(annotation: Any, names: Mapping[str, Any]) -> TypeAdapter[Any]:
         PydanticUserError: It has no JSON form, or pydantic knows no values of it.
         NameError: A name in it can't be resolved.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(_Extended().of(annotation))
+    adapter: TypeAdapter[Any] = TypeAdapter(_Extended(names).of(annotation))
     if not adapter.pydantic_complete:
         adapter.rebuild(force=True, _types_namespace=dict(names))
     adapter.json_schema(schema_generator=Describer)
@@ -108,13 +108,12 @@ def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
     return convert
 
 
-def faults_of(name: str, error: ValueError) -> Iterator[str]:
+def faults_of(name: str, value: Any, error: ValueError) -> Iterator[str]:
     """Say what is wrong with an argument that fits the schema: each fault with its place."""
     if not isinstance(error, ValidationError):
         yield f"'{name}' is no value of its type: {error}"
         return
     for fault in error.errors(include_url=False):
-        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
         message = fault["msg"]
         if isinstance(cause := fault.get("ctx", {}).get("error"), Exception):
             message = str(cause)
@@ -124,13 +123,28 @@ def faults_of(name: str, error: ValueError) -> Iterator[str]:
             message = f": {message[:1].lower()}{message[1:]}"
         found = json.dumps(fault["input"], ensure_ascii=False, default=str)
         found = f"{found[:_LISTED]}…" if len(found) > _LISTED else found
-        yield f"'{name}{''.join(steps)}'{message}: got {found}"
+        yield f"'{name}{_place(value, fault['loc'])}'{message}: got {found}"
+
+
+def _place(value: Any, steps: tuple[int | str, ...]) -> str:
+    """Write a place in a value. Of pydantic's steps some are names of a union's branches."""
+    place = ""
+    for step in steps:
+        if isinstance(step, str) and isinstance(value, dict) and step in value:
+            place += f".{step}"
+        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+            place += f"[{step}]"
+        else:
+            continue
+        value = value[step]
+    return place
 
 
 class _Extended:
     """Before Python 3.12 pydantic takes the `TypedDict` of typing_extensions only."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = dict(names)
         self._made: dict[Any, Any] = {}
 
     def of(self, annotation: Any) -> Any:
@@ -154,7 +168,7 @@ class _Extended:
     def _typed_dict(self, annotation: Any) -> Any:
         import typing_extensions as extensions
 
-        hints = typing.get_type_hints(annotation, include_extras=True)
+        hints = typing.get_type_hints(annotation, localns=self._names, include_extras=True)
         marks: dict[str, Any] = {
             name: extensions.Required
             if is_required(annotation, name, hint)
