@@ -51,7 +51,7 @@ def _read(text: str, style: Style, sections: re.Pattern[str]) -> tuple[str, dict
 
     if style == "google":
         # griffe needs a blank line before a section.
-        text = sections.sub(r"\n\g<0>", text)
+        text = re.sub(rf"(?<=\S)\n(?={sections.pattern})", "\n\n", text, flags=re.MULTILINE)
     description: list[str] = []
     parameters: dict[str, str] = {}
     for section in Docstring(text).parse(style, **_quiet(style)):
