@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from callslip import Agent, Context, Fail, Retry, ScriptedModel, Tool, tool
+from callslip._failure import in_one_line
 from callslip._toolbox import as_tool
 from scripted import act, finish
 from tool_calls import CONTEXT, call, called
@@ -324,3 +325,16 @@ def test_what_ends_a_program_ends_the_run(
             agent(one).run_sync("go")
         with pytest.raises(error):
             asyncio.run(agent(one).run("go"))
+
+
+def test_no_message_takes_long_to_look_through() -> None:
+    def took(text: str) -> float:
+        error = ValueError(text * 10_000)
+        begun = time.perf_counter()
+        assert len(in_one_line(error)) < 520
+        return time.perf_counter() - begun
+
+    plain = max(took("word ") for _ in range(3))
+    for text in ("a-", "'a-", "sk-", "/a", "C:\\\\a", "://", "token "):
+        # Where a pattern looks back and forth it is a thousand times.
+        assert took(text) < 200 * plain

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+from collections.abc import Callable
 
 __all__ = ["in_one_line", "log_failure", "lone", "words_of"]
 
@@ -12,26 +14,36 @@ _LEAVES = 3
 """Failures of a group that are told."""
 
 _CREDENTIAL = (
-    r"[\w-]*(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|credentials|signature)"
+    # Bounded, so that no text takes long to look through.
+    r"(?<![\w-])[\w-]{0,40}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|credentials|signature)"
 )
 
-_REDACTED: tuple[tuple[re.Pattern[str], str], ...] = (
-    # An address says nothing, and makes equal failures different.
-    (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
-    (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
-    (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
-    (re.compile(rf"(\b{_CREDENTIAL}=)['\"]?[^&\s'\",;)]+", re.IGNORECASE), r"\1…"),
-    (re.compile(rf"(['\"]{_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
-    (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
-    # "Basic authentication is required" is no credential.
-    (re.compile(r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE), r"\1…"),
-    # Keys that are known by their form.
-    (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
-    (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
-)
 
-_PATH = re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])")
-_WINDOWS_PATH = re.compile(r"\b[A-Za-z]:(?:\\+[^\\\s'\"<>|:]+)*\\+(?=[^\\\s])")
+@functools.cache
+def _redactions() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    """Return what is replaced, and by what. Compiled for the first failure, not for the import."""
+    return (
+        # An address says nothing, and makes equal failures different.
+        (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+        (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
+        (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
+        (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)]+", re.IGNORECASE), r"\1…"),
+        (re.compile(rf"({_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
+        (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
+        # "Basic authentication is required" is no credential.
+        (
+            re.compile(r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE),
+            r"\1…",
+        ),
+        # Keys that are known by their form.
+        (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
+        (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
+        (
+            re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])"),
+            _directory,
+        ),
+        (re.compile(r"\b[A-Za-z]:(?:\\+[^\\\s'\"<>|:]+)*\\+(?=[^\\\s])"), r"…\\"),
+    )
 
 
 def lone(error: BaseException) -> BaseException:
@@ -83,9 +95,9 @@ def _line(text: str) -> str:
 
 def _redacted(text: str) -> str:
     text = text[: 20 * _MESSAGE]
-    for pattern, instead in _REDACTED:
+    for pattern, instead in _redactions():
         text = pattern.sub(instead, text)
-    return _WINDOWS_PATH.sub(r"…\\", _PATH.sub(_directory, text))
+    return text
 
 
 def _directory(path: re.Match[str]) -> str:
