@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
 from argument_schemas import DEFINITIONS, cases, objects_and_arguments
+from callslip import Agent, ReactProtocol, ScriptedModel, tool
 from callslip._core import ToolSet
+from scripted import act, finish
 
 CORPUS = [
     json.loads(line)
@@ -122,3 +124,29 @@ def test_all_problems_of_a_call_are_told_at_once() -> None:
         "'x.at.a' must be an integer: got the number 1.5",
         "'x' has no property 'oder': did you mean 'order'?",
     ]
+
+
+def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_strict() -> None:
+    @tool
+    def f(count: int, tags: list[str], ratio: float = 1) -> list[Any]:
+        return [count, tags, ratio]
+
+    given = {"count": "5", "tags": '["a"]', "ratio": 2}
+    agent = Agent(ScriptedModel([act("f", **given), finish()]), protocol="react", tools=[f])
+    result = agent.run_sync("go")
+    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
+    assert opened["coerced"] == ["/count", "/tags"]
+    assert opened["arguments"] == {"count": 5, "tags": ["a"], "ratio": 2}
+    assert result.tickets[0].result == [5, ["a"], 2.0]
+
+    strict = ReactProtocol(strict=True)
+    right = {"count": 5, "tags": ["a"], "ratio": 2}
+    model = ScriptedModel([act("f", **given), act("f", **right), finish()])
+    result = Agent(model, protocol=strict, tools=[f]).run_sync("go")
+    assert result.run.violations == 1
+    assert result.messages[3]["content"].startswith(
+        "Observation: Your reply was not executed: 'count' must be an integer: "
+        'got the string "5"; \'tags\' must be [str]: got the string "[\\"a\\"]".\n'
+    )
+    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
+    assert "coerced" not in opened

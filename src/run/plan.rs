@@ -7,9 +7,9 @@ use super::repetition::{self, Verdict};
 use super::state::RunState;
 use crate::protocol::ToolCall;
 use crate::reply::violation::{Code, Violation};
-use crate::reply::{Object, Span, Value};
+use crate::reply::{Object, RepairPolicy, Span, Value};
 use crate::ticket::{TicketId, TicketKind};
-use crate::tool::{Checked, ToolKind, ToolSpec};
+use crate::tool::{Checked, ToolKind, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(super) struct Planned {
     pub(super) needs: Vec<TicketId>,
     pub(super) detached: bool,
     pub(super) needs_approval: bool,
+    /// JSON pointers of the arguments that were read as another type than they were written in.
+    pub(super) coerced: Vec<String>,
 }
 
 /// The name under which a delegated task stands (ticket).
@@ -128,6 +130,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
         needs: Vec::new(),
         detached: false,
         needs_approval: false,
+        coerced: Vec::new(),
     })
 }
 
@@ -188,19 +191,24 @@ impl Block<'_> {
         let (spec, checked) = if self.setup.protocol.routes() {
             let resolved = tools.resolve_route(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
             if resolved.path_arguments.is_empty() && tools.admits(resolved.tool, &arguments) {
-                (resolved.tool, Ok(arguments))
+                (resolved.tool, Ok((arguments, Vec::new())))
             } else {
-                (resolved.tool, tools.check_call(&resolved, &arguments).map(Checked::into_arguments))
+                (resolved.tool, tools.check_call(&resolved, &arguments).map(Checked::into_parts))
             }
         } else {
             let spec = tools.resolve(&call.tool).map_err(|violation| place(violation, call.tool_span))?;
             if tools.admits(spec, &arguments) {
-                (spec, Ok(arguments))
+                (spec, Ok((arguments, Vec::new())))
             } else {
-                (spec, tools.check_except(spec, &arguments, &pointers).map(Checked::into_arguments))
+                (spec, tools.check_except(spec, &arguments, &pointers).map(Checked::into_parts))
             }
         };
-        let arguments = checked.map_err(|violation| place(violation, call.arguments_span))?;
+        let (arguments, coerced) = checked.map_err(|violation| place(violation, call.arguments_span))?;
+        if self.setup.protocol.read_options().repairs == RepairPolicy::Strict
+            && let Some(violation) = misread(spec, &call.arguments, &coerced)
+        {
+            return Err(place(violation, call.arguments_span).into());
+        }
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
@@ -224,6 +232,7 @@ impl Block<'_> {
             needs,
             detached: spec.kind == ToolKind::Spawn,
             needs_approval: spec.needs_approval,
+            coerced,
         })
     }
 

@@ -14,6 +14,7 @@ pub mod set;
 pub mod spec;
 mod types;
 
+pub(crate) use problem::misread;
 pub use problem::{Problem, ProblemCode};
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};

@@ -5,8 +5,9 @@ use super::describe::{
     any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article, with_article,
 };
 use super::nearest::nearest;
+use super::spec::ToolSpec;
 use super::types::{Schema, Types};
-use crate::reply::{Code, Value};
+use crate::reply::{Code, Value, Violation};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as Json;
@@ -100,6 +101,26 @@ impl Problem {
         };
         Self { code, pointer: join(parent, name), message, expected: any_of(&listed), found: found(value) }
     }
+}
+
+/// What is wrong with arguments of which those at the pointers `coerced` would be read as another type: nothing where
+/// there are none.
+pub(crate) fn misread(tool: &ToolSpec, arguments: &Value, coerced: &[String]) -> Option<Violation> {
+    let schema = Schema::root(&tool.parameters);
+    // What is inside of one that is text is no part of what was written.
+    let problems = coerced.iter().filter_map(|pointer| {
+        let value = at(arguments, pointer)?;
+        Some(Problem::invalid(pointer, format!("be {}", wanted_with_article(below(schema, pointer))), value))
+    });
+    let problems: Vec<Problem> = problems.collect();
+    let first = problems.first()?;
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    Some(
+        Violation::new(first.code.into(), messages.join("; "))
+            .pointer(first.pointer.clone())
+            .expected(super::render::expected(tool))
+            .found(first.found.clone()),
+    )
 }
 
 /// What a schema wants, in a few words: `integer`, `"asc" or "desc"`, `{name: str}`.
