@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Annotated
+
 import pytest
+from pydantic import Field
 
 from callslip import Tool, tool
 from callslip._docstring import read_docstring
@@ -67,6 +71,27 @@ def test_nothing_is_logged_of_a_docstring(caplog: pytest.LogCaptureFixture) -> N
     read_docstring("Do.\n\nParameters\n----------\n: int\n")
     read_docstring(":param: The a.\n:type\n")
     assert not caplog.records
+
+
+def test_what_stands_at_the_parameter_itself_comes_before_the_docstring() -> None:
+    @tool
+    def f(
+        a: Annotated[dt.date, Field(description="Own.")],
+        b: Annotated[dt.date, "Own."],
+        c: Annotated[int, "Own."],
+        d: dt.date,
+    ) -> None:
+        """Do.
+
+        Args:
+            a: Not this.
+            b: Not this.
+            c: Not this.
+            d: This.
+        """
+
+    told = [schema["description"] for schema in f.parameters["properties"].values()]
+    assert told == ["Own.", "Own.", "Own.", "This."]
 
 
 class Shop:

@@ -227,7 +227,9 @@ class _Reader:
         adapter = self._adapter(name, annotation)
         self._adapters[name] = adapter
         self._converts[name] = converter(adapter)
-        return {}
+        metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+        words = [item for item in metadata if isinstance(item, str)]
+        return {"description": words[-1]} if words else {}
 
     def _adapter(self, name: str, annotation: Any) -> Any:
         from pydantic.errors import PydanticUserError
@@ -295,8 +297,12 @@ class _Reader:
         inputs: list[Any] = [(name, "validation", adapter) for name, adapter in adapters]
         schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=Describer)
         for (name, _), schema in schemas.items():
-            merged = {key: value for key, value in schema.items() if key != "title"}
-            self._properties[name] = {**merged, **self._properties[name]}
+            described = {**schema, **self._properties[name]}
+            described.pop("title", None)
+            if text := schema.get("description"):
+                # A `Field` is nearer to the parameter than the docstring.
+                described["description"] = text
+            self._properties[name] = described
         definitions: dict[str, Any] = shared.get("$defs", {})
         return definitions
 
