@@ -19,7 +19,8 @@ pub(crate) fn short_type(schema: Schema<'_>, depth: usize) -> String {
     let mut text = short(schema, map, depth);
     // As `OpenAPI` 3.0 writes it, where it means something beside these alone; no other dialect has the word.
     let nullable = map.get("nullable").is_some_and(|flag| flag == true) && !map.contains_key("$ref");
-    if nullable && (map.contains_key("type") || map.contains_key("enum")) && !text.split('|').any(|part| part == "null") {
+    if nullable && (map.contains_key("type") || map.contains_key("enum")) && !text.split('|').any(|part| part == "null")
+    {
         text.push_str("|null");
     }
     text
