@@ -239,7 +239,7 @@ fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
         .find_map(|examples| Text::new(room).joined(groups.iter().map(|group| line(*examples, group)), "\n", ""));
     let listed = fitting.unwrap_or_else(|| {
         let mut text = Text::new(room.saturating_sub(MORE));
-        let shown = groups.iter().take_while(|group| text.push(&format!("{}\n", line(0, *group))).is_some()).count();
+        let shown = groups.iter().take_while(|group| text.push(&format!("{}\n", line(0, group))).is_some()).count();
         format!("{}… and {} more groups", text.written, groups.len() - shown)
     });
     format!("{}{listed}", floor.written)
