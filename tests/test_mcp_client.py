@@ -63,6 +63,10 @@ def test_several_texts_are_one_text(server):
     assert result(server, "two_texts") == "one\ntwo"
 
 
+def test_a_result_may_be_large(server):
+    assert result(server, "repeat", text="ä", times=3_000_000) == {"result": "ä" * 3_000_000}
+
+
 def test_what_is_no_text_is_an_object_with_type_and_size(server):
     assert result(server, "mixed") == [
         "first",

@@ -61,7 +61,7 @@ def test_a_process_killed_in_mid_call_fails_its_calls_at_once_and_is_started_ane
             "Error calling tool 'wait': the MCP server 'files' was lost during the call, which may "
             "have taken effect."
         ] * 3
-        assert max(seconds for _, seconds in ended) < 0.8
+        assert max(seconds for _, seconds in ended) < 2
         second = pid_of(server)
         assert second != first
         # What was under way is not repeated.
@@ -81,7 +81,7 @@ def test_a_server_over_http_killed_in_mid_call_fails_its_calls_at_once(era):
                 "Error calling tool 'wait': the MCP server 'web' was lost during the call, which "
                 "may have taken effect"
             )
-        assert max(seconds for _, seconds in ended) < 0.8
+        assert max(seconds for _, seconds in ended) < 2
         refused = (
             "Error calling tool 'pid': the MCP server 'web' can't be connected again: "
             "ConnectError: All connection attempts failed."

@@ -34,6 +34,8 @@ Streams: TypeAlias = "tuple[Any, Any]"
 """What the SDK reads messages from, and writes them to."""
 
 _POLL = 0.005
+_LARGEST_EVENT = 1 << 28
+"""Bytes of one message. The SDK's own bound of 1 MB is less than a photograph."""
 
 
 @dataclass(slots=True)
@@ -202,7 +204,9 @@ class HttpTransport:
                 raise ToolError("its client was closed with it: make the server anew")
             if self._note not in client.event_hooks["response"]:
                 client.event_hooks["response"].append(self._note)
-            streams = streamable_http_client(self._url, http_client=client)
+            streams = streamable_http_client(
+                self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
+            )
             reading, writing = await stack.enter_async_context(streams)
             yield _Heard(reading, listener), writing
 
