@@ -231,8 +231,9 @@ def test_all_pages_of_the_list_are_read_and_older_servers_are_spoken_to():
     with stdio("handwritten", exclude=["tool 6"]) as server:
         assert [one.name for one in server.as_tools()] == [f"tool_{n}" for n in range(6)]
         assert result(server, "tool_0") == "tool_0"
-        seen = json.loads(result(server, "tool_2"))
-    assert seen[:6] == [
+        told = json.loads(result(server, "tool_2"))
+    assert told["offered"] == [[]]
+    assert told["seen"][:6] == [
         "server/discover",
         "initialize",
         "notifications/initialized",
@@ -251,6 +252,7 @@ def test_older_servers_ask_in_mid_call():
         )
     allowed = {"sampling": async_model, "elicitation": lambda question: {"seats": 2}}
     with stdio("handwritten", exclude=["tool 6"], **allowed) as server:
+        assert json.loads(result(server, "tool_2"))["offered"] == [["elicitation", "sampling"]]
         reply = json.loads(result(server, "tool_3"))["result"]
         assert (reply["content"], reply["model"]) == (
             {"type": "text", "text": "WHY?"},
@@ -365,6 +367,20 @@ def test_headers_and_a_client_exclude_one_another():
 def test_times_are_more_than_nothing(seconds):
     with pytest.raises(ToolError, match=f"^timeout must be more than 0 seconds: got {seconds}$"):
         stdio(timeout=seconds)
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "message"),
+    [
+        ("server.py", None, "expected args as a list of strings: got a string"),
+        (["--port", 80], None, "expected args as a list of strings: got a list with int"),
+        ([], {"PORT": 80}, "expected a string for 'PORT' of env: got int"),
+    ],
+)
+def test_arguments_and_environment_are_strings(args, env, message):
+    with pytest.raises(ToolError) as raised:
+        MCPServer.stdio("python", args, env=env)
+    assert str(raised.value) == message
 
 
 def test_an_address_is_one_of_http():

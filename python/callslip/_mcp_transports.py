@@ -94,20 +94,26 @@ class StdioTransport:
 
     def __init__(
         self,
-        command: str,
-        args: Sequence[str],
+        command: str | os.PathLike[str],
+        args: Sequence[str | os.PathLike[str]],
         *,
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         name: str | None,
     ) -> None:
-        if isinstance(args, str) or not all(isinstance(one, str) for one in args):
-            raise ToolError(f"expected the arguments as a list of strings: got {args!r}")
-        self._command = command
-        self._args = list(args)
+        if isinstance(args, str) or not all(isinstance(one, str | os.PathLike) for one in args):
+            kinds = {type(one).__name__ for one in args} - {"str"}
+            got = "a string" if isinstance(args, str) else f"a list with {', '.join(sorted(kinds))}"
+            raise ToolError(f"expected args as a list of strings: got {got}")
+        for variable, value in (env or {}).items():
+            if not isinstance(value, str):
+                kind = type(value).__name__
+                raise ToolError(f"expected a string for '{variable}' of env: got {kind}")
+        self._command = os.fspath(command)
+        self._args = [os.fspath(one) for one in args]
         self._env = None if env is None else dict(env)
         self._cwd = cwd
-        self.name = name or _program(command, self._args)
+        self.name = name or _program(self._command, self._args)
         self.secrets = Secrets(env=env)
         self._errors: ServerErrors | None = None
 

@@ -17,11 +17,13 @@ TOOLS = [
 TOOLS[6]["name"] = "tool 6"
 PAGE = 3
 seen = []
+offered = []
 sessions = set()
 
 
 def answer(method, params):
     if method == "initialize":
+        offered.append(sorted(params["capabilities"]))
         return {
             "protocolVersion": "2025-06-18",
             "capabilities": {"tools": {}},
@@ -37,7 +39,7 @@ def answer(method, params):
         if name == "tool_1":
             time.sleep(60)
         elif name == "tool_2":
-            text = json.dumps(seen)
+            text = json.dumps({"seen": seen, "offered": offered})
         elif name == "tool_3":
             content = {"type": "text", "text": "Why?"}
             message = {"role": "user", "content": content}
