@@ -121,11 +121,11 @@ def test_tools_are_chosen_by_name_and_pattern():
 
 
 def test_a_name_that_no_tool_has_is_an_error():
-    known = "it has add, move, pid, environment, header, fail, "
+    known = "it has tool_0, tool_1, tool_2, "
     for option in ("include", "exclude", "needs_approval"):
         with pytest.raises(ToolError) as raised:
-            stdio(**{option: ["ad"]}, name="files").connect_sync()
-        message = f"the MCP server 'files' has no tool 'ad' ({option}=): {known}"
+            stdio("handwritten", **{option: ["tool"]}, name="files").connect_sync()
+        message = f"the MCP server 'files' has no tool 'tool' ({option}=): {known}"
         assert str(raised.value).startswith(message)
 
 
@@ -146,11 +146,16 @@ def test_two_tools_of_one_name_want_a_prefix(over_stdio):
 
 
 def test_approval_is_asked_for_those_that_need_it():
-    with stdio(needs_approval=["add"]) as some, stdio(needs_approval=True) as every:
-        assert [one.name for one in some.as_tools() if one.needs_approval] == ["add"]
+    plain = {"exclude": ["tool 6"]}
+    with (
+        stdio("handwritten", needs_approval=["tool_[01]"], **plain) as some,
+        stdio("handwritten", needs_approval=True, **plain) as every,
+    ):
+        asking = [one.name for one in some.as_tools() if one.needs_approval]
+        assert asking == ["tool_0", "tool_1"]
         assert all(one.needs_approval for one in every.as_tools())
-        with pytest.raises(UsageError, match="the tool 'add' needs approval"):
-            agent_for(some, ("add", {"a": 1})).run_sync("t")
+        with pytest.raises(UsageError, match="the tool 'tool_0' needs approval"):
+            agent_for(some, ("tool_2", {})).run_sync("t")
 
 
 def test_one_session_serves_any_number_of_runs_loops_and_threads(over_stdio):

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 import time
 import uuid
@@ -38,6 +39,8 @@ def answer(method, params):
         text = name
         if name == "tool_1":
             time.sleep(60)
+        elif name == "tool_5":
+            text = str(os.getpid())
         elif name == "tool_2":
             text = json.dumps({"seen": seen, "offered": offered})
         elif name == "tool_3":
@@ -94,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Mcp-Session-Id") not in sessions:
             self.give(404, {"error": "no such session"})
             return
-        if (message.get("params") or {}).get("name") == "tool_5":
+        if (message.get("params") or {}).get("name") == "tool_3":
             self.give(503, {})
             return
         reply = reply_to(message)
