@@ -466,6 +466,7 @@ def test_a_missing_sdk_is_said_with_what_to_install(monkeypatch):
     assert str(raised.value) == (
         "MCP needs the official SDK, which is not installed: pip install 'callslip[mcp]'"
     )
-    monkeypatch.setattr(_mcp_sdk, "version", lambda name: "1.27.0")
-    with pytest.raises(ToolError, match="^expected version 2 of the MCP SDK or newer: got 1.27.0"):
+    monkeypatch.setattr(_mcp_sdk, "version", lambda name: "2.2.0")
+    message = r"^expected version 2\.3 of the MCP SDK or newer: got 2\.2\.0: pip install"
+    with pytest.raises(ToolError, match=message):
         MCPServer.http("http://x/mcp")
