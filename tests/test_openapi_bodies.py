@@ -8,7 +8,7 @@ import pytest
 
 from callslip import CallslipError
 from documents import SERVER, header, one, operation, parameter, plan, planned
-from multipart import Part, parts, plain
+from form_parts import Part, parts, plain
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"

@@ -13,7 +13,7 @@ import pytest
 from callslip import OpenAPI
 from documents import header, value_of
 from echo import serving
-from multipart import Part, parts, plain
+from form_parts import Part, parts, plain
 
 FILE = Path(__file__).parent / "data" / "openapi" / "parameters-style.json"
 
