@@ -91,6 +91,11 @@ class Page(BaseModel, Generic[X]):
     items: list[X]
 
 
+class Pairs(TypedDict, Generic[X]):
+    first: X
+    rest: NotRequired[list[X]]
+
+
 Ids = typing_extensions.TypeAliasType("Ids", list[int])
 Json = typing_extensions.TypeAliasType("Json", "int | list[Json]")
 
@@ -129,6 +134,12 @@ ARRAY = {"type": "array"}
         (Json, {"$ref": "#/$defs/Json"}, [1, [2]], [1, [2]]),
         (X, {}, {"a": 1}, {"a": 1}),
         (Page[int], {"$ref": "#/$defs/Page_int_"}, {"items": [1]}, Page[int](items=[1])),
+        (
+            Pairs[dt.date],
+            {"$ref": "#/$defs/Pairs_date_"},
+            {"first": "2025-01-31", "rest": ["2025-01-31"]},
+            {"first": dt.date(2025, 1, 31), "rest": [dt.date(2025, 1, 31)]},
+        ),
         (typing.LiteralString, {"type": "string"}, "a", "a"),
         (Any, {}, [None], [None]),
         (object, {}, "5", "5"),
