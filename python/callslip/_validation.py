@@ -27,7 +27,8 @@ class Describer(GenerateJsonSchema):
     """JSON Schema of what a model may give.
 
     A name that a model, dataclass or `TypedDict` does not know is refused, where pydantic would
-    drop it in silence: `extra="ignore"` or `"allow"` lets such names in.
+    drop it in silence: `extra="ignore"` or `"allow"` lets such names in. So does a type that writes
+    more than it reads (computed fields, fields without `init`): its own JSON may come back.
     """
 
     # A default without a JSON form is not shown, which is no reason to warn.
@@ -35,15 +36,20 @@ class Describer(GenerateJsonSchema):
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a model."""
-        return _closed(super().model_schema(schema), getattr(schema["cls"], "model_config", {}))
+        described = super().model_schema(schema)
+        if getattr(schema["cls"], "model_computed_fields", None):
+            return described
+        return _closed(described, getattr(schema["cls"], "model_config", {}))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a dataclass."""
         described = super().dataclass_schema(schema)
         fields = getattr(schema["cls"], "__dataclass_fields__", {})
-        for name, field in fields.items():
-            if not field.init:
-                described.get("properties", {}).pop(name, None)
+        made = [name for name, field in fields.items() if not field.init]
+        for name in made:
+            described.get("properties", {}).pop(name, None)
+        if made:
+            return described
         return _closed(described, getattr(schema["cls"], "__pydantic_config__", {}))
 
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
