@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import json
 import math
 import typing
 import uuid
@@ -25,10 +26,11 @@ from typing import (
 
 import pytest
 import typing_extensions
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 
 from callslip import Tool, ToolError, tool
 from callslip._annotation import shape_of
+from callslip._json import to_json
 from callslip._toolbox import as_tool
 from tool_calls import called, properties
 
@@ -91,6 +93,11 @@ class Page(BaseModel, Generic[X]):
     items: list[X]
 
 
+class Pairs(TypedDict, Generic[X]):
+    first: X
+    rest: NotRequired[list[X]]
+
+
 Ids = typing_extensions.TypeAliasType("Ids", list[int])
 Json = typing_extensions.TypeAliasType("Json", "int | list[Json]")
 
@@ -129,6 +136,12 @@ ARRAY = {"type": "array"}
         (Json, {"$ref": "#/$defs/Json"}, [1, [2]], [1, [2]]),
         (X, {}, {"a": 1}, {"a": 1}),
         (Page[int], {"$ref": "#/$defs/Page_int_"}, {"items": [1]}, Page[int](items=[1])),
+        (
+            Pairs[dt.date],
+            {"$ref": "#/$defs/Pairs_date_"},
+            {"first": "2025-01-31", "rest": ["2025-01-31"]},
+            {"first": dt.date(2025, 1, 31), "rest": [dt.date(2025, 1, 31)]},
+        ),
         (typing.LiteralString, {"type": "string"}, "a", "a"),
         (Any, {}, [None], [None]),
         (object, {}, "5", "5"),
@@ -219,18 +232,38 @@ def test_names_that_a_nested_type_does_not_have_are_refused_unless_it_lets_them_
         model_config = ConfigDict(extra="ignore")
         a: int
 
-    def f(order: Order, loose: Open):
-        return [order, loose]
+    def f(dog: Dog, loose: Open):
+        return [dog, loose]
 
     one = Tool(f, names={"Open": Open})
-    assert one.parameters["$defs"]["Order"]["properties"].keys() == {"item", "rush", "notes"}
+    assert one.parameters["$defs"]["Dog"]["additionalProperties"] is False
     assert "additionalProperties" not in one.parameters["$defs"]["Open"]
-    told = called(one, order={"item": "a", "rush": True}, loose={"a": 1, "b": 2})
-    assert told == '[{"item":"a","notes":[],"price":2.0},{"a":1}]'
-    assert called(one, order={"item": "a", "price": 5}, loose={"a": 1}) == (
-        "Your reply was not executed: 'order' has no property 'price': "
-        "there is 'item', 'rush', 'notes'."
+    dog = {"kind": "dog", "barks": True}
+    assert called(one, dog=dog, loose={"a": 1, "b": 2}) == f'[{to_json(dog)},{{"a":1}}]'
+    assert called(one, dog={**dog, "name": "Rex"}, loose={"a": 1}) == (
+        "Your reply was not executed: 'dog' has no property 'name': there is 'kind', 'barks'."
     )
+
+
+def test_what_a_type_writes_may_come_back() -> None:
+    class Square(BaseModel):
+        side: int
+
+        @computed_field
+        @property
+        def area(self) -> int:
+            return self.side**2
+
+    def f(order: Order, square: Square):
+        return [order, square]
+
+    one = Tool(f, names={"Square": Square})
+    assert one.parameters["$defs"]["Order"]["properties"].keys() == {"item", "rush", "notes"}
+    assert one.parameters["$defs"]["Square"]["properties"].keys() == {"side"}
+    written = '[{"item":"a","notes":[],"price":2.0},{"side":2,"area":4}]'
+    assert called(one, order={"item": "a", "rush": True}, square={"side": 2}) == written
+    order, square = json.loads(written)
+    assert called(one, order={**order, "rush": True}, square=square) == written
 
 
 def test_a_null_is_a_value_where_none_is_the_default() -> None:

@@ -56,13 +56,13 @@ def whole(schema: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_what_is_valid_stays_and_what_is_accepted_is_valid(case: tuple[Any, Any]) -> None:
     agrees_with_the_oracle(whole(case[0]), {"x": case[1]})
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(objects_and_arguments())
 def test_the_same_holds_where_the_arguments_are_a_combination(
     case: tuple[Any, dict[str, Any]],

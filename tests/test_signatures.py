@@ -279,6 +279,15 @@ def test_values_are_made_of_their_json() -> None:
     assert outcome[1] == '["datetime","Color","Point","set","tuple","float","list"]'
 
 
+def test_all_faults_of_values_are_told() -> None:
+    def f(days: list[dt.date]) -> None: ...
+
+    told = call(as_tool(f), days=[f"day {n}" for n in range(20)])[1]
+    for n in range(16):
+        assert f"'days[{n}]' must be a valid date" in told
+    assert "days[16]" not in told
+
+
 def test_values_that_are_none_of_their_type_are_told() -> None:
     @tool
     def f(when: dt.datetime, person: Person | None = None) -> None: ...

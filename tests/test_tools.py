@@ -6,6 +6,7 @@ import functools
 import json
 import subprocess
 import sys
+import types
 from typing import Any
 
 import pytest
@@ -156,6 +157,34 @@ def test_methods() -> None:
     assert call(as_tool(counter.plain), by=1) == ("ok", "6")
     with pytest.raises(ToolError, match=r"^tool 'add' is a method: take it from an instance$"):
         _ = Counter.add.parameters
+
+
+class Counters:
+    @classmethod
+    @tool
+    def one(cls, by: int) -> str:
+        return f"{cls.__name__} {by}"
+
+    @tool
+    @classmethod
+    def other(cls, by: int) -> str:
+        return f"{cls.__name__} {by}"
+
+    @tool
+    @staticmethod
+    def static(by: int) -> str:
+        return f"- {by}"
+
+
+def test_methods_of_classes_are_bound_to_them_whichever_decorator_comes_first() -> None:
+    bound = types.MethodType(vars(Counters)["one"].__func__, Counters)
+    for made in (Counters.one, Counters().one, bound, Counters.other, Counters().other):
+        one = as_tool(made)
+        assert list(properties(one)) == ["by"]
+        assert call(one, by=2) == ("ok", '"Counters 2"')
+    assert call(Counters.static, by=2) == call(Counters().static, by=2) == ("ok", '"- 2"')
+    with pytest.raises(ToolError, match=r"^tool 'upper' is a method: take it from an instance$"):
+        _ = as_tool(str.upper).parameters
 
 
 def test_callable_objects() -> None:

@@ -76,7 +76,8 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, Fail):
         return _line(words_of(error)) or "it failed"
     if isinstance(error, ArgumentsError):
-        return f"InvalidArguments: {_line(words_of(error))}"
+        # Every fault is to be told.
+        return f"InvalidArguments: {_line(words_of(error), 4 * _MESSAGE)}"
     kind = " ".join(type(error).__name__.split())
     if isinstance(error, BaseExceptionGroup):
         leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]
@@ -88,9 +89,9 @@ def in_one_line(error: BaseException) -> str:
     return f"{kind}: {text}" if text else kind
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _MESSAGE) -> str:
     text = " ".join(text[: 20 * _MESSAGE].split()).rstrip(".")
-    return f"{text[:_MESSAGE]}…" if len(text) > _MESSAGE else text
+    return f"{text[:most]}…" if len(text) > most else text
 
 
 def _redacted(text: str) -> str:

@@ -27,7 +27,8 @@ class Describer(GenerateJsonSchema):
     """JSON Schema of what a model may give.
 
     A name that a model, dataclass or `TypedDict` does not know is refused, where pydantic would
-    drop it in silence: `extra="ignore"` or `"allow"` lets such names in.
+    drop it in silence: `extra="ignore"` or `"allow"` lets such names in. So does a type that writes
+    more than it reads (computed fields, fields without `init`): its own JSON may come back.
     """
 
     # A default without a JSON form is not shown, which is no reason to warn.
@@ -35,15 +36,20 @@ class Describer(GenerateJsonSchema):
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a model."""
-        return _closed(super().model_schema(schema), getattr(schema["cls"], "model_config", {}))
+        described = super().model_schema(schema)
+        if getattr(schema["cls"], "model_computed_fields", None):
+            return described
+        return _closed(described, getattr(schema["cls"], "model_config", {}))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a dataclass."""
         described = super().dataclass_schema(schema)
         fields = getattr(schema["cls"], "__dataclass_fields__", {})
-        for name, field in fields.items():
-            if not field.init:
-                described.get("properties", {}).pop(name, None)
+        made = [name for name, field in fields.items() if not field.init]
+        for name in made:
+            described.get("properties", {}).pop(name, None)
+        if made:
+            return described
         return _closed(described, getattr(schema["cls"], "__pydantic_config__", {}))
 
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
@@ -151,9 +157,9 @@ class _Extended:
         """Return the annotation with each `TypedDict` in it replaced, at any depth."""
         if sys.version_info >= (3, 12):
             return annotation
-        if typing.is_typeddict(annotation):
-            return self._made.get(annotation) or self._typed_dict(annotation)
         origin, args = get_origin(annotation), get_args(annotation)
+        if typing.is_typeddict(annotation) or typing.is_typeddict(origin):
+            return self._made.get(annotation) or self._typed_dict(annotation, origin, args)
         if origin is Annotated:
             return Annotated[(self.of(args[0]), *args[1:])]
         if origin is Literal or not args or any(isinstance(arg, list) for arg in args):
@@ -165,24 +171,36 @@ class _Extended:
             return functools.reduce(operator.or_, replaced)
         return origin[replaced]
 
-    def _typed_dict(self, annotation: Any) -> Any:
+    def _typed_dict(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Any:
         import typing_extensions as extensions
 
-        hints = typing.get_type_hints(annotation, localns=self._names, include_extras=True)
+        plain = origin or annotation
+        given = dict(zip(plain.__parameters__, args, strict=True)) if args else {}
+        hints = typing.get_type_hints(plain, localns=self._names, include_extras=True)
         marks: dict[str, Any] = {
-            name: extensions.Required
-            if is_required(annotation, name, hint)
-            else extensions.NotRequired
+            name: extensions.Required if is_required(plain, name, hint) else extensions.NotRequired
             for name, hint in hints.items()
         }
         make: Any = extensions.TypedDict
-        made = make(annotation.__name__, {name: mark[Any] for name, mark in marks.items()})
+        # As pydantic names a generic type: several of one may stand in a schema.
+        told = ", ".join(getattr(arg, "__name__", str(arg)) for arg in args)
+        name = f"{plain.__name__}[{told}]" if told else plain.__name__
+        made = make(name, {key: mark[Any] for key, mark in marks.items()})
         # One that holds itself is found here.
         self._made[annotation] = made
         for attribute in ("__module__", "__doc__", "__pydantic_config__"):
-            if hasattr(annotation, attribute):
-                setattr(made, attribute, getattr(annotation, attribute))
+            if hasattr(plain, attribute):
+                setattr(made, attribute, getattr(plain, attribute))
         for name, hint in hints.items():
             marked = get_origin(hint) in {typing.Required, typing.NotRequired}
-            made.__annotations__[name] = marks[name][self.of(get_args(hint)[0] if marked else hint)]
+            inner = _filled(get_args(hint)[0] if marked else hint, given)
+            made.__annotations__[name] = marks[name][self.of(inner)]
         return made
+
+
+def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """Put the arguments of a generic `TypedDict` in place of its parameters."""
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, hint)
+    parameters = getattr(hint, "__parameters__", ()) if given else ()
+    return hint[tuple(given.get(one, one) for one in parameters)] if parameters else hint
