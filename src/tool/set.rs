@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 
 /// Problems of one call that its violation spells out.
-const TOLD: usize = 6;
+const TOLD: usize = 16;
 
 /// Why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -467,9 +467,9 @@ fn violation(tool: &ToolSpec, problems: &[Problem]) -> Violation {
         return Violation::new(Code::InvalidArgument, "the arguments are wrong").expected(expected);
     };
     let mut messages: Vec<&str> = problems.iter().take(TOLD).map(|problem| problem.message.as_str()).collect();
-    let more = format!("{} more problems", problems.len().saturating_sub(TOLD));
+    // How many there are is not known: the check ends where it has found enough.
     if problems.len() > TOLD {
-        messages.push(&more);
+        messages.push("and more");
     }
     Violation::new(first.code.into(), messages.join("; "))
         .pointer(first.pointer.clone())
