@@ -348,6 +348,26 @@ def test_a_server_that_may_asks_a_person(era):
         assert result(server, "book") == {"result": "decline"}
 
 
+@pytest.mark.parametrize(
+    ("answer", "action"), [(True, "accept"), ({}, "accept"), (None, "decline"), (False, "decline")]
+)
+def test_a_person_may_be_asked_to_open_an_address(answer, action):
+    from mcp_types import ElicitRequestURLParams
+
+    from callslip._mcp_asks import answering
+
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return answer
+
+    params = ElicitRequestURLParams(message="Log in", url="https://login.example/x")
+    given = asyncio.run(answering(ask, server="bank")(None, params))
+    assert asked == [Elicitation("bank", "Log in", {}, "https://login.example/x")]
+    assert (given.action, given.content) == (action, None)
+
+
 def test_headers_reach_the_server_and_so_does_a_client_of_ones_own():
     import httpx2
 
@@ -428,6 +448,12 @@ def test_secrets_are_in_no_repr_log_error_or_message(caplog):
     assert "revealing ***" in caplog.text
     assert raised.match(r"its last words: \*\*\*$")
     assert all(CANARY not in text for text in said)
+
+
+def test_flags_and_paths_are_no_secrets(tmp_path):
+    words = f"mode fast in {tmp_path}"
+    with stdio(env={"MODE": "fast", "DIR": str(tmp_path)}, include=["fail"]) as server:
+        assert error(server, "fail", words=words) == f"Error calling tool 'fail': {words}"
 
 
 def test_an_address_is_shown_without_its_secrets():

@@ -17,6 +17,7 @@ import pytest
 from callslip import ToolError
 from callslip.mcp import MCPServer
 from serving import (
+    SERVERS,
     agent_for,
     at,
     error,
@@ -219,13 +220,13 @@ def test_nonsense_on_standard_output_is_said_and_not_printed(capfd, caplog):
 
 
 def test_nonsense_between_messages_does_no_harm():
-    with python(NOISY) as server:
+    with python(NOISY.replace("SERVERS", repr(str(SERVERS)))) as server:
         assert result(server, "tool_0") == "tool_0"
 
 
 NOISY = """
-import os, sys
-sys.path.insert(0, os.getcwd() + "/tests/mcp_servers")
+import sys
+sys.path.insert(0, SERVERS)
 import handwritten
 handwritten.TOOLS = handwritten.TOOLS[:1]
 plain = handwritten.reply_to
@@ -289,12 +290,15 @@ async def cancel_one_of_two(server):
     assert seen == {"calls": ["given up", "kept"], "cancelled": ["given up"]}
 
 
-def test_connecting_that_is_cancelled_leaves_nothing_behind():
-    server = python("import time; time.sleep(60)", connect_timeout=30)
+def test_connecting_that_is_cancelled_leaves_nothing_behind(tmp_path):
+    noted = tmp_path / "pid"
+    code = f"import os, time; open({str(noted)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    server = python(code)
 
     async def main():
         connecting = asyncio.create_task(server.connect())
-        await asyncio.sleep(0.3)
+        while not (noted.exists() and noted.read_text()):
+            await asyncio.sleep(0.01)
         connecting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await connecting
@@ -302,18 +306,9 @@ def test_connecting_that_is_cancelled_leaves_nothing_behind():
 
     began = time.monotonic()
     asyncio.run(main())
-    assert time.monotonic() - began < 6
-    assert children() == set()
-
-
-def children():
-    listed = subprocess.run(
-        ["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {line for line in listed.stdout.splitlines() if "mcp_servers" in line or "-c" in line}
+    assert time.monotonic() - began < 8
+    assert not is_running(int(noted.read_text()))
+    assert sessions_of(server) == []
 
 
 def test_standard_error_goes_to_the_log_a_line_a_record(caplog, capfd):
@@ -338,6 +333,19 @@ def test_closing_ends_the_process_and_what_it_has_started():
     assert eventually(lambda: not is_running(own))
     os.kill(child, signal.SIGKILL)
     assert threading.active_count() <= before
+
+
+def test_closing_does_not_wait_for_a_server_that_does_not_answer(monkeypatch):
+    from callslip import _mcp_session
+
+    monkeypatch.setattr(_mcp_session, "_PATIENCE", 0.5)
+    with http_process("handwritten") as (port, _):
+        server = MCPServer.http(f"http://127.0.0.1:{port}/slow", exclude=["tool 6"])
+        with server:
+            assert result(server, "tool_0") == "tool_0"
+            began = time.monotonic()
+        assert 0.4 < time.monotonic() - began < 5
+        assert sessions_of(server) == []
 
 
 def test_a_server_that_nobody_has_any_more_is_ended():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
@@ -24,8 +25,7 @@ def check_sdk() -> None:
         raise ToolError(
             "MCP needs the official SDK, which is not installed: pip install 'callslip[mcp]'"
         ) from None
-    major, minor, *_ = (*found.split("."), "0")
-    if (int(major), int(minor)) < _OLDEST:
+    if tuple(int(number) for number in re.findall(r"\d+", found)[:2]) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise ToolError(
             f"expected version {oldest} of the MCP SDK or newer: got {found}: pip install "

@@ -35,6 +35,9 @@ _REFUSED = "Server returned an error response"
 _UNREACHED = {"ConnectError", "ConnectTimeout"}
 """What the HTTP client raises where there is no connection to send anything over."""
 
+_PATIENCE = 10.0
+"""Seconds for a server to take its leave."""
+
 _MOMENT = 0.25
 """Seconds in which a session that is lost says why."""
 
@@ -178,7 +181,13 @@ class Session:
         self._leave.set()
         if not self._settled.is_set():
             self._owner.cancel()
-        await self._ended.wait()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._ended.wait()
+        except TimeoutError:
+            # A server over HTTP is told, and may not answer. A process is killed long before.
+            self._owner.cancel()
+            await self._ended.wait()
 
     def unreadable(self) -> None:
         """Say that what came from the server is no message."""

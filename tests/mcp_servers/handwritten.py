@@ -107,6 +107,8 @@ class Handler(BaseHTTPRequestHandler):
         self.give(405, {})
 
     def do_DELETE(self):
+        if self.path == "/slow":
+            time.sleep(60)
         self.give(405, {})
 
     def give(self, status, value, headers=()):
