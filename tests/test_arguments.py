@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
+from argument_schemas import DEFINITIONS, cases, objects_and_arguments
+from callslip import Agent, ReactProtocol, ScriptedModel, tool
 from callslip._core import ToolSet
+from scripted import act, finish
 
 CORPUS = [
     json.loads(line)
@@ -43,55 +45,108 @@ def test_the_corpus(case: dict[str, Any]) -> None:
     assert json.dumps(checked) == json.dumps(expected)
 
 
-leaves = (
-    st.sampled_from(["string", "integer", "number", "boolean", "null"]).map(lambda t: {"type": t})
-    | st.just({"enum": ["a", 1, None]})
-    | st.just({"type": "integer", "minimum": 0, "maximum": 9})
-    | st.just({"type": "string", "maxLength": 3})
-)
-schemas = st.recursive(
-    leaves,
-    lambda inner: (
-        st.builds(lambda items: {"type": "array", "items": items}, inner)
-        | st.builds(lambda some: {"anyOf": some}, st.lists(inner, min_size=1, max_size=3))
-        | st.builds(
-            lambda fields: {"type": "object", "properties": fields, "additionalProperties": False},
-            st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-        )
-    ),
-    max_leaves=6,
-)
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**25), 10**25)
-    # Beyond 2**53 the digits that are written and the float that Python reads are two numbers.
-    | st.floats(-(2**53), 2**53)
-    | st.sampled_from(["", "a", "abcd", "5", "-1", "2.5", "true", "null", "[1]", '{"a":1}']),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@settings(max_examples=500, deadline=None)
-@given(schemas, values)
-def test_accepted_is_valid_and_refused_is_not(schema: dict[str, Any], value: Any) -> None:
-    whole = {
+def whole(schema: Any) -> dict[str, Any]:
+    """Return the schema of arguments whose one `x` this is."""
+    return {
         "type": "object",
         "properties": {"x": schema},
         "required": ["x"],
         "additionalProperties": False,
+        "$defs": DEFINITIONS,
     }
-    oracle = Draft202012Validator(whole)
-    arguments = {"x": value}
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cases())
+def test_what_is_valid_stays_and_what_is_accepted_is_valid(case: tuple[Any, Any]) -> None:
+    agrees_with_the_oracle(whole(case[0]), {"x": case[1]})
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(objects_and_arguments())
+def test_the_same_holds_where_the_arguments_are_a_combination(
+    case: tuple[Any, dict[str, Any]],
+) -> None:
+    schema, arguments = case
+    agrees_with_the_oracle({**schema, "$defs": DEFINITIONS}, arguments)
+
+
+def agrees_with_the_oracle(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    valid = Draft202012Validator(schema).is_valid
+    problems = ""
+    checked = None
     try:
-        checked = check(whole, json.dumps(arguments))
-    except ValueError:
-        assert not oracle.is_valid(arguments)
+        checked = check(schema, json.dumps(arguments))
+    except ValueError as error:
+        problems = str(error)
+    if problems:
+        assert "\n" not in problems
+        # A name that nobody speaks of is let in by JSON Schema, and is a mistake of a model's.
+        assert not valid(arguments) or "unknown argument" in problems
     else:
-        assert oracle.is_valid(checked)
-        if oracle.is_valid(arguments):
-            # Only `5.0` for an integer is read as something else, and that is equal to it.
-            assert checked == arguments
+        assert valid(checked)
+        assert not valid(arguments) or same(checked, arguments)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same to the last bit; `5.0` for an integer is read as `5`."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if type(one) is int and type(other) is float:
+        return one == other
+    return type(one) is type(other) and bool(one == other)
+
+
+def test_all_problems_of_a_call_are_told_at_once() -> None:
+    schema = whole(
+        {
+            "type": "object",
+            "properties": {
+                "count": {"type": "integer", "maximum": 9},
+                "order": {"enum": ["asc", "desc"]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "at": {"$ref": "#/$defs/node"},
+            },
+            "required": ["count", "order"],
+            "additionalProperties": False,
+        }
+    )
+    given = {"count": "12", "oder": "asc", "tags": ["a", None], "at": {"a": 1.5}}
+    with pytest.raises(ValueError) as caught:
+        check(schema, json.dumps({"x": given, "y": 1}))
+    assert str(caught.value).split("; ") == [
+        "unknown argument 'y': there is 'x'",
+        "'x' lacks the required property 'order' (\"asc\" or \"desc\")",
+        "'x.count' must be at most 9: got the integer 12",
+        "'x.tags[1]' must be a string: got null",
+        "'x.at.a' must be an integer: got the number 1.5",
+        "'x' has no property 'oder': did you mean 'order'?",
+    ]
+
+
+def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_strict() -> None:
+    @tool
+    def f(count: int, tags: list[str], ratio: float = 1) -> list[Any]:
+        return [count, tags, ratio]
+
+    given = {"count": "5", "tags": '["a"]', "ratio": 2}
+    agent = Agent(ScriptedModel([act("f", **given), finish()]), protocol="react", tools=[f])
+    result = agent.run_sync("go")
+    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
+    assert opened["coerced"] == ["/count", "/tags"]
+    assert opened["arguments"] == {"count": 5, "tags": ["a"], "ratio": 2}
+    assert result.tickets[0].result == [5, ["a"], 2.0]
+
+    strict = ReactProtocol(strict=True)
+    right = {"count": 5, "tags": ["a"], "ratio": 2}
+    model = ScriptedModel([act("f", **given), act("f", **right), finish()])
+    result = Agent(model, protocol=strict, tools=[f]).run_sync("go")
+    assert result.run.violations == 1
+    assert result.messages[3]["content"].startswith(
+        "Observation: Your reply was not executed: 'count' must be an integer: "
+        'got the string "5"; \'tags\' must be [str]: got the string "[\\"a\\"]".\n'
+    )
+    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
+    assert "coerced" not in opened

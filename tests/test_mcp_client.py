@@ -63,6 +63,10 @@ def test_several_texts_are_one_text(server):
     assert result(server, "two_texts") == "one\ntwo"
 
 
+def test_a_result_may_be_large(server):
+    assert result(server, "repeat", text="ä", times=3_000_000) == {"result": "ä" * 3_000_000}
+
+
 def test_what_is_no_text_is_an_object_with_type_and_size(server):
     assert result(server, "mixed") == [
         "first",
@@ -117,11 +121,11 @@ def test_tools_are_chosen_by_name_and_pattern():
 
 
 def test_a_name_that_no_tool_has_is_an_error():
-    known = "it has add, move, pid, environment, header, fail, "
+    known = "it has tool_0, tool_1, tool_2, "
     for option in ("include", "exclude", "needs_approval"):
         with pytest.raises(ToolError) as raised:
-            stdio(**{option: ["ad"]}, name="files").connect_sync()
-        message = f"the MCP server 'files' has no tool 'ad' ({option}=): {known}"
+            stdio("handwritten", **{option: ["tool"]}, name="files").connect_sync()
+        message = f"the MCP server 'files' has no tool 'tool' ({option}=): {known}"
         assert str(raised.value).startswith(message)
 
 
@@ -142,11 +146,16 @@ def test_two_tools_of_one_name_want_a_prefix(over_stdio):
 
 
 def test_approval_is_asked_for_those_that_need_it():
-    with stdio(needs_approval=["add"]) as some, stdio(needs_approval=True) as every:
-        assert [one.name for one in some.as_tools() if one.needs_approval] == ["add"]
+    plain = {"exclude": ["tool 6"]}
+    with (
+        stdio("handwritten", needs_approval=["tool_[01]"], **plain) as some,
+        stdio("handwritten", needs_approval=True, **plain) as every,
+    ):
+        asking = [one.name for one in some.as_tools() if one.needs_approval]
+        assert asking == ["tool_0", "tool_1"]
         assert all(one.needs_approval for one in every.as_tools())
-        with pytest.raises(UsageError, match="the tool 'add' needs approval"):
-            agent_for(some, ("add", {"a": 1})).run_sync("t")
+        with pytest.raises(UsageError, match="the tool 'tool_0' needs approval"):
+            agent_for(some, ("tool_2", {})).run_sync("t")
 
 
 def test_one_session_serves_any_number_of_runs_loops_and_threads(over_stdio):
@@ -227,8 +236,9 @@ def test_all_pages_of_the_list_are_read_and_older_servers_are_spoken_to():
     with stdio("handwritten", exclude=["tool 6"]) as server:
         assert [one.name for one in server.as_tools()] == [f"tool_{n}" for n in range(6)]
         assert result(server, "tool_0") == "tool_0"
-        seen = json.loads(result(server, "tool_2"))
-    assert seen[:6] == [
+        told = json.loads(result(server, "tool_2"))
+    assert told["offered"] == [[]]
+    assert told["seen"][:6] == [
         "server/discover",
         "initialize",
         "notifications/initialized",
@@ -247,6 +257,7 @@ def test_older_servers_ask_in_mid_call():
         )
     allowed = {"sampling": async_model, "elicitation": lambda question: {"seats": 2}}
     with stdio("handwritten", exclude=["tool 6"], **allowed) as server:
+        assert json.loads(result(server, "tool_2"))["offered"] == [["elicitation", "sampling"]]
         reply = json.loads(result(server, "tool_3"))["result"]
         assert (reply["content"], reply["model"]) == (
             {"type": "text", "text": "WHY?"},
@@ -363,6 +374,20 @@ def test_times_are_more_than_nothing(seconds):
         stdio(timeout=seconds)
 
 
+@pytest.mark.parametrize(
+    ("args", "env", "message"),
+    [
+        ("server.py", None, "expected args as a list of strings: got a string"),
+        (["--port", 80], None, "expected args as a list of strings: got a list with int"),
+        ([], {"PORT": 80}, "expected a string for 'PORT' of env: got int"),
+    ],
+)
+def test_arguments_and_environment_are_strings(args, env, message):
+    with pytest.raises(ToolError) as raised:
+        MCPServer.stdio("python", args, env=env)
+    assert str(raised.value) == message
+
+
 def test_an_address_is_one_of_http():
     message = "^expected an address that begins with http:// or https://: got localhost:80$"
     with pytest.raises(ToolError, match=message):
@@ -441,6 +466,7 @@ def test_a_missing_sdk_is_said_with_what_to_install(monkeypatch):
     assert str(raised.value) == (
         "MCP needs the official SDK, which is not installed: pip install 'callslip[mcp]'"
     )
-    monkeypatch.setattr(_mcp_sdk, "version", lambda name: "1.27.0")
-    with pytest.raises(ToolError, match="^expected version 2 of the MCP SDK or newer: got 1.27.0"):
+    monkeypatch.setattr(_mcp_sdk, "version", lambda name: "2.2.0")
+    message = r"^expected version 2\.3 of the MCP SDK or newer: got 2\.2\.0: pip install"
+    with pytest.raises(ToolError, match=message):
         MCPServer.http("http://x/mcp")

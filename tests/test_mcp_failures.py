@@ -61,7 +61,7 @@ def test_a_process_killed_in_mid_call_fails_its_calls_at_once_and_is_started_ane
             "Error calling tool 'wait': the MCP server 'files' was lost during the call, which may "
             "have taken effect."
         ] * 3
-        assert max(seconds for _, seconds in ended) < 0.8
+        assert max(seconds for _, seconds in ended) < 2
         second = pid_of(server)
         assert second != first
         # What was under way is not repeated.
@@ -81,7 +81,7 @@ def test_a_server_over_http_killed_in_mid_call_fails_its_calls_at_once(era):
                 "Error calling tool 'wait': the MCP server 'web' was lost during the call, which "
                 "may have taken effect"
             )
-        assert max(seconds for _, seconds in ended) < 0.8
+        assert max(seconds for _, seconds in ended) < 2
         refused = (
             "Error calling tool 'pid': the MCP server 'web' can't be connected again: "
             "ConnectError: All connection attempts failed."
@@ -123,8 +123,8 @@ def test_a_call_that_is_refused_is_said_with_its_status():
         http_process("handwritten") as (port, _),
         at(port, exclude=["tool 6"], name="web") as server,
     ):
-        assert error(server, "tool_5") == (
-            "Error calling tool 'tool_5': the MCP server 'web' refused the call: HTTP status 503 "
+        assert error(server, "tool_3") == (
+            "Error calling tool 'tool_3': the MCP server 'web' refused the call: HTTP status 503 "
             "Service Unavailable."
         )
         assert result(server, "tool_0") == "tool_0"
@@ -390,18 +390,22 @@ def test_a_program_that_ends_after_its_last_await_ends_its_servers_quietly():
         from serving import at, agent_for, stdio
 
         async def main():
-            server = at(int(sys.argv[1])) if len(sys.argv) > 1 else stdio()
-            done = await agent_for(server, ("pid", {})).run("t")
-            print(done.tickets[0].result["result"])
+            options = {"exclude": ["tool 6"]}
+            if len(sys.argv) > 1:
+                server = at(int(sys.argv[1]), **options)
+            else:
+                server = stdio("handwritten", **options)
+            done = await agent_for(server, ("tool_5", {})).run("t")
+            print(done.tickets[0].result)
 
         asyncio.run(main())
     """
-    with http_process() as (port, _):
+    with http_process("handwritten") as (port, _):
         for args in [()] * 3 + [(str(port),)] * 2:
             done, _ = run_script(code, *args)
             assert (done.returncode, done.stderr) == (0, "")
-            if not args:
-                assert eventually(lambda pid=int(done.stdout): not is_running(pid))
+            pid = int(done.stdout)
+            assert eventually(lambda pid=pid, lives=bool(args): is_running(pid) == lives)
 
 
 def test_a_program_that_ends_in_mid_call_does_not_wait_for_it():
@@ -461,4 +465,4 @@ def test_calls_side_by_side_share_one_attempt_to_connect():
 def sessions_of(server):
     from callslip._mcp_session import alive
 
-    return [one for one in alive if one._transport is server._transport]
+    return [one for one in alive if one._transport.name == server.name]

@@ -255,6 +255,35 @@ def test_the_programs_own_tool_of_the_name_is_called(protocol: str) -> None:
     assert outcomes(agent.run_sync("go")) == ["no hammer in the shed"]
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("tokens", [1, 1_600, 10**9])
+def test_functions_and_documents_stand_side_by_side(protocol: str, tokens: int) -> None:
+    @tool
+    def weigh(shelf: int) -> str:
+        """Weigh all that is on a shelf."""
+        return f"{shelf} kg"
+
+    calls = [
+        ("search_tools", {"query": "weigh a shelf"}),
+        ("search_tools", {"query": "stock_fig"}),
+        ("weigh", {"shelf": 3}),
+        ("GET /stock/{shelf}/fig", {"shelf": 3}),
+    ]
+    replies = steps(protocol, calls if tokens == 1 else calls[2:], "done")
+    agent = Agent(
+        ScriptedModel(replies),
+        protocol=PROTOCOLS[protocol](tool_tokens=tokens),
+        tools=[weigh, shop()],
+    )
+    assert agent.protocol.lint([weigh, shop()]) == []
+    results = outcomes(agent.run_sync("go"))
+    assert results[-2:] == ["3 kg", "fig on 3, asc"]
+    if tokens == 1:
+        route = "POST /weigh" if protocol == "ticket" else "weigh"
+        assert results[0]["tools"][0] == f"{route}(shelf: int)  # Weigh all that is on a shelf."
+        assert results[1]["tools"][0].startswith("GET /stock/{shelf}/fig(shelf: int, order?: str)")
+
+
 # Going on with a run.
 
 

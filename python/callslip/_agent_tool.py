@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from callslip._core import ToolSet
 from callslip._json import to_json
 from callslip.errors import ToolError
 from callslip.tools import Tool
@@ -57,23 +59,13 @@ class AgentTool(Tool[[str], Any]):
 
     def spec(self) -> str:
         """Return what the core is told of the tool, as JSON text."""
-        task = {
-            "type": "string",
-            "minLength": 1,
-            "description": "What it is to do, with all that it needs to know.",
+        # Its arguments are those of delegation: the runtime makes a run of both.
+        (delegated,) = ToolSet.delegation("react", [])
+        own = {
+            "name": self.name,
+            "description": self.description,
+            "kind": "agent",
+            "effect": self.effect,
+            "needs_approval": self.needs_approval,
         }
-        return to_json(
-            {
-                "name": self.name,
-                "description": self.description,
-                "parameters": {
-                    "type": "object",
-                    "properties": {"task": task},
-                    "required": ["task"],
-                    "additionalProperties": False,
-                },
-                "kind": "agent",
-                "effect": self.effect,
-                "needs_approval": self.needs_approval,
-            }
-        )
+        return to_json({**json.loads(delegated), **own})

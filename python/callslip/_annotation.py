@@ -8,6 +8,7 @@ else is pydantic's: `Shape.annotation` says so.
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import types
 import typing
 from collections.abc import Callable
@@ -26,6 +27,7 @@ _SCALARS: dict[object, str] = {
     bool: "boolean",
     None: "null",
     type(None): "null",
+    typing.LiteralString: "string",
 }
 _LISTS = {list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection}
 _DICTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
@@ -57,11 +59,11 @@ def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
     if annotation in _LISTS or annotation in _DICTS:
         return Shape({"type": "array" if annotation in _LISTS else "object"})
     if typing.is_typeddict(annotation):
-        return _typed_dict(annotation)
+        return _once(annotation, lambda: _typed_dict(annotation))
     if isinstance(annotation, typing.NewType):
         return shape_of(annotation.__supertype__)
     if type(annotation).__name__ == "TypeAliasType":
-        return shape_of(annotation.__value__)
+        return _once(annotation, lambda: shape_of(annotation.__value__))
     return _shape_of_generic(get_origin(annotation), get_args(annotation))
 
 
@@ -69,8 +71,10 @@ def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:
     read = _GENERICS.get(origin)
     if read is not None:
         return read(args)
-    if origin in _LISTS and len(args) == 1:
-        return _list(args[0])
+    if origin in _LISTS and len(args) <= 1:
+        return _list(args[0] if args else Any)
+    if origin in _DICTS and not args:
+        return Shape({"type": "object"})
     if origin in _DICTS and len(args) == 2 and args[0] in {str, Any}:
         return _dict(args[1])
     return None
@@ -97,10 +101,18 @@ def _annotated(args: tuple[Any, ...]) -> Shape | None:
 
 
 def _literal(values: tuple[Any, ...]) -> Shape | None:
-    # An enum's member or bytes in a Literal has another JSON form: pydantic knows it.
-    if any(type(value) not in {str, int, bool, type(None)} for value in values):
+    import enum
+
+    # Pydantic does not find an enum's member by its value here.
+    members = [value for value in values if isinstance(value, enum.Enum)]
+    texts = [value.value if isinstance(value, enum.Enum) else value for value in values]
+    if any(type(text) not in {str, int, bool, type(None)} for text in texts):
         return None
-    return Shape({"const": values[0]} if len(values) == 1 else {"enum": list(values)})
+    schema = {"const": texts[0]} if len(texts) == 1 else {"enum": texts}
+    if not members:
+        return Shape(schema)
+    by_text = {(type(one.value), one.value): one for one in members}
+    return Shape(schema, lambda text: by_text.get((type(text), text), text))
 
 
 def _union(args: tuple[Any, ...]) -> Shape | None:
@@ -150,19 +162,23 @@ def _dict(item: Any) -> Shape | None:
     return Shape(schema, lambda values: {key: convert(value) for key, value in values.items()})
 
 
-_open_typed_dicts: list[type] = []
-"""Those under way: one that holds itself needs references, which are pydantic's."""
+_under_way: list[Any] = []
+"""What is being described: what holds itself needs references, which are pydantic's."""
+
+
+def _once(annotation: Any, describe: Callable[[], Shape | None]) -> Shape | None:
+    if any(annotation is one for one in _under_way):
+        return None
+    _under_way.append(annotation)
+    try:
+        return describe()
+    finally:
+        _under_way.pop()
 
 
 def _typed_dict(annotation: Any) -> Shape | None:
-    if annotation in _open_typed_dicts:
-        return None
-    _open_typed_dicts.append(annotation)
-    try:
-        fields = typing.get_type_hints(annotation, include_extras=True)
-        shapes = {name: shape_of(_field(hint)) for name, hint in fields.items()}
-    finally:
-        _open_typed_dicts.remove(annotation)
+    fields = typing.get_type_hints(annotation, include_extras=True)
+    shapes = {name: shape_of(_field(hint)) for name, hint in fields.items()}
     properties: dict[str, Schema] = {}
     converts: dict[str, Convert] = {}
     for name, shape in shapes.items():
@@ -175,6 +191,8 @@ def _typed_dict(annotation: Any) -> Shape | None:
     if required := [name for name, hint in fields.items() if is_required(annotation, name, hint)]:
         schema["required"] = required
     schema["additionalProperties"] = False
+    if text := annotation.__doc__:
+        schema["description"] = inspect.cleandoc(text)
     if not converts:
         return Shape(schema)
     return Shape(

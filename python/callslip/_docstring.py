@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 __all__ = ["read_docstring"]
+
+Style: TypeAlias = Literal["google", "numpy", "sphinx"]
 
 _GOOGLE = re.compile(
     r"^[ \t]*(Args|Arguments|Params|Parameters|Keyword Args|Keyword Arguments|Other Parameters"
@@ -20,43 +22,58 @@ _SPHINX = re.compile(
     r"^[ \t]*:(param|arg|argument|key|keyword|parameter|returns?|raises?)\b", re.MULTILINE
 )
 
+_STYLES: dict[Style, re.Pattern[str]] = {"google": _GOOGLE, "numpy": _NUMPY, "sphinx": _SPHINX}
+
+_TOLD = {"note", "notes", "warning", "warnings", "important"}
+
+_ROLE = re.compile(r"(\w+) *\(:\w+:`[^`]*`[^)]*\) *:\s*(.*)", re.DOTALL)
+"""``name (:obj:`str`): text``, which griffe cuts at the first colon."""
+
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return the description and the parameters' descriptions.
 
-    Google, NumPy and Sphinx style are told by their sections. A text without any is all
-    description, and griffe is not imported for it.
+    Google, NumPy and Sphinx style are told by their sections; one text may have several. A text
+    without any is all description, and griffe is not imported for it. Notes and warnings belong to
+    the description: they are meant for whoever calls.
     """
     text = text.strip()
-    style: Literal["google", "numpy", "sphinx"]
-    if _GOOGLE.search(text):
-        style = "google"
-    elif _NUMPY.search(text):
-        style = "numpy"
-    elif _SPHINX.search(text):
-        style = "sphinx"
-    else:
-        return text, {}
+    parameters: dict[str, str] = {}
+    for style, sections in _STYLES.items():
+        if sections.search(text):
+            text, found = _read(text, style, sections)
+            parameters = {**found, **parameters}
+    return text, parameters
+
+
+def _read(text: str, style: Style, sections: re.Pattern[str]) -> tuple[str, dict[str, str]]:
     from griffe import Docstring, DocstringSectionKind
 
-    sections = Docstring(text).parse(style, **_quiet(style))
+    if style == "google":
+        # griffe needs a blank line before a section.
+        text = re.sub(rf"(?<=\S)\n(?={sections.pattern})", "\n\n", text, flags=re.MULTILINE)
     description: list[str] = []
     parameters: dict[str, str] = {}
-    for section in sections:
+    for section in Docstring(text).parse(style, **_quiet(style)):
         value: Any = section.value
         if section.kind is DocstringSectionKind.text:
             description.append(value.strip())
+        elif section.kind is DocstringSectionKind.admonition:
+            if value.kind in _TOLD:
+                description.append(f"{value.kind.title()}: {value.description.strip()}")
         elif section.kind in {
             DocstringSectionKind.parameters,
             DocstringSectionKind.other_parameters,
         }:
             for parameter in value:
-                name = parameter.name.lstrip("*")
-                parameters[name] = " ".join(parameter.description.split())
-    return "\n\n".join(description), parameters
+                name, told = parameter.name.lstrip("*"), parameter.description
+                if cut := _ROLE.fullmatch(f"{name}:{told}"):
+                    name, told = cut.groups()
+                parameters[name] = " ".join(told.split())
+    return "\n\n".join(part for part in description if part), parameters
 
 
-def _quiet(style: str) -> dict[str, Any]:
+def _quiet(style: Style) -> dict[str, Any]:
     """Options that keep griffe from logging about types it does not find: they are in the hints."""
     options: dict[str, Any] = {"warnings": False}
     if style != "sphinx":

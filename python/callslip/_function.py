@@ -9,7 +9,7 @@ from typing import Any
 
 from callslip.errors import ToolError
 
-__all__ = ["check_reconcile", "doc_of", "is_async", "name_of", "scope"]
+__all__ = ["check_reconcile", "doc_of", "is_async", "name_of", "scope", "whole"]
 
 
 def name_of(function: Any) -> str:
@@ -40,6 +40,19 @@ def is_async(function: Any) -> bool:
         return True
     call = getattr(function, "__call__", None)  # noqa: B004
     return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
+
+
+def whole(result: Any) -> Any:
+    """Return the list of what a generator gives, or what is to be awaited for it."""
+    if hasattr(result, "__next__"):
+        return list(result)
+    if hasattr(result, "__anext__"):
+        return _gathered(result)
+    return result
+
+
+async def _gathered(generator: Any) -> list[Any]:
+    return [item async for item in generator]
 
 
 def scope(frame: Any) -> dict[str, Any] | None:

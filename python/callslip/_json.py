@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from callslip._frame import table_of
 
 __all__ = ["from_json", "to_json"]
 
@@ -15,9 +18,9 @@ def to_json(value: object) -> str:
 
     Strings, numbers, lists and dicts are written as they are. Pydantic models, dataclasses, enums,
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
-    have equal text; bytes as text where they are UTF-8, else in base64; NaN, infinities and
-    integers of more than 4,300 digits as strings, because few can read such numbers; anything else
-    as `str(value)`.
+    have equal text; bytes as text where they are UTF-8, else in base64; data frames by rows, with
+    their size first; arrays as lists; NaN, infinities and integers of more than 4,300 digits as
+    strings, because few can read such numbers; anything else as `str(value)`.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
@@ -67,10 +70,11 @@ def _known(value: object) -> Any:  # a line for each kind
     """Turn an object that JSON does not know into one it does, one level deep."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return dump(mode="json")
-    fields: dict[str, Any] | None = getattr(type(value), "__dataclass_fields__", None)
-    if fields is not None:
-        return {name: getattr(value, name) for name in fields}
+        return _dumped(dump)
+    if hasattr(type(value), "__dataclass_fields__"):
+        from dataclasses import fields
+
+        return {one.name: getattr(value, one.name) for one in fields(cast("Any", value))}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _bytes_text(bytes(value))
     if isinstance(value, (set, frozenset)):
@@ -85,15 +89,34 @@ def _known(value: object) -> Any:  # a line for each kind
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    to_list = getattr(value, "tolist", None)
-    if callable(to_list) and not isinstance(value, type):
-        return to_list()
     return _foreign(value)
 
 
+def _dumped(dump: Callable[..., Any]) -> Any:
+    try:
+        return dump(mode="json")
+    except Exception:  # noqa: BLE001  # bytes that are no text, a value of a foreign type
+        return dump()
+
+
+def _listed(array: Any) -> Any:
+    kind = getattr(getattr(array, "dtype", None), "kind", "")
+    if kind in {"M", "m"}:
+        # In nanoseconds, dates and times are listed as integers.
+        array = array.astype("datetime64[us]" if kind == "M" else "timedelta64[us]")
+    return array.tolist()
+
+
 def _foreign(value: object) -> Any:
+    """Turn an object of a library into what JSON knows, asking the object alone."""
     import pydantic_core
 
+    if not isinstance(value, type):
+        table = table_of(value)
+        if table is not None:
+            return table
+        if callable(getattr(value, "tolist", None)):
+            return _listed(value)
     try:
         return pydantic_core.to_jsonable_python(value, fallback=_text, inf_nan_mode="strings")
     except Exception:  # noqa: BLE001  # last resort for an object that can't be read
@@ -142,7 +165,8 @@ def _bytes_text(data: bytes) -> str:
 
 def _text(value: object) -> str:
     try:
-        return str(value)
+        # An address says nothing, and makes equal results different.
+        return re.sub(r" at 0x[0-9a-fA-F]+>", ">", str(value))
     except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
         return f"<{type(value).__qualname__}>"
 

@@ -9,12 +9,14 @@ from callslip.errors import ToolError
 
 __all__ = ["check_sdk", "is_loaded", "load_sdk"]
 
+_OLDEST = (2, 3)
+
 
 def check_sdk() -> None:
     """Find the SDK without importing it.
 
     Raises:
-        ToolError: It is not installed, or of another major version.
+        ToolError: It is not installed, or too old.
     """
     try:
         found = version("mcp")
@@ -22,9 +24,12 @@ def check_sdk() -> None:
         raise ToolError(
             "MCP needs the official SDK, which is not installed: pip install 'callslip[mcp]'"
         ) from None
-    if int(found.partition(".")[0]) < 2:
+    major, minor, *_ = (*found.split("."), "0")
+    if (int(major), int(minor)) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
         raise ToolError(
-            f"expected version 2 of the MCP SDK or newer: got {found}: pip install 'callslip[mcp]'"
+            f"expected version {oldest} of the MCP SDK or newer: got {found}: pip install "
+            "'callslip[mcp]'"
         )
 
 

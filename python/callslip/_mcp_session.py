@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import copy
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
 from callslip._mcp_clock import Clock
-from callslip._mcp_transports import Refusal, Transport, refused
+from callslip._mcp_transports import Delivery, Transport, delivery
 from callslip._mcp_words import log
 from callslip.errors import ToolError
 from callslip.tools import Fail
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from mcp import Client, MCPError
     from mcp_types import CallToolResult
     from mcp_types import Tool as ToolOffer
+    from pydantic import ValidationError
 
 __all__ = ["Lost", "Session", "Told", "alive"]
 
 _PAGES = 1000
 _REFUSED = "Server returned an error response"
 """What the SDK says of any HTTP status that it has no other words for."""
+
+_UNREACHED = {"ConnectError", "ConnectTimeout"}
+"""What the HTTP client raises where there is no connection to send anything over."""
 
 _MOMENT = 0.25
 """Seconds in which a session that is lost says why."""
@@ -71,7 +76,8 @@ class Session:
         connect_timeout: float,
         follows: bool,
     ) -> None:
-        self._transport = transport
+        # What the server said last is of this session, and not of one that follows it.
+        self._transport = copy.copy(transport)
         self._clock = Clock()
         self._answers: dict[str, Any] = {
             question: self._outside(answer) for question, answer in answers.items()
@@ -135,8 +141,8 @@ class Session:
             on_progress(progress, total, message)
 
         self._under_way += 1
-        refusal = Refusal()
-        noting = refused.set(refusal)
+        sent = Delivery()
+        noting = delivery.set(sent)
         failure: Exception
         try:
             async with self._clock.bound(seconds):
@@ -145,12 +151,13 @@ class Session:
             waited = f"within {seconds:g} seconds" if seconds is not None else "in time"
             failure = Fail(f"the MCP server '{self._transport.name}' gave no result {waited}")
         except MCPError as error:
-            failure = await self._failure(error, refusal)
+            failure = await self._failure(error, sent)
         except (RuntimeError, ValidationError) as error:
-            text = self._hidden(str(error).partition("\n")[0])
-            failure = Fail(f"the answer of the MCP server '{self._transport.name}': {text}")
+            what = _fault_of(error) if isinstance(error, ValidationError) else str(error)
+            words = f"the MCP server '{self._transport.name}' broke the protocol: {what}"
+            failure = Fail(self._hidden(words))
         finally:
-            refused.reset(noting)
+            delivery.reset(noting)
             self._under_way -= 1
             if self._is_retired and not self._under_way:
                 self._leave.set()
@@ -229,24 +236,23 @@ class Session:
             **self._answers,
         )
 
-    async def _failure(self, error: MCPError, refusal: Refusal) -> Exception:
+    async def _failure(self, error: MCPError, sent: Delivery) -> Exception:
         from mcp_types import CONNECTION_CLOSED
 
         name = self._transport.name
-        if refusal.is_forgotten:
+        if sent.is_forgotten:
             # It has done nothing.
             self.retire()
             return Lost(f"the MCP server '{name}' does not know the session", is_safe=True)
-        if refusal.status and error.message == _REFUSED:
-            return Fail(f"the MCP server '{name}' refused the call: {refusal.status}")
+        if sent.refusal and error.message == _REFUSED:
+            return Fail(f"the MCP server '{name}' refused the call: {sent.refusal}")
         if error.code != CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
-        alone = self._under_way == 1
         self.retire()
         why = await self._why()
         return Lost(
             f"the MCP server '{name}' was lost during the call, which may have taken effect{why}",
-            is_safe=alone and type(self._fault).__name__ in {"ConnectError", "ConnectTimeout"},
+            is_safe=not sent.was_sent and type(self._fault).__name__ in _UNREACHED,
         )
 
     async def _refusal(self) -> str:
@@ -270,9 +276,7 @@ class Session:
         if isinstance(fault, MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
         elif isinstance(fault, ValidationError):
-            first = fault.errors(include_url=False, include_context=False)[0]
-            place = ".".join(str(step) for step in first["loc"])
-            reasons.append(f"it breaks the protocol at {place}: {first['msg'].lower()}")
+            reasons.append(f"it broke the protocol: {_fault_of(fault)}")
         elif isinstance(fault, Exception):
             reasons.append(
                 f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
@@ -295,6 +299,13 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _fault_of(error: ValidationError) -> str:
+    """Say what is wrong with a message, without the message."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(step) for step in first["loc"])
+    return f"{place or 'a message'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
 async def _listed(client: Client) -> list[ToolOffer]:

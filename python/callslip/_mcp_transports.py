@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
@@ -21,36 +20,47 @@ if TYPE_CHECKING:
     import httpx2
 
 __all__ = [
+    "Delivery",
     "HttpTransport",
     "Listener",
-    "Refusal",
     "StdioTransport",
     "Streams",
     "Transport",
-    "refused",
+    "delivery",
 ]
 
 Streams: TypeAlias = "tuple[Any, Any]"
 """What the SDK reads messages from, and writes them to."""
 
 _POLL = 0.005
+_LARGEST_EVENT = 1 << 28
+"""Bytes of one message. The SDK's own bound of 1 MB is less than a photograph."""
 
 
-@dataclass(slots=True)
-class Refusal:
-    """How a message was refused over HTTP.
+class Delivery:
+    """What became of the messages of one call, over HTTP.
 
     Attributes:
-        status: With which words.
-        is_forgotten: Whether that is because the server does not know the session any more.
+        was_sent: Whether any of them was begun to be sent.
+        refusal: The status in words, where the last one was refused.
+        is_forgotten: Whether that was because the server does not know the session any more.
     """
 
-    status: str = ""
-    is_forgotten: bool = False
+    __slots__ = ("is_forgotten", "refusal", "was_sent")
+
+    def __init__(self) -> None:
+        self.was_sent = False
+        self.refusal = ""
+        self.is_forgotten = False
+
+    async def trace(self, event: str, _: object) -> None:
+        """Follow what the HTTP client does."""
+        if event.endswith("send_request_headers.started"):
+            self.was_sent = True
 
 
-refused: ContextVar[Refusal | None] = ContextVar("callslip_mcp_refused", default=None)
-"""Where that is noted. The SDK sends each message in the context of whoever sends it."""
+delivery: ContextVar[Delivery | None] = ContextVar("callslip_mcp_delivery", default=None)
+"""Of the call that this code runs for. The SDK sends each message in its sender's context."""
 
 
 class Listener(Protocol):
@@ -92,20 +102,26 @@ class StdioTransport:
 
     def __init__(
         self,
-        command: str,
-        args: Sequence[str],
+        command: str | os.PathLike[str],
+        args: Sequence[str | os.PathLike[str]],
         *,
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         name: str | None,
     ) -> None:
-        if isinstance(args, str) or not all(isinstance(one, str) for one in args):
-            raise ToolError(f"expected the arguments as a list of strings: got {args!r}")
-        self._command = command
-        self._args = list(args)
+        if isinstance(args, str) or not all(isinstance(one, str | os.PathLike) for one in args):
+            kinds = {type(one).__name__ for one in args} - {"str"}
+            got = "a string" if isinstance(args, str) else f"a list with {', '.join(sorted(kinds))}"
+            raise ToolError(f"expected args as a list of strings: got {got}")
+        for variable, value in (env or {}).items():
+            if not isinstance(value, str):
+                kind = type(value).__name__
+                raise ToolError(f"expected a string for '{variable}' of env: got {kind}")
+        self._command = os.fspath(command)
+        self._args = [os.fspath(one) for one in args]
         self._env = None if env is None else dict(env)
         self._cwd = cwd
-        self.name = name or _program(command, self._args)
+        self.name = name or _program(self._command, self._args)
         self.secrets = Secrets(env=env)
         self._errors: ServerErrors | None = None
 
@@ -200,11 +216,22 @@ class HttpTransport:
                 client = await stack.enter_async_context(own)
             elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
-            if self._note not in client.event_hooks["response"]:
-                client.event_hooks["response"].append(self._note)
-            streams = streamable_http_client(self._url, http_client=client)
+            for event, hook in (("request", self._follow), ("response", self._note)):
+                hooks = client.event_hooks[event]
+                hooks.append(hook)
+                stack.callback(hooks.remove, hook)
+            streams = streamable_http_client(
+                self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
+            )
             reading, writing = await stack.enter_async_context(streams)
             yield _Heard(reading, listener), writing
+
+    async def _follow(self, request: httpx2.Request) -> None:
+        sending = delivery.get()
+        if sending is not None and request.method == "POST":
+            # A trace of the program's own is left alone: then nothing is known to be unsent.
+            is_ours = request.extensions.setdefault("trace", sending.trace) == sending.trace
+            sending.was_sent = sending.was_sent or not is_ours
 
     async def _note(self, response: httpx2.Response) -> None:
         # The SDK does not say with which status a message was refused.
@@ -213,11 +240,11 @@ class HttpTransport:
         is_refused = response.status_code >= 400
         status = f"HTTP status {response.status_code} {response.reason_phrase}"
         self._refused = status if is_refused else ""
-        if is_refused and (refusal := refused.get()) is not None:
-            refusal.status = status
+        if is_refused and (sent := delivery.get()) is not None:
+            sent.refusal = status
             # So says the specification that the session is unknown, whatever the body says.
             has_session = "mcp-session-id" in response.request.headers
-            refusal.is_forgotten = response.status_code == 404 and has_session
+            sent.is_forgotten = response.status_code == 404 and has_session
 
     async def last_words(self) -> str:
         """Return the status of the last answer, if that was a refusal."""

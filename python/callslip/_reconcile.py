@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callslip.tools import Context, Fail, NotDone, Outcome, Retry, Tool, in_one_line, log_failure
+from callslip._failure import in_one_line, log_failure
+from callslip.tools import Context, Fail, NotDone, Outcome, Retry, Tool
 
 __all__ = ["Reconciling"]
 

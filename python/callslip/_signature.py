@@ -20,7 +20,11 @@ __all__ = ["ArgumentsError", "Signature", "read_signature"]
 _EMPTY: Any = inspect.Parameter.empty
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+
+_REPORTED = 16
+"""Faults of one call that are told."""
 
 
 class ArgumentsError(Exception):
@@ -37,6 +41,7 @@ class Signature:
         context: The name of the parameter that gets the `Context`; `None` where there is none.
         converts: For the parameters whose JSON is not yet their value, what makes it one.
         factories: What makes the defaults that are no plain values (`Field(default_factory=…)`).
+        further: Makes the values of what only `**more` takes; `None` where the JSON is the value.
     """
 
     parameters: dict[str, Any]
@@ -44,11 +49,13 @@ class Signature:
     context: str | None
     converts: Mapping[str, Callable[[Any], Any]]
     factories: Mapping[str, Callable[[], Any]]
+    further: Callable[[Any], Any] | None = None
 
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether the arguments are given as they are."""
-        return not (self.converts or self.factories or self.context or self.positional)
+        made = self.converts or self.factories or self.further
+        return not (made or self.context or self.positional)
 
     def bind(
         self, arguments: Mapping[str, Any], context: object
@@ -56,14 +63,12 @@ class Signature:
         """Make positional and keyword arguments of what the model gave.
 
         Raises:
-            ArgumentsError: An argument is no value of its parameter's type.
+            ArgumentsError: Arguments are no values of their parameters' types.
         """
         named = dict(arguments)
         if self.is_plain:
             return [], named
-        for name, convert in self.converts.items():
-            if name in named:
-                named[name] = _converted(name, convert, named[name])
+        self._convert(named)
         for name, factory in self.factories.items():
             if name not in named:
                 named[name] = factory()
@@ -76,22 +81,23 @@ class Signature:
                 given.append(named.pop(name, default))
         return given, named
 
+    def _convert(self, named: dict[str, Any]) -> None:
+        faults: list[str] = []
+        cause: ValueError | None = None
+        known = self.parameters["properties"]
+        for name, value in named.items():
+            convert = self.converts.get(name) if name in known else self.further
+            if convert is None:
+                continue
+            try:
+                named[name] = convert(value)
+            except ValueError as error:
+                from callslip._validation import faults_of
 
-def _converted(name: str, convert: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return convert(value)
-    except ValueError as error:
-        raise ArgumentsError(f"'{name}' {_first_fault(error)}") from error
-
-
-def _first_fault(error: ValueError) -> str:
-    faults = getattr(error, "errors", None)
-    if not callable(faults):
-        return f"is no value of its type: {error}"
-    fault = faults(include_url=False, include_context=False)[0]
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
-    message = fault["msg"]
-    return f"is wrong{' at ' + place if place else ''}: {message[:1].lower()}{message[1:]}"
+                faults.extend(faults_of(name, value, error))
+                cause = error
+        if faults:
+            raise ArgumentsError("; ".join(faults[:_REPORTED])) from cause
 
 
 def read_signature(
@@ -118,9 +124,12 @@ def read_signature(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
         raise ToolError(f"the signature of tool '{name}' can't be read: {error}") from error
+    first = next(iter(signature.parameters.values()), None)
+    if first is not None and first.name == "self" and first.annotation is first.default is _EMPTY:
+        raise ToolError(f"tool '{name}' is a method: take it from an instance")
     resolve = _Resolver(function, name, names or {})
     bound = _bound_names(function)
-    reader = _Reader(name, context_type, descriptions)
+    reader = _Reader(name, context_type, descriptions, resolve.names)
     for parameter in signature.parameters.values():
         if parameter.name not in bound:
             reader.read(parameter, resolve(parameter))
@@ -130,10 +139,17 @@ def read_signature(
 class _Reader:
     """Gathers the parameters of one function."""
 
-    def __init__(self, tool: str, context_type: type, descriptions: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tool: str,
+        context_type: type,
+        descriptions: Mapping[str, str],
+        names: Mapping[str, Any],
+    ) -> None:
         self._tool = tool
         self._context_type = context_type
         self._descriptions = descriptions
+        self._names = names
         self._properties: dict[str, dict[str, Any]] = {}
         self._required: list[str] = []
         self._positional: list[tuple[str, Any]] = []
@@ -142,6 +158,7 @@ class _Reader:
         self._factories: dict[str, Callable[[], Any]] = {}
         self._adapters: dict[str, Any] = {}
         self._further: Any = False
+        self._convert_further: Callable[[Any], Any] | None = None
 
     def read(self, parameter: inspect.Parameter, annotation: Any) -> None:
         name = parameter.name
@@ -151,7 +168,7 @@ class _Reader:
                 "declare a list parameter instead"
             )
         if parameter.kind is _VAR_KEYWORD:
-            self._read_further(annotation)
+            self._read_further(name, annotation)
             return
         if _is_context(annotation, self._context_type):
             if self._context is not None:
@@ -176,49 +193,83 @@ class _Reader:
         self._properties[name] = schema
 
     def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
-        """Take `x: int = Field(5, ge=1)` apart."""
-        if not _is_field(default):
+        """Take `x: int = Field(5, ge=1)` and `x: Annotated[int, Field(5)]` apart."""
+        field = default
+        if _is_field(default):
+            annotation = Annotated[Any if annotation is _EMPTY else annotation, default]
+        elif default is None and _is_plain_type(annotation):
+            # `x: int = None` says `int | None`, and models write the null.
+            return annotation | None, None
+        elif default is _EMPTY and get_origin(annotation) is Annotated:
+            fields = [item for item in get_args(annotation)[1:] if _is_field(item)]
+            field = next((item for item in reversed(fields) if not item.is_required()), _EMPTY)
+        if not _is_field(field):
             return annotation, default
-        annotation = Annotated[Any if annotation is _EMPTY else annotation, default]
-        if default.is_required():
+        if field.is_required():
             return annotation, _EMPTY
-        self._factories[name] = lambda: default.get_default(call_default_factory=True)
-        return annotation, default.get_default()
+        self._factories[name] = lambda: field.get_default(call_default_factory=True)
+        return annotation, field.get_default()
 
     def _describe(self, name: str, annotation: Any) -> dict[str, Any]:
         if annotation is _EMPTY:
             return {}
-        shape = shape_of(annotation)
+        try:
+            shape = shape_of(annotation)
+        except NameError:
+            # A `TypedDict` of a function's own types.
+            shape = None
         if shape is not None:
             if shape.convert is not None:
                 self._converts[name] = shape.convert
             return dict(shape.schema)
+        from callslip._validation import converter
+
         adapter = self._adapter(name, annotation)
         self._adapters[name] = adapter
-        self._converts[name] = adapter.validate_python
-        return {}
+        self._converts[name] = converter(adapter)
+        metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+        words = [item for item in metadata if isinstance(item, str)]
+        return {"description": words[-1]} if words else {}
 
     def _adapter(self, name: str, annotation: Any) -> Any:
-        from pydantic import TypeAdapter
         from pydantic.errors import PydanticUserError
 
+        from callslip._validation import adapter_for
+
         try:
-            adapter: Any = TypeAdapter(_with_typed_dicts(annotation))
-            adapter.json_schema()
+            return adapter_for(annotation, self._names)
         except (PydanticUserError, NameError, TypeError) as error:
             raise _unusable(self._tool, name, annotation, error) from error
-        return adapter
 
-    def _read_further(self, annotation: Any) -> None:
+    def _read_further(self, name: str, annotation: Any) -> None:
+        """Read `**more: int`, and `**more: Unpack[Options]`, whose names are known."""
         self._further = True
         if annotation is _EMPTY:
             return
-        shape = shape_of(annotation)
-        if shape is not None and shape.schema and shape.convert is None:
-            self._further = shape.schema
+        if repr(get_origin(annotation)).endswith(".Unpack"):
+            self._further = False
+            (options,) = get_args(annotation)
+            hints = typing.get_type_hints(options, localns=dict(self._names), include_extras=True)
+            for key, hint in hints.items():
+                # A key that may be left out has no default to be shown.
+                default = _EMPTY if is_required(options, key, hint) else object()
+                marked = get_origin(hint) in {typing.Required, typing.NotRequired}
+                parameter = inspect.Parameter(key, _KEYWORD_ONLY, default=default)
+                self.read(parameter, get_args(hint)[0] if marked else hint)
+            return
+        # No parameter has such a name.
+        name = f"**{name}"
+        described = self._describe(name, annotation)
+        self._convert_further = self._converts.pop(name, None)
+        if name in self._adapters:
+            self._properties[name] = {}
+        elif described:
+            self._further = described
 
     def signature(self) -> Signature:
         definitions = self._add_adapted()
+        for name in [name for name in self._properties if name.startswith("**")]:
+            self._further = self._properties.pop(name)
         parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
         if self._required:
             parameters["required"] = self._required
@@ -231,6 +282,7 @@ class _Reader:
             context=self._context,
             converts=self._converts,
             factories=self._factories,
+            further=self._convert_further,
         )
 
     def _add_adapted(self) -> dict[str, Any]:
@@ -239,12 +291,18 @@ class _Reader:
             return {}
         from pydantic import TypeAdapter
 
+        from callslip._validation import Describer
+
         adapters = self._adapters.items()
         inputs: list[Any] = [(name, "validation", adapter) for name, adapter in adapters]
-        schemas, shared = TypeAdapter.json_schemas(inputs)
+        schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=Describer)
         for (name, _), schema in schemas.items():
-            merged = {key: value for key, value in schema.items() if key != "title"}
-            self._properties[name] = {**merged, **self._properties[name]}
+            described = {**schema, **self._properties[name]}
+            described.pop("title", None)
+            if text := schema.get("description"):
+                # A `Field` is nearer to the parameter than the docstring.
+                described["description"] = text
+            self._properties[name] = described
         definitions: dict[str, Any] = shared.get("$defs", {})
         return definitions
 
@@ -256,16 +314,16 @@ class _Resolver:
         plain = _plain_function(function)
         self._tool = tool
         self._globals = getattr(plain, "__globals__", {})
-        self._names = dict(names)
+        self.names = dict(names)
         code, cells = getattr(plain, "__code__", None), getattr(plain, "__closure__", None)
         if code is not None and cells:
             for free, cell in zip(code.co_freevars, cells, strict=True):
                 try:
-                    self._names[free] = cell.cell_contents
+                    self.names[free] = cell.cell_contents
                 except ValueError:
                     continue
         for parameter in getattr(plain, "__type_params__", ()):
-            self._names[parameter.__name__] = parameter
+            self.names[parameter.__name__] = parameter
 
     def __call__(self, parameter: inspect.Parameter) -> Any:
         annotation = parameter.annotation
@@ -274,7 +332,7 @@ class _Resolver:
         holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
         try:
             hints = typing.get_type_hints(
-                holder, globalns=self._globals, localns=self._names, include_extras=True
+                holder, globalns=self._globals, localns=self.names, include_extras=True
             )
         except Exception as error:
             raise _unusable(self._tool, parameter.name, annotation, error) from error
@@ -320,9 +378,18 @@ def _bound_names(function: Any) -> set[str]:
 def _is_context(annotation: Any, context_type: type) -> bool:
     if isinstance(annotation, type):
         return issubclass(annotation, context_type)
+    if get_origin(annotation) is Annotated:
+        return _is_context(get_args(annotation)[0], context_type)
     if get_origin(annotation) in {Union, types.UnionType}:
         return any(_is_context(arg, context_type) for arg in get_args(annotation))
     return False
+
+
+def _is_plain_type(annotation: Any) -> bool:
+    """Whether nothing but a type is said, so that `None` is no value of it."""
+    if isinstance(annotation, type):
+        return annotation not in {_EMPTY, object, type(None)}
+    return get_origin(annotation) in {list, dict, set, tuple}
 
 
 def _is_field(default: Any) -> bool:
@@ -341,21 +408,3 @@ def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:
     except (TypeError, ValueError):
         return
     schema["default"] = default
-
-
-def _with_typed_dicts(annotation: Any) -> Any:
-    """Before Python 3.12 pydantic takes the `TypedDict` of typing_extensions only."""
-    import sys
-
-    if sys.version_info >= (3, 12) or not typing.is_typeddict(annotation):
-        return annotation
-    import typing_extensions as extensions
-
-    fields: dict[str, Any] = {}
-    for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
-        marked = get_origin(hint) in {typing.Required, typing.NotRequired}
-        required = is_required(annotation, name, hint)
-        mark: Any = extensions.Required if required else extensions.NotRequired
-        fields[name] = mark[_with_typed_dicts(get_args(hint)[0] if marked else hint)]
-    make: Any = extensions.TypedDict
-    return make(annotation.__name__, fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -126,4 +127,8 @@ def as_tool(function: ToolLike) -> Tool[..., Any]:
     """Return a tool as it is, and any other callable as a tool with the defaults."""
     if isinstance(function, Tool):
         return function
+    method: Any = function
+    if inspect.ismethod(method) and isinstance(method.__func__, Tool):
+        # `@classmethod` over `@tool`: from Python 3.13 on it binds what it wraps like this.
+        return method.__func__.__get__(method.__self__)
     return Tool(function)

@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from callslip import _threads
+from callslip._failure import log_failure
 from callslip._mcp_asks import Elicitation, answering, sampling
 from callslip._mcp_results import error_of, result_of
 from callslip._mcp_sdk import check_sdk, is_loaded, load_sdk
@@ -27,7 +28,7 @@ from callslip._mcp_session import Lost, Session, Told, alive
 from callslip._mcp_transports import HttpTransport, StdioTransport, Transport
 from callslip._schema_tool import SchemaTool
 from callslip.errors import ToolError, UsageError
-from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource, log_failure
+from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -128,8 +129,8 @@ class MCPServer(ToolSource):
     @classmethod
     def stdio(
         cls,
-        command: str,
-        args: Sequence[str] = (),
+        command: str | os.PathLike[str],
+        args: Sequence[str | os.PathLike[str]] = (),
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,

@@ -30,7 +30,8 @@ from typing import (
     overload,
 )
 
-from callslip._function import check_reconcile, doc_of, is_async, name_of, scope
+from callslip._failure import in_one_line, log_failure, lone, words_of
+from callslip._function import check_reconcile, doc_of, is_async, name_of, scope, whole
 from callslip._json import to_json
 from callslip._timeout import awaited_within, within
 from callslip.errors import ToolError
@@ -65,8 +66,6 @@ Outcome: TypeAlias = tuple[str, str]
 
 Reconcile: TypeAlias = "Callable[[Context], Any]"
 """Says after a crash what came of a call: its result, or `NotDone`. Sync or async."""
-
-_MESSAGE = 500
 
 
 class CallState(Protocol):
@@ -186,7 +185,7 @@ class Tool(Generic[P, R]):
         needs_approval: bool = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
-        if not callable(function):
+        if not callable(function) and not isinstance(function, classmethod):
             raise ToolError(f"a tool must be callable: got {type(function).__name__}")
         if effect not in {"once", "idempotent", "pure"}:
             raise ToolError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
@@ -225,7 +224,10 @@ class Tool(Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
         """Bind a tool that was made of a method, as a method is bound."""
         bind = getattr(self._function, "__get__", None)
-        if instance is None or bind is None or not inspect.isfunction(self._function):
+        if bind is None or not (
+            isinstance(self._function, classmethod)
+            or (instance is not None and inspect.isfunction(self._function))
+        ):
             return self
         bound: Tool[..., R] = Tool(
             bind(instance, owner),
@@ -261,9 +263,6 @@ class Tool(Generic[P, R]):
     def _signature(self) -> Signature:
         from callslip._signature import read_signature
 
-        code = self._function.__code__ if inspect.isfunction(self._function) else None
-        if code is not None and code.co_argcount and code.co_varnames[0] == "self":
-            raise ToolError(f"tool '{self.name}' is a method: take it from an instance")
         signature = read_signature(
             self._function,
             name=self.name,
@@ -318,10 +317,10 @@ class Tool(Generic[P, R]):
         try:
             args, kwargs = self._bind(arguments, context)
             if self.timeout is None or self.is_async:
-                result: Any = self._function(*args, **kwargs)
+                result: Any = whole(self._function(*args, **kwargs))
             else:
                 state = None if context is None else context._call  # noqa: SLF001
-                result = within(self.timeout, self._function, args, kwargs, state)
+                result = within(self.timeout, self._whole, args, kwargs, state)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self.failed(error)
         if hasattr(result, "__await__"):
@@ -340,6 +339,9 @@ class Tool(Generic[P, R]):
             return self.failed(error)
         return self.returned(result)
 
+    def _whole(self, *args: Any, **kwargs: Any) -> Any:
+        return whole(self._function(*args, **kwargs))
+
     async def _awaited(self, awaitable: Any) -> Outcome:
         try:
             if self.timeout is None:
@@ -355,16 +357,22 @@ class Tool(Generic[P, R]):
     ) -> tuple[list[Any], dict[str, Any]]:
         return self._signature.bind(arguments, context)
 
-    def returned(self, result: object) -> Outcome:
+    def returned(self, result: Any) -> Outcome:
         """Return the outcome of a call that gave this."""
         if isinstance(result, (Retry, Fail)):
             return self.failed(result)
+        if hasattr(result, "__next__"):
+            try:
+                result = list(result)
+            except Exception as error:  # noqa: BLE001  # as above
+                return self.failed(error)
         return "ok", to_json(result)
 
     def failed(self, error: Exception) -> Outcome:
         """Return the outcome of a call that raised this."""
-        if isinstance(error, Retry):
-            return "retry", str(error)
+        signal = lone(error)
+        if isinstance(signal, Retry):
+            return "retry", words_of(signal) or f"call '{self.name}' again"
         log_failure(self.name, error)
         return "error", f"Error calling tool '{self.name}': {in_one_line(error)}."
 
@@ -472,30 +480,3 @@ def _gate(concurrency: int) -> Gate:
         return Gate(concurrency)
     except ValueError as error:
         raise ToolError(str(error)) from None
-
-
-def in_one_line(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split()).rstrip(".")
-    except Exception:  # noqa: BLE001  # the exception's own __str__ is at fault
-        text = ""
-    if len(text) > _MESSAGE:
-        text = f"{text[:_MESSAGE]}…"
-    if isinstance(error, Fail):
-        return text or "it failed"
-    from callslip._signature import ArgumentsError
-
-    kind = "InvalidArguments" if isinstance(error, ArgumentsError) else type(error).__name__
-    return f"{kind}: {text}" if text else kind
-
-
-def log_failure(name: str, error: BaseException) -> None:
-    import logging
-
-    root = logging.getLogger("callslip")
-    if not root.handlers:
-        # Without a handler of the program's own, nothing is to appear on its standard error.
-        root.addHandler(logging.NullHandler())
-    logging.getLogger("callslip.tools").warning(
-        "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
-    )

@@ -70,12 +70,6 @@ impl PyToolSet {
         to_json(&described)
     }
 
-    /// Whether there are tools that look up the others.
-    #[getter]
-    fn crowded(&self) -> bool {
-        self.tools.is_crowded()
-    }
-
     /// The names, in the order in which the tools were given.
     fn names(&self) -> Vec<String> {
         self.tools.names().map(str::to_owned).collect()

@@ -141,6 +141,9 @@ pub struct Opened {
     /// Whether it waits for a person's approval first.
     #[serde(default, skip_serializing_if = "is_false")]
     pub needs_approval: bool,
+    /// JSON pointers of the arguments that were read as another type than they were written in: `"5"` as 5.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coerced: Vec<String>,
 }
 
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.

@@ -301,6 +301,7 @@ impl Machine {
             needs: call.needs,
             detached: call.detached,
             needs_approval: call.needs_approval,
+            coerced: call.coerced,
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
     }

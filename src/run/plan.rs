@@ -7,9 +7,9 @@ use super::repetition::{self, Verdict};
 use super::state::RunState;
 use crate::protocol::ToolCall;
 use crate::reply::violation::{Code, Violation};
-use crate::reply::{Object, Span, Value};
+use crate::reply::{Object, RepairPolicy, Span, Value};
 use crate::ticket::{TicketId, TicketKind};
-use crate::tool::{Checked, ToolKind, ToolSpec};
+use crate::tool::{Checked, ToolKind, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(super) struct Planned {
     pub(super) needs: Vec<TicketId>,
     pub(super) detached: bool,
     pub(super) needs_approval: bool,
+    /// JSON pointers of the arguments that were read as another type than they were written in.
+    pub(super) coerced: Vec<String>,
 }
 
 /// The name under which a delegated task stands (ticket).
@@ -128,6 +130,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
         needs: Vec::new(),
         detached: false,
         needs_approval: false,
+        coerced: Vec::new(),
     })
 }
 
@@ -189,11 +192,16 @@ impl Block<'_> {
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
         let spec = found.tool;
         let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
-            Ok(arguments)
+            Ok((arguments, Vec::new()))
         } else {
-            tools.check_call(&found, &arguments, &pointers).map(Checked::into_arguments)
+            tools.check_call(&found, &arguments, &pointers).map(Checked::into_parts)
         };
-        let arguments = checked.map_err(|violation| place(violation, call.arguments_span))?;
+        let (arguments, coerced) = checked.map_err(|violation| place(violation, call.arguments_span))?;
+        if self.setup.protocol.read_options().repairs == RepairPolicy::Strict
+            && let Some(violation) = misread(spec, &call.arguments, &coerced)
+        {
+            return Err(place(violation, call.arguments_span).into());
+        }
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
@@ -217,6 +225,7 @@ impl Block<'_> {
             needs,
             detached: spec.kind == ToolKind::Spawn,
             needs_approval: spec.needs_approval,
+            coerced,
         })
     }
 

@@ -408,8 +408,20 @@ impl RunState {
     }
 
     fn opened(&mut self, opened: &Opened, at: f64) {
-        let Opened { ticket, kind, turn, call, call_id, description, tool, arguments, needs, detached, needs_approval } =
-            opened;
+        let Opened {
+            ticket,
+            kind,
+            turn,
+            call,
+            call_id,
+            description,
+            tool,
+            arguments,
+            needs,
+            detached,
+            needs_approval,
+            ..
+        } = opened;
         let is_task = *kind == TicketKind::Task;
         let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
         self.runs += u32::from(is_task);

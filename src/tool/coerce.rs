@@ -26,18 +26,15 @@ impl Walk {
             self.pointers.push(pointer.to_owned());
         }
         match changed.as_ref().unwrap_or(value) {
-            Value::Object(object) => Value::Object(
-                object
-                    .iter()
-                    .map(|(key, value)| {
-                        let value = match schema.property(key) {
-                            Some(schema) => self.value(value, schema, &join(pointer, key)),
-                            None => value.clone(),
-                        };
-                        (key, value)
-                    })
-                    .collect(),
-            ),
+            Value::Object(object) => {
+                let branch = schema.tagged(object);
+                let property = |key| schema.property(key).or_else(|| branch?.property(key));
+                let read = |(key, value): (_, &Value)| match property(key) {
+                    Some(schema) => (key, self.value(value, schema, &join(pointer, key))),
+                    None => (key, value.clone()),
+                };
+                Value::Object(object.iter().map(read).collect())
+            }
             Value::Array(items) => Value::Array(
                 items
                     .iter()
@@ -193,6 +190,19 @@ mod tests {
         assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));
         let text = r#"{"n":5.5,"flag":"True","list":5,"text":true}"#;
         assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));
+    }
+
+    #[test]
+    fn the_tag_of_a_union_says_what_is_read() {
+        let branch = |kind: &str, size: &str| json!({"type": "object", "properties": {"kind": {"const": kind}, "size": {"type": size}}});
+        let schema = json!({"properties": {"pet": {"anyOf": [
+            {"oneOf": [branch("cat", "integer"), branch("dog", "boolean")]}, {"type": "null"},
+        ]}}});
+        let text = r#"{"pet":{"kind":"cat","size":"5"}}"#;
+        assert_eq!(coerced(&schema, text), (text.replace("\"5\"", "5"), vec!["/pet/size".to_owned()]));
+        for text in [r#"{"pet":{"kind":"fox","size":"5"}}"#, r#"{"pet":{"size":"5"}}"#] {
+            assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));
+        }
     }
 
     #[test]

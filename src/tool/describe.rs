@@ -17,9 +17,10 @@ pub(crate) fn short_type(schema: Schema<'_>, depth: usize) -> String {
         return "any".to_owned();
     };
     let mut text = short(schema, map, depth);
-    // As `OpenAPI` 3.0 writes it; no other dialect has the word.
+    // As `OpenAPI` 3.0 writes it, where it means something beside these alone; no other dialect has the word.
     let nullable = map.get("nullable").is_some_and(|flag| flag == true) && !map.contains_key("$ref");
-    if nullable && text != "any" && !text.split('|').any(|part| part == "null") {
+    if nullable && (map.contains_key("type") || map.contains_key("enum")) && !text.split('|').any(|part| part == "null")
+    {
         text.push_str("|null");
     }
     text

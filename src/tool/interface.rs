@@ -5,9 +5,8 @@ use super::describe::cut;
 use super::look_up::{DESCRIBE, SEARCH};
 use super::render::{json_entry, list_entry};
 use super::set::{ToolSet, ToolSetError};
-use super::shown::{Detail, Shown};
+use super::shown::{Detail, Shown, grouped};
 use super::spec::{ToolKind, ToolSpec};
-use indexmap::IndexMap;
 use std::borrow::Cow;
 
 /// Tokens that the tools may take in a prompt, at four characters a token.
@@ -218,27 +217,21 @@ fn first_words(text: &str) -> String {
 /// Groups with some of their names. What says how the rest is found stands there whatever the budget is.
 fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
     let routes = layout == Layout::Operations;
-    let mut groups: IndexMap<&str, (usize, Vec<String>)> = IndexMap::new();
-    for tool in offered(tools) {
-        let (count, examples) = groups.entry(tool.group()).or_default();
-        *count += 1;
-        if examples.len() < EXAMPLES[0] {
-            examples.push(cut(&tool.label(routes), NAME));
-        }
-    }
+    let groups = grouped(offered(tools));
     let mut floor = Text::new(usize::MAX);
     // There is room for all of it.
     let _ = head(tools, layout, &mut floor);
     let _ = floor.push(&advice(tools, layout, "Their groups"));
     let room = budget.characters().saturating_sub(floor.written.chars().count());
-    let line = |examples: usize, (group, (count, names)): (&&str, &(usize, Vec<String>))| {
-        let what = what(layout, *count);
+    let line = |examples: usize, (group, tools): &(Cow<'_, str>, Vec<Shown<'_>>)| {
+        let count = format!("{} {}", tools.len(), what(layout, tools.len()));
         let group = cut(&group.split_whitespace().collect::<Vec<_>>().join(" "), NAME);
-        let shown = names.get(..examples.min(names.len())).unwrap_or_default().join(", ");
-        match (examples, *count) {
-            (0, _) => format!("{group}: {count} {what}"),
-            (_, count) if count <= examples => format!("{group}: {shown}"),
-            _ => format!("{group}: {count} {what}, e.g. {shown}"),
+        let shown: Vec<String> = tools.iter().take(examples).map(|tool| cut(&tool.label(routes), NAME)).collect();
+        let shown = shown.join(", ");
+        match examples {
+            0 => format!("{group}: {count}"),
+            _ if tools.len() <= examples => format!("{group}: {shown}"),
+            _ => format!("{group}: {count}, e.g. {shown}"),
         }
     };
     let fitting = EXAMPLES
@@ -246,7 +239,7 @@ fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
         .find_map(|examples| Text::new(room).joined(groups.iter().map(|group| line(*examples, group)), "\n", ""));
     let listed = fitting.unwrap_or_else(|| {
         let mut text = Text::new(room.saturating_sub(MORE));
-        let shown = groups.iter().take_while(|group| text.push(&format!("{}\n", line(0, *group))).is_some()).count();
+        let shown = groups.iter().take_while(|group| text.push(&format!("{}\n", line(0, group))).is_some()).count();
         format!("{}… and {} more groups", text.written, groups.len() - shown)
     });
     format!("{}{listed}", floor.written)

@@ -4,7 +4,7 @@ use super::describe::{cut, fields, short_type, type_words};
 use super::nearest::{nearest, words};
 use super::render::tidy;
 use super::set::ToolSet;
-use super::shown::{Detail, Shown};
+use super::shown::{Detail, Shown, grouped};
 use super::spec::{Effect, ToolKind, ToolSpec};
 use super::types::{Schema, Types};
 use crate::reply::Violation;
@@ -151,17 +151,10 @@ fn line_of(tool: Shown<'_>, routes: bool) -> String {
 }
 
 fn groups(tools: &ToolSet) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let mut more = 0;
-    for tool in tools.shown().filter(|tool| !tool.kind().is_built_in()) {
-        let group = tool.group();
-        if names.contains(&group) {
-            continue;
-        }
-        if names.len() < GROUPS { names.push(group) } else { more += 1 }
-    }
-    let listed = names.join(", ");
-    if more == 0 { listed } else { format!("{listed} and others") }
+    let groups = grouped(tools.shown().filter(|tool| !tool.kind().is_built_in()));
+    let listed: Vec<&str> = groups.iter().take(GROUPS).map(|(group, _)| &**group).collect();
+    let listed = listed.join(", ");
+    if groups.len() <= GROUPS { listed } else { format!("{listed} and others") }
 }
 
 /// A tool by its words, each with what it counts.

@@ -19,6 +19,7 @@ mod types;
 
 pub use interface::{Budget, Layout};
 pub use look_up::{Description, LookedUp};
+pub(crate) use problem::misread;
 pub use problem::{Problem, ProblemCode};
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};

@@ -5,8 +5,9 @@ use super::describe::{
     any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article, with_article,
 };
 use super::nearest::nearest;
+use super::spec::ToolSpec;
 use super::types::{Schema, Types};
-use crate::reply::{Code, Value};
+use crate::reply::{Code, Value, Violation};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as Json;
@@ -102,6 +103,26 @@ impl Problem {
     }
 }
 
+/// What is wrong with arguments of which those at the pointers `coerced` would be read as another type: nothing where
+/// there are none.
+pub(crate) fn misread(tool: &ToolSpec, arguments: &Value, coerced: &[String]) -> Option<Violation> {
+    let schema = Schema::root(&tool.parameters);
+    // What is inside of one that is text is no part of what was written.
+    let problems = coerced.iter().filter_map(|pointer| {
+        let value = at(arguments, pointer)?;
+        Some(Problem::invalid(pointer, format!("be {}", wanted_with_article(below(schema, pointer))), value))
+    });
+    let problems: Vec<Problem> = problems.collect();
+    let first = problems.first()?;
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    Some(
+        Violation::new(first.code.into(), messages.join("; "))
+            .pointer(first.pointer.clone())
+            .expected(super::render::expected(tool))
+            .found(first.found.clone()),
+    )
+}
+
 /// What a schema wants, in a few words: `integer`, `"asc" or "desc"`, `{name: str}`.
 pub(crate) fn wanted(schema: Schema<'_>) -> String {
     let resolved = schema.resolved();
@@ -128,12 +149,13 @@ pub(crate) fn problems(error: &ValidationError<'_>, arguments: &Value, schema: S
     explain(error, "", arguments, schema, into);
 }
 
-fn explain(error: &ValidationError<'_>, base: &str, arguments: &Value, schema: Schema<'_>, into: &mut Vec<Problem>) {
-    let pointer = format!("{base}{}", error.instance_path().as_str());
+/// `schema` is that of the value at `from`, in which the error lies.
+fn explain(error: &ValidationError<'_>, from: &str, arguments: &Value, schema: Schema<'_>, into: &mut Vec<Problem>) {
+    let pointer = error.instance_path().as_str().to_owned();
     let Some(value) = at(arguments, &pointer) else {
         return;
     };
-    let here = below(schema, &pointer);
+    let here = below(schema, pointer.strip_prefix(from).unwrap_or(&pointer));
     match error.kind() {
         Kind::Required { property } => {
             into.push(Problem::missing(&pointer, property.as_str().unwrap_or_default(), here));
@@ -147,7 +169,7 @@ fn explain(error: &ValidationError<'_>, base: &str, arguments: &Value, schema: S
             }
         }
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            if !explain_branch(context, base, value, arguments, schema, into) {
+            if !explain_branch(context, &pointer, arguments, here, into) {
                 into.push(Problem::invalid(&pointer, format!("be {}", wanted_with_article(here)), value));
             }
         }
@@ -155,34 +177,58 @@ fn explain(error: &ValidationError<'_>, base: &str, arguments: &Value, schema: S
     }
 }
 
-/// Where one branch alone takes values of this type, its errors say more than "none of these".
+/// Where one branch alone is meant, its errors say more than "none of these": it is the one that takes values of this
+/// type, or whose tag (`"kind": {"const": "cat"}`) the value has.
 fn explain_branch(
     context: &[Vec<ValidationError<'static>>],
-    base: &str,
-    value: &Value,
+    pointer: &str,
     arguments: &Value,
     schema: Schema<'_>,
     into: &mut Vec<Problem>,
 ) -> bool {
-    let root = context.iter().flatten().map(|error| error.instance_path().as_str().len()).min().unwrap_or(0);
-    let mut fitting = context.iter().filter(|errors| {
+    let value = at(arguments, pointer);
+    if !matches!(value, Some(Value::Object(_) | Value::Array(_))) && context.len() > 1 {
+        return false;
+    }
+    let typed = context.iter().enumerate().filter(|(_, errors)| {
         !errors.iter().any(|error| {
-            error.instance_path().as_str().len() <= root
+            error.instance_path().as_str().len() <= pointer.len()
                 && matches!(
                     error.kind(),
                     Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. } | Kind::FalseSchema
                 )
         })
     });
-    let (Some(errors), None) = (fitting.next(), fitting.next()) else {
+    let mut fitting: Vec<(usize, &Vec<ValidationError<'static>>)> = typed.collect();
+    if fitting.len() > 1 {
+        let tag = |error: &ValidationError<'_>| {
+            let path = error.instance_path().as_str().to_owned();
+            let property = path.strip_prefix(pointer).and_then(|rest| rest.strip_prefix('/'));
+            let direct = property.is_some_and(|property| !property.contains('/'));
+            let Kind::Constant { expected_value } = error.kind() else {
+                return None;
+            };
+            direct.then(|| (path, shortened(&expected_value.to_string())))
+        };
+        let tags: Vec<_> = fitting.iter().map(|(_, errors)| errors.iter().find_map(tag)).collect();
+        if let Some((Some((place, _)), others)) = tags.split_first()
+            && others.iter().all(|other| other.as_ref().is_some_and(|(path, _)| path == place))
+            && let Some(value) = at(arguments, place)
+        {
+            let known: Vec<String> = tags.iter().flatten().map(|(_, known)| known.clone()).collect();
+            into.push(Problem::invalid(place, format!("be {}", choice(&known)), value));
+            return true;
+        }
+        let mut untagged = tags.iter().map(Option::is_none);
+        fitting.retain(|_| untagged.next().unwrap_or(false));
+    }
+    let [(index, errors)] = fitting.as_slice() else {
         return false;
     };
-    if !matches!(value, Value::Object(_) | Value::Array(_)) && context.len() > 1 {
-        return false;
-    }
+    let branch = schema.branch(*index).unwrap_or(schema);
     let before = into.len();
-    for error in errors {
-        explain(error, base, arguments, schema, into);
+    for error in *errors {
+        explain(error, pointer, arguments, branch, into);
     }
     into.len() > before
 }
@@ -326,4 +372,44 @@ fn below<'a>(schema: Schema<'a>, pointer: &str) -> Schema<'a> {
         schema = schema.property(&unescaped(step)).or_else(item).unwrap_or(schema.at(ANYTHING));
     }
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tool::json_text::parse;
+    use crate::tool::schema::Checker;
+    use serde_json::{Value as Json, json};
+
+    fn told(schema: &Json, arguments: &str) -> String {
+        let problems = Checker::default().check(schema, &parse(arguments).unwrap()).unwrap_err();
+        problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn the_tag_of_a_union_says_which_branch_is_meant() {
+        let branch = |kind: &str, property: &str| {
+            json!({
+                "type": "object",
+                "properties": {"kind": {"const": kind}, property: {"type": "integer"}},
+                "required": ["kind", property],
+                "additionalProperties": false,
+            })
+        };
+        let pets = json!({
+            "type": "object",
+            "properties": {"pets": {"type": "array", "items": {"oneOf": [branch("cat", "lives"), branch("dog", "barks")]}}},
+        });
+        assert_eq!(
+            told(&pets, r#"{"pets": [{"kind": "cat", "lives": 9}, {"kind": "dog", "bark": 1}]}"#),
+            "'pets[1]' lacks the required property 'barks' (integer); 'pets[1]' has no property 'bark': did you mean 'barks'?"
+        );
+        assert_eq!(
+            told(&pets, r#"{"pets": [{"kind": "fox", "lives": 9}]}"#),
+            "'pets[0].kind' must be \"cat\" or \"dog\": got the string \"fox\""
+        );
+        assert_eq!(
+            told(&pets, r#"{"pets": [{"lives": "many"}]}"#),
+            "'pets[0]' must be {kind: \"cat\", lives: int}|{kind: \"dog\", barks: int}: got an object with 'lives'"
+        );
+    }
 }

@@ -23,9 +23,9 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The arguments as a value.
-    pub fn into_arguments(self) -> Arc<Value> {
-        Arc::new(Value::Object(self.arguments))
+    /// The arguments as a value, and the pointers of those that were coerced.
+    pub fn into_parts(self) -> (Arc<Value>, Vec<String>) {
+        (Arc::new(Value::Object(self.arguments)), self.coerced)
     }
 }
 

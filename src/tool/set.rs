@@ -118,6 +118,10 @@ impl ToolSet {
             check_spec(&tool)?;
             let name = tool.name.clone();
             let entry = Arc::new(Entry { spec: OnceLock::from(tool), checker: Checker::default() });
+            let route = format!("POST /{name}");
+            if self.operation(&route).is_some() {
+                return Err(ToolSetError::Duplicate(route));
+            }
             if self.entries.insert(name.clone(), entry).is_some() {
                 return Err(ToolSetError::Duplicate(name));
             }

@@ -4,11 +4,18 @@ use super::describe::{cut, fields};
 use super::openapi::{Catalogue, Operation};
 use super::spec::{ToolKind, ToolSpec};
 use super::types::Schema;
+use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 
 /// Characters of a summary.
 const SUMMARY: usize = 100;
+
+/// Tools that are one group however much they have in common.
+const SMALL: usize = 12;
+
+/// Segments of a path, or words of a name, that a group can have.
+const DEPTH: usize = 4;
 
 /// A tool of the program, or an operation of its document.
 #[derive(Debug, Clone, Copy)]
@@ -119,20 +126,23 @@ impl<'a> Shown<'a> {
         tags.iter().map(String::as_str).filter(|tag| !tag.trim().is_empty())
     }
 
-    /// What it belongs to: its first tag, else the first segment of its path, else what its name begins with.
-    pub(crate) fn group(self) -> &'a str {
+    /// What it belongs to: its first tag, else the first `depth` segments of its path that are no placeholders, else the
+    /// first words of its name.
+    fn group(self, depth: usize) -> Cow<'a, str> {
         if let Some(tag) = self.tags().next() {
-            return tag;
+            return tag.into();
         }
         match self {
             Self::Operation(_, operation) => {
-                let rest = operation.path.trim_start_matches('/');
-                let segment = rest.split('/').next().unwrap_or_default();
-                if segment.is_empty() { "/" } else { segment }
+                let segments = operation.path.split('/').filter(|segment| !segment.is_empty());
+                let fixed: Vec<&str> = segments.filter(|segment| !segment.starts_with('{')).take(depth).collect();
+                if fixed.is_empty() { "/".into() } else { fixed.join("/").into() }
             }
             Self::Tool(tool) => {
-                let mut parts = tool.name.split(|character: char| !character.is_alphanumeric());
-                parts.find(|part| !part.is_empty()).unwrap_or(&tool.name)
+                let name = tool.name.as_str();
+                let marks = name.match_indices(|mark: char| !mark.is_alphanumeric()).map(|(at, _)| at);
+                let end = marks.filter(|at| *at > 0).nth(depth - 1);
+                end.and_then(|end| name.get(..end)).unwrap_or(name).into()
             }
         }
     }
@@ -147,4 +157,32 @@ impl<'a> Shown<'a> {
             Self::Operation(catalogue, operation) => catalogue.object(operation),
         }
     }
+}
+
+/// Tools by what they belong to, in their order. A group without a tag that holds more than a third of all is parted by
+/// the next segment or word, where that gives groups at all.
+pub(crate) fn grouped<'a>(tools: impl Iterator<Item = Shown<'a>>) -> Vec<(Cow<'a, str>, Vec<Shown<'a>>)> {
+    let tools: Vec<Shown<'a>> = tools.collect();
+    let large = (tools.len() / 3).max(SMALL);
+    parted(tools, 1, large)
+}
+
+fn parted(tools: Vec<Shown<'_>>, depth: usize, large: usize) -> Vec<(Cow<'_, str>, Vec<Shown<'_>>)> {
+    let mut groups: IndexMap<Cow<'_, str>, Vec<Shown<'_>>> = IndexMap::new();
+    for tool in tools {
+        groups.entry(tool.group(depth)).or_default().push(tool);
+    }
+    let mut all = Vec::new();
+    for (group, tools) in groups {
+        let tagged = tools.first().is_some_and(|tool| tool.tags().next().is_some());
+        if depth < DEPTH && tools.len() > large && !tagged {
+            let parts = parted(tools.clone(), depth + 1, large);
+            if parts.len() <= tools.len() / 2 {
+                all.extend(parts);
+                continue;
+            }
+        }
+        all.push((group, tools));
+    }
+    all
 }

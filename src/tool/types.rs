@@ -1,7 +1,7 @@
 //! What a JSON Schema says about the types of a value, without running it: `$ref`, `allOf`, `anyOf` and `oneOf` are
 //! followed, so that coercions and messages look at what a schema wants and not at how it is written.
 
-use crate::reply::Value;
+use crate::reply::{Object, Value};
 use serde_json::{Map, Value as Json};
 use std::cell::Cell;
 
@@ -230,6 +230,43 @@ impl<'a> Schema<'a> {
             }
         }
         None
+    }
+
+    /// The branch at `index` of its `anyOf` or `oneOf`, where it has one of the two.
+    pub(crate) fn branch(self, index: usize) -> Option<Self> {
+        let map = self.resolved().node.as_object()?;
+        let ((branches, []) | ([], branches)) = (list(map, "anyOf"), list(map, "oneOf")) else {
+            return None;
+        };
+        branches.get(index).map(|branch| self.at(branch))
+    }
+
+    /// The branch of its `anyOf` or `oneOf` that alone takes an object with these tags (`"kind": {"const": "cat"}`).
+    pub(crate) fn tagged(self, object: &Object) -> Option<Self> {
+        self.tagged_within(object, Fuel::new(&Cell::new(0)))
+    }
+
+    fn tagged_within(self, object: &Object, fuel: Fuel<'_>) -> Option<Self> {
+        let fuel = fuel.step()?;
+        let map = self.resolved().node.as_object()?;
+        ["anyOf", "oneOf"].into_iter().find_map(|keyword| {
+            let branches = list(map, keyword).iter().map(|branch| self.at(branch));
+            let mut fitting = branches
+                .filter(|branch| branch.types_within(fuel).contains(Types::OBJECT) && branch.admits_tags_of(object));
+            let only = fitting.next().filter(|_| fitting.next().is_none())?;
+            Some(only.tagged_within(object, fuel).unwrap_or(only))
+        })
+    }
+
+    fn admits_tags_of(self, object: &Object) -> bool {
+        let properties = self.resolved().node.get("properties").and_then(Json::as_object);
+        properties.into_iter().flatten().all(|(name, property)| {
+            let tag = self.at(property).resolved().node.get("const").and_then(Json::as_str);
+            match (tag, object.get(name)) {
+                (Some(tag), Some(value)) => value.as_str() == Some(tag),
+                _ => true,
+            }
+        })
     }
 
     /// Every property name that some part of the schema speaks of, each once, in the order of the schema.

@@ -106,6 +106,11 @@ def mixed() -> CallToolResult:
 
 
 @server.tool()
+def repeat(text: str, times: int) -> str:
+    return text * times
+
+
+@server.tool()
 def two_texts() -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text="one"), TextContent(type="text", text="two")]

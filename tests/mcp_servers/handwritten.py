@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 import time
 import uuid
@@ -17,11 +18,13 @@ TOOLS = [
 TOOLS[6]["name"] = "tool 6"
 PAGE = 3
 seen = []
+offered = []
 sessions = set()
 
 
 def answer(method, params):
     if method == "initialize":
+        offered.append(sorted(params["capabilities"]))
         return {
             "protocolVersion": "2025-06-18",
             "capabilities": {"tools": {}},
@@ -36,8 +39,10 @@ def answer(method, params):
         text = name
         if name == "tool_1":
             time.sleep(60)
+        elif name == "tool_5":
+            text = str(os.getpid())
         elif name == "tool_2":
-            text = json.dumps(seen)
+            text = json.dumps({"seen": seen, "offered": offered})
         elif name == "tool_3":
             content = {"type": "text", "text": "Why?"}
             message = {"role": "user", "content": content}
@@ -92,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Mcp-Session-Id") not in sessions:
             self.give(404, {"error": "no such session"})
             return
-        if (message.get("params") or {}).get("name") == "tool_5":
+        if (message.get("params") or {}).get("name") == "tool_3":
             self.give(503, {})
             return
         reply = reply_to(message)

@@ -120,6 +120,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
         needs: Vec::new(),
         detached: ticket.is_multiple_of(6),
         needs_approval: ticket.is_multiple_of(4),
+        coerced: if ticket.is_multiple_of(5) { vec!["/a".to_owned()] } else { Vec::new() },
     }))
 }
 

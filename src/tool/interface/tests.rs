@@ -177,3 +177,30 @@ fn what_is_crowded_stays_so_in_a_log() {
         assert_eq!(loaded.resolve_route("POST /search_tools").unwrap().tool.name, "search_tools");
     }
 }
+
+#[test]
+fn groups_that_hold_most_are_parted_further() {
+    let path = |number: usize| match number % 4 {
+        0 => format!("/api/v1/charges/{number}"),
+        1 => format!("/api/v1/{{account}}/refunds/{number}"),
+        2 => format!("/api/v1/payouts/{number}"),
+        _ => format!("/api/v2/payouts/{number}"),
+    };
+    let paths: Map<String, Json> = (0..80).map(|number| (path(number), json!({"get": {}}))).collect();
+    let tools = ToolSet::from_openapi(&json!({"openapi": "3.1.0", "paths": paths}).to_string()).unwrap();
+    let groups = |tools: &ToolSet| -> Vec<(String, usize)> {
+        let groups = super::grouped(tools.shown());
+        groups.into_iter().map(|(group, tools)| (group.into_owned(), tools.len())).collect()
+    };
+    let expected = [("api/v1/charges", 20), ("api/v1/refunds", 20), ("api/v1/payouts", 20), ("api/v2", 20)];
+    assert_eq!(groups(&tools), expected.map(|(group, count)| (group.to_owned(), count)));
+    let names = (0..60).map(|number| {
+        let what = if number % 2 == 0 { "create" } else { "list" };
+        tool(&format!("git-hub_{what}.{number}"), "", json!({"type": "object"}))
+    });
+    let expected = [("git-hub_create", 30), ("git-hub_list", 30)];
+    assert_eq!(
+        groups(&ToolSet::new(names.collect()).unwrap()),
+        expected.map(|(group, count)| (group.to_owned(), count))
+    );
+}

@@ -149,4 +149,6 @@ fn calls_by_name_may_say_the_route() {
     assert_eq!(tools.find("ad", false).unwrap_err().message, "unknown tool 'ad'");
     assert_eq!(tools.find("POST /add", true).unwrap().tool.name, "add");
     assert!(set().find("POST /search", false).is_err());
+    let twice = shop().with(vec![tool("orders", "", json!({"type": "object"}))]).unwrap_err();
+    assert_eq!(twice.to_string(), "two tools are named 'POST /orders': give one of them another name");
 }

@@ -1,0 +1,120 @@
+"""What a model is told of a tool's failure: one line, without what is no business of its."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable
+
+__all__ = ["in_one_line", "log_failure", "lone", "words_of"]
+
+_MESSAGE = 500
+_LEAVES = 3
+"""Failures of a group that are told."""
+
+_CREDENTIAL = (
+    # Bounded, so that no text takes long to look through.
+    r"(?<![\w-])[\w-]{0,40}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|credentials|signature)"
+)
+
+
+@functools.cache
+def _redactions() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    """Return what is replaced, and by what. Compiled for the first failure, not for the import."""
+    return (
+        # An address says nothing, and makes equal failures different.
+        (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+        (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
+        (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
+        (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)]+", re.IGNORECASE), r"\1…"),
+        (re.compile(rf"({_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
+        (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
+        # "Basic authentication is required" is no credential.
+        (
+            re.compile(r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE),
+            r"\1…",
+        ),
+        # Keys that are known by their form.
+        (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
+        (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
+        (
+            re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])"),
+            _directory,
+        ),
+        (re.compile(r"\b[A-Za-z]:(?:\\+[^\\\s'\"<>|:]+)*\\+(?=[^\\\s])"), r"…\\"),
+    )
+
+
+def lone(error: BaseException) -> BaseException:
+    """Return what a task group raised, where it is one thing alone."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an exception says; nothing where its own `__str__` is at fault."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  # the exception's own __str__ is at fault
+        return ""
+    # Half a surrogate pair, as in a file's name, has no place in UTF-8, and so none in a log.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return what a model is told of a failure.
+
+    An error's type and message, without directories of this machine, addresses and what looks like
+    a credential; a `Fail` in its own words.
+    """
+    from callslip._signature import ArgumentsError
+    from callslip.tools import Fail
+
+    error = lone(error)
+    if isinstance(error, Fail):
+        return _line(words_of(error)) or "it failed"
+    if isinstance(error, ArgumentsError):
+        # Every fault is to be told.
+        return f"InvalidArguments: {_line(words_of(error), 4 * _MESSAGE)}"
+    kind = " ".join(type(error).__name__.split())
+    if isinstance(error, BaseExceptionGroup):
+        leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]
+        more = len(error.exceptions) - len(leaves)
+        leaves += [f"{more} more"] if more else []
+        text = _line("; ".join([_redacted(error.message), *leaves]))
+    else:
+        text = _line(_redacted(words_of(error)))
+    return f"{kind}: {text}" if text else kind
+
+
+def _line(text: str, most: int = _MESSAGE) -> str:
+    text = " ".join(text[: 20 * _MESSAGE].split()).rstrip(".")
+    return f"{text[:most]}…" if len(text) > most else text
+
+
+def _redacted(text: str) -> str:
+    text = text[: 20 * _MESSAGE]
+    for pattern, instead in _redactions():
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _directory(path: re.Match[str]) -> str:
+    """`/home/me/data/` is `…/` where there is a `/home` here: else it may be a route of an API."""
+    _, first, *_ = path[1].split("/")
+    return "…/" if os.path.isdir(f"/{first}") else path[0]  # noqa: PTH112  # `pathlib` is slow to import
+
+
+def log_failure(name: str, error: BaseException) -> None:
+    """Write a tool's failure into the log `callslip.tools`, with its whole traceback."""
+    import logging
+
+    root = logging.getLogger("callslip")
+    if not root.handlers:
+        # Without a handler of the program's own, nothing is to appear on its standard error.
+        root.addHandler(logging.NullHandler())
+    logging.getLogger("callslip.tools").warning(
+        "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
+    )

@@ -1,0 +1,34 @@
+"""Calls of tools as tests make them: the tool alone, and by an agent."""
+
+import asyncio
+
+from callslip import Agent, Context, ScriptedModel
+from callslip._toolbox import as_tool
+from scripted import act, finish
+
+CONTEXT = Context(run_id="r", ticket_id="T1", tool="f")
+
+
+def call(one, **arguments):
+    """Call a tool with arguments that are right, and return its outcome."""
+    outcome = one.call(arguments, CONTEXT)
+    if hasattr(outcome, "__await__"):
+        outcome = asyncio.run(awaited(outcome))
+    return outcome
+
+
+async def awaited(outcome):
+    return await outcome
+
+
+def properties(function):
+    return as_tool(function).parameters["properties"]
+
+
+def called(function, **arguments):
+    """Let an agent call a tool once, and return what its model is told of that."""
+    one = as_tool(function)
+    model = ScriptedModel([act(one.name, **arguments), finish()])
+    result = Agent(model, protocol="react", tools=[one]).run_sync("go")
+    told = [message["content"] for message in result.messages if message["role"] == "user"][1]
+    return told.removeprefix("Observation: ").split("\nline 1: ")[0]
