@@ -16,8 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 
-/// Problems of one call that its violation spells out.
-const TOLD: usize = 6;
+/// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
+const TOLD: usize = 1_200;
 
 /// Why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -466,10 +466,15 @@ fn violation(tool: &ToolSpec, problems: &[Problem]) -> Violation {
     let Some(first) = problems.first() else {
         return Violation::new(Code::InvalidArgument, "the arguments are wrong").expected(expected);
     };
-    let mut messages: Vec<&str> = problems.iter().take(TOLD).map(|problem| problem.message.as_str()).collect();
-    let more = format!("{} more problems", problems.len().saturating_sub(TOLD));
-    if problems.len() > TOLD {
-        messages.push(&more);
+    let mut room = TOLD;
+    let fits = |problem: &&Problem| {
+        let fits = room > 0;
+        room = room.saturating_sub(problem.message.chars().count());
+        fits
+    };
+    let mut messages: Vec<&str> = problems.iter().take_while(fits).map(|problem| problem.message.as_str()).collect();
+    if messages.len() < problems.len() {
+        messages.push("and more");
     }
     Violation::new(first.code.into(), messages.join("; "))
         .pointer(first.pointer.clone())

@@ -91,11 +91,11 @@ impl Api {
 
 /// A schema of a response with all that it refers to.
 fn stand_alone(document: &Document, schema: &Json) -> Json {
-    let mut converter = Converter::new(document, Way::Response);
-    let mut converted = converter.convert(schema);
-    let definitions = converter.definitions();
-    if let (Some(map), false) = (converted.as_object_mut(), definitions.is_empty()) {
+    let mut schemas = Converter::new(document, Way::Response);
+    let mut whole = schemas.convert(schema);
+    let definitions = schemas.definitions();
+    if let (Some(map), false) = (whole.as_object_mut(), definitions.is_empty()) {
         map.insert("$defs".to_owned(), Json::Object(definitions));
     }
-    converted
+    whole
 }

@@ -77,7 +77,7 @@ impl<'a> Pattern<'a> {
     fn read(text: &'a str) -> Self {
         let text = text.trim();
         let (method, target) = match text.split_once(char::is_whitespace) {
-            Some((word, rest)) if word == "*" => (None, rest.trim_start()),
+            Some(("*", rest)) => (None, rest.trim_start()),
             Some((word, rest)) if METHODS.contains(&word.to_lowercase().as_str()) => {
                 (Some(word.to_uppercase()), rest.trim_start())
             }

@@ -7,6 +7,7 @@ use crate::tool::openapi::body::{Body, Place, essence, is_file, is_json};
 use crate::tool::openapi::document::{Document, Members};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 
 /// One part.
 struct Part<'a> {
@@ -141,23 +142,25 @@ fn boundary(parts: &[Part<'_>]) -> String {
         digest.update(part.name.as_bytes());
         digest.update(&part.content);
     }
-    let bytes = digest.finalize();
-    let hex: String = bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("callslip-{hex}")
+    let mut boundary = "callslip-".to_owned();
+    for byte in digest.finalize().iter().take(16) {
+        let _ = write!(boundary, "{byte:02x}");
+    }
+    boundary
 }
 
 impl Part<'_> {
     fn write(&self, boundary: &str, bytes: &mut Vec<u8>) {
         let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(&self.name));
         if let Some(filename) = &self.filename {
-            head.push_str(&format!("; filename=\"{}\"", quoted(filename)));
+            let _ = write!(head, "; filename=\"{}\"", quoted(filename));
         }
         head.push_str("\r\n");
         if let Some(content_type) = &self.content_type {
-            head.push_str(&format!("Content-Type: {}\r\n", on_one_line(content_type)));
+            let _ = write!(head, "Content-Type: {}\r\n", on_one_line(content_type));
         }
         for (name, value) in &self.headers {
-            head.push_str(&format!("{}: {}\r\n", on_one_line(name), on_one_line(value)));
+            let _ = write!(head, "{}: {}\r\n", on_one_line(name), on_one_line(value));
         }
         head.push_str("\r\n");
         bytes.extend_from_slice(head.as_bytes());

@@ -121,9 +121,9 @@ impl Written {
         match self.style {
             Style::Label => format!(".{}", items.join(if several { "." } else { "," })),
             Style::Matrix if several && matches!(pieces, Pieces::Items(_)) => {
-                items.iter().map(|item| format!(";{}", assigned(&name, item))).collect()
+                items.iter().flat_map(|item| [";".to_owned(), assigned(&name, item)]).collect()
             }
-            Style::Matrix if several => items.iter().map(|item| format!(";{item}")).collect(),
+            Style::Matrix if several => items.iter().flat_map(|item| [";", item.as_str()]).collect(),
             Style::Matrix => format!(";{}", assigned(&name, &items.join(","))),
             _ => items.join(","),
         }
@@ -240,10 +240,10 @@ impl<'a> Parameter<'a> {
             return Ok(None);
         }
         let line = self.written.line(self.name, &self.value(value), &|text| self.text(text));
-        match line.chars().any(|character| character.is_control() && character != '\t') {
-            true => Err("a header holds no line breaks or other control characters".to_owned()),
-            false => Ok(Some(line)),
+        if line.chars().any(|character| character.is_control() && character != '\t') {
+            return Err("a header holds no line breaks or other control characters".to_owned());
         }
+        Ok(Some(line))
     }
 
     fn value(&self, value: &Value) -> Value {

@@ -4,7 +4,7 @@ use crate::tool::json_text::parse;
 use crate::tool::openapi::Api;
 use proptest::prelude::*;
 
-const DOCUMENT: &str = r##"{
+const DOCUMENT: &str = r#"{
   "openapi": "3.1.0",
   "servers": [{"url": "https://{region}.example.com/v1/", "variables": {"region": {"default": "eu"}}}],
   "paths": {
@@ -43,7 +43,7 @@ const DOCUMENT: &str = r##"{
     "token": {"type": "oauth2"},
     "session": {"type": "apiKey", "in": "cookie", "name": "sid"}
   }}
-}"##;
+}"#;
 
 fn api() -> Api {
     Api::parse(DOCUMENT).unwrap()

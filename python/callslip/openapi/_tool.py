@@ -12,7 +12,7 @@ from callslip._timeout import awaited_within
 from callslip.tools import Context, Effect, Outcome, Tool
 
 if TYPE_CHECKING:
-    from callslip._openapi_client import Client
+    from callslip.openapi._client import Client
 
 __all__ = ["OperationTool"]
 

@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
-from callslip._openapi_auth import Auth, check_auth
-from callslip._openapi_handler import HandlerTool
-from callslip._openapi_server import Servers
-from callslip._openapi_tool import OperationTool
 from callslip.errors import ToolError
+from callslip.openapi._auth import Auth, check_auth
+from callslip.openapi._handler import HandlerTool
+from callslip.openapi._server import Servers
+from callslip.openapi._tool import OperationTool
 from callslip.tools import Tool, ToolSource
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from callslip._openapi_client import Client
+    from callslip.openapi._client import Client
 
 __all__ = ["OpenAPI", "PlannedRequest"]
 
@@ -135,7 +135,7 @@ class OpenAPI(
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
         if len(self._handlers) < len(names):
-            from callslip._openapi_client import Client
+            from callslip.openapi._client import Client
 
             self._sent = Client(
                 self.document,
@@ -184,7 +184,7 @@ class OpenAPI(
         Raises:
             ToolError: It can't be fetched, or as `OpenAPI` raises.
         """
-        from callslip._openapi_fetch import fetched
+        from callslip.openapi._fetch import fetched
 
         content, found_at = fetched(url)
         return cls(_Written(content, found_at), **options)
@@ -206,7 +206,7 @@ class OpenAPI(
         Raises:
             ToolError: The app has no document, or as `OpenAPI` raises.
         """
-        from callslip._openapi_app import App, document_of
+        from callslip.openapi._app import App, document_of
 
         if unfit := {"client", "server"} & options.keys():
             raise ToolError(f"an app in this process has no {' or '.join(sorted(unfit))}")

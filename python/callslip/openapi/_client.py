@@ -11,9 +11,9 @@ from typing import Any
 
 from callslip._core import Document
 from callslip._json import from_json, to_json
-from callslip._openapi_auth import Auth, current, forms, hidden, hides_in_logs, resolved
-from callslip._openapi_server import Servers
 from callslip.errors import ToolError
+from callslip.openapi._auth import Auth, current, forms, hidden, hides_in_logs, resolved
+from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 
 __all__ = ["Client"]
