@@ -36,7 +36,7 @@ fn loosen(schema: &mut Json) {
                 loosen_each(schemas);
             }
             ("properties" | "$defs" | "definitions" | "dependentSchemas", Json::Object(schemas)) => {
-                loosen_each(schemas)
+                loosen_each(schemas);
             }
             ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => schemas.iter_mut().for_each(loosen),
             ("const" | "default" | "examples", _) => {}
