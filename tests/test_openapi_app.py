@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import gc
 import json
 import threading
 import time
@@ -278,6 +279,64 @@ def test_calls_at_once_in_process():
         return await asyncio.gather(*(tool.acall({"pet_id": 1}, None) for _ in range(20)))
 
     assert {kind for kind, _ in asyncio.run(main())} == {"ok"}
+
+
+def streaming(chunks):
+    """An app that answers with these chunks, and says how it ended."""
+    from fastapi import FastAPI
+    from starlette.responses import StreamingResponse
+
+    app, ended = FastAPI(), []
+
+    async def body():
+        try:
+            async for chunk in chunks():
+                yield chunk
+        finally:
+            ended.append(True)
+
+    @app.get("/stream")
+    async def stream():
+        return StreamingResponse(body(), media_type="text/plain")
+
+    return app, ended
+
+
+def test_an_app_that_answers_without_end_is_stopped():
+    given = []
+
+    async def chunks():
+        while True:
+            given.append(1)
+            yield b"x" * 10_000
+            await asyncio.sleep(0)
+
+    app, ended = streaming(chunks)
+    api = OpenAPI.from_app(app, max_response_bytes=100_000, timeout=5.0)
+    kind, text = call(api, "GET /stream", {})
+    assert kind == "error"
+    assert "100,000" in text
+    assert len(given) < 50
+    # Nobody closes the generator: it ends with what refers to it.
+    waited = time.monotonic()
+    while not ended and time.monotonic() - waited < 5:
+        gc.collect()
+        time.sleep(0.01)
+    assert ended == [True]
+
+
+def test_an_app_that_never_answers_ends_with_the_timeout():
+    async def chunks():
+        yield b"x"
+        await asyncio.sleep(60)
+
+    app, ended = streaming(chunks)
+    began = time.monotonic()
+    kind, text = call(OpenAPI.from_app(app, timeout=0.3), "GET /stream", {})
+    assert kind == "error"
+    assert "0.3 seconds" in text
+    assert time.monotonic() - began < 5
+    assert ended == [True]
 
 
 # Agents

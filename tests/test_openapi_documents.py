@@ -208,6 +208,16 @@ def test_schemas_that_are_booleans():
     assert (request.url, request.content) == (f"{SERVER}/x?q=x", b'{"any":1}')
 
 
+def test_a_pattern_of_another_engine_is_no_reason_to_refuse_a_call():
+    schema = {"type": "string", "pattern": r"^[\w-.]+\Z", "minLength": 2}
+    body = {"type": "object", "required": ["a", "a", 0], "properties": {"a": schema}}
+    api = one(operation(parameter("q", "query", schema), body=body))
+    assert api.request("POST /x", {"q": "ab", "a": "cd"}).url == f"{SERVER}/x?q=ab"
+    with pytest.raises(ValueError, match="'a' must have at least 2") as caught:
+        api.request("POST /x", {"q": "a", "a": "b"})
+    assert "'q' must have at least 2" in str(caught.value)
+
+
 def test_a_document_that_is_nested_deeply():
     schema = {"type": "string"}
     for _ in range(400):

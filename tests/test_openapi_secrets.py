@@ -11,6 +11,7 @@ import traceback
 from urllib.parse import quote
 
 import httpx
+import httpx2
 import pytest
 
 from callslip import Agent, Limits, OpenAPI, TicketStore, ToolError
@@ -228,11 +229,16 @@ def test_no_trace_of_a_key_where_the_answer_is_late(tmp_path, scheme):
     assert_hidden(shown, SECRET, BASIC)
 
 
-@pytest.mark.parametrize("kind", [httpx.Client, httpx.AsyncClient])
+@pytest.mark.parametrize("library", [httpx, httpx2])
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_no_trace_of_a_key_with_a_client_of_the_users_own(tmp_path, scheme, kind):
+def test_no_trace_of_a_key_with_a_client_of_the_users_own(tmp_path, scheme, kind, library):
     with serving() as server:
-        client = kind()
+        # Clients log the headers of a response too.
+        server.answer = lambda received: Answer(
+            echo(received).body, headers={"X-Echo": repr(received)}
+        )
+        client = getattr(library, kind)()
         api = shop(server.url, scheme, client=client)
         _, shown = left_by(api, "ticket", tmp_path / "runs.sqlite", client)
         assert also(server, scheme)
@@ -360,3 +366,22 @@ def test_requirements():
     assert placed(None) == set()
     # Where no key is needed one that is there is sent all the same.
     assert placed([{}, {"bearer": []}]) == {"authorization"}
+
+
+def test_a_key_is_hidden_also_where_an_operation_without_keys_tells_it(tmp_path):
+    given = document(
+        {
+            "/x": {"get": {"security": [{"inHeader": []}, {"oauth": []}]}},
+            "/open": {"get": {"security": []}},
+        },
+        components={"securitySchemes": {name: SCHEMES[name] for name in ("inHeader", "oauth")}},
+    )
+    for auth in ({"inHeader": SECRET}, {"oauth": lambda: SECRET}):
+        with serving() as server:
+            api = OpenAPI.from_dict(given, auth=auth, server=server.url)
+            assert call(api, "GET /x", {})[0] == "ok"
+            server.answer = lambda _: Answer(json.dumps({"config": f"key={SECRET}"}).encode())
+            kind, text = call(api, "GET /open", {})
+            assert server.last.header("x-key") == server.last.header("authorization") == []
+        assert kind == "ok"
+        assert SECRET not in text

@@ -6,6 +6,7 @@ mod describe;
 mod interface;
 mod json_text;
 mod look_up;
+mod loosen;
 mod nearest;
 pub mod openapi;
 mod outline;

@@ -2,6 +2,7 @@
 
 use super::coerce::{coerce, within};
 use super::json_text;
+use super::loosen::loosened;
 use super::outline::Outline;
 use super::problem::{Problem, absent, problems};
 use super::types::Schema;
@@ -33,6 +34,7 @@ impl Checked {
 #[derive(Debug, Default)]
 pub struct Checker {
     compiled: OnceLock<Result<Validator, String>>,
+    loosened: OnceLock<Option<Validator>>,
     outline: OnceLock<Option<Outline>>,
 }
 
@@ -42,14 +44,16 @@ impl Checker {
     /// # Errors
     /// Says why the schema is none.
     pub fn compile(&self, schema: &Json) -> Result<&Validator, &str> {
-        let compiled = self.compiled.get_or_init(|| {
-            jsonschema::options()
-                .with_draft(draft(schema))
-                .should_validate_formats(false)
-                .build(schema)
-                .map_err(|error| super::describe::cut(&error.to_string(), 300))
-        });
-        compiled.as_ref().map_err(String::as_str)
+        self.compiled.get_or_init(|| build(schema)).as_ref().map_err(String::as_str)
+    }
+
+    /// The same; of a schema that is none, what can be used of it.
+    ///
+    /// # Errors
+    /// Says why nothing can.
+    pub fn compile_loosely(&self, schema: &Json) -> Result<&Validator, &str> {
+        self.compile(schema)
+            .or_else(|cause| self.loosened.get_or_init(|| build(&loosened(schema)).ok()).as_ref().ok_or(cause))
     }
 
     /// Checks `arguments`, an object, a string that holds one, or null or nothing for an empty one.
@@ -82,7 +86,7 @@ impl Checker {
         let root = Schema::root(schema);
         let (arguments, coerced) = coerce(&Value::Object(arguments), root);
         let mut found = unknown(root, &arguments);
-        match self.compile(schema) {
+        match self.compile_loosely(schema) {
             Ok(validator) => {
                 let plain = plain(&arguments);
                 if !validator.is_valid(&plain) {
@@ -123,6 +127,14 @@ impl Checker {
 fn concerns(problem: &Problem, pointers: &[String]) -> bool {
     problem.code == super::ProblemCode::InvalidArgument
         && pointers.iter().any(|pointer| within(pointer, &problem.pointer) || within(&problem.pointer, pointer))
+}
+
+fn build(schema: &Json) -> Result<Validator, String> {
+    jsonschema::options()
+        .with_draft(draft(schema))
+        .should_validate_formats(false)
+        .build(schema)
+        .map_err(|error| super::describe::cut(&error.to_string(), 300))
 }
 
 fn draft(schema: &Json) -> Draft {

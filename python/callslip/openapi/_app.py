@@ -29,13 +29,13 @@ class App:
         self._app = app
         self._lives: WeakKeyDictionary[asyncio.AbstractEventLoop, _Life] = WeakKeyDictionary()
 
-    async def request(self, method: str, url: str, **options: Any) -> Any:
-        """Send a request. Returns the response, of httpx."""
+    async def request(self, method: str, url: str, *, max_bytes: int, **options: Any) -> Any:
+        """Send a request. Returns the response, of httpx; a longer one is cut after `max_bytes`."""
         loop = asyncio.get_running_loop()
         life = self._lives.get(loop)
         if life is None or life.is_over:
             life = self._lives[loop] = _Life(self._app)
-        app = await life.begun()
+        app = _bounded(await life.begun(), max_bytes)
         async with _client(app) as client:
             return await client.request(method, url, **options)
 
@@ -141,6 +141,25 @@ class _Life:
             lines = cause.strip().splitlines()
             told = f": {lines[-1]}" if lines else ""
             self._begun.set_exception(Fail(f"the app did not start{told}"))
+
+
+def _bounded(app: Any, max_bytes: int) -> Any:
+    """Return the app, which finds that the client has gone once its answer is too long."""
+
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        size = 0
+
+        async def counted(message: Any) -> None:
+            nonlocal size
+            if size > max_bytes:
+                # As the ASGI specification has it of a client that hangs up.
+                raise OSError("the response has more bytes than are taken")
+            size += len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, counted)
+
+    return call
 
 
 def document_of(app: Any) -> Mapping[str, Any]:

@@ -112,10 +112,11 @@ _filter = _Filter()
 _LOGGERS = (
     "httpx",
     "httpx2",
-    "httpcore.connection",
-    "httpcore.http11",
-    "httpcore.http2",
-    "httpcore.proxy",
+    *(
+        f"{library}.{part}"
+        for library in ("httpcore", "httpcore2")
+        for part in ("connection", "http11", "http2", "proxy", "socks")
+    ),
     "hpack.hpack",
     "hpack.table",
     "urllib3.connectionpool",

@@ -56,6 +56,8 @@ class Client:
         self._client = client
         self._own = client is None
         self._secrets = secrets
+        # The last of each scheme, as far as they are known yet.
+        self._known = {name: secret for name, secret in secrets.items() if not callable(secret)}
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._validates = validates
@@ -70,7 +72,9 @@ class Client:
         """
         schemes = self._document.credentials(name, list(self._secrets))
         secrets = await resolved(self._secrets, schemes)
-        found = forms(secrets)
+        self._known.update(secrets)
+        # Also those that this call doesn't carry: a server may tell what it was told before.
+        found = forms({*secrets, *self._known.items()})
         token = current.set(found)
         try:
             kind, text = await self._call(name, arguments, secrets)
@@ -109,6 +113,9 @@ class Client:
         # Not as text, of which clients take ASCII only.
         encoded = [(name.encode(), value.encode()) for name, value in headers]
         request: dict[str, Any] = {"headers": encoded, "content": body or None}
+        if hasattr(client, "end"):
+            # What an app in this process answers is whole before it can be looked at.
+            request["max_bytes"] = self._max_bytes
         stream = getattr(client, "stream", None)
         if not callable(stream):
             response = client.request(method, url, **request)

@@ -78,7 +78,7 @@ fn bad_tools_are_refused() {
 
 #[test]
 fn a_schema_that_is_none_is_found_when_compiled() {
-    let set = ToolSet::new(vec![tool("a", "", json!({"type": "object", "required": 5}))]).unwrap();
+    let set = ToolSet::new(vec![tool("a", "", json!({"type": "object", "minProperties": "5"}))]).unwrap();
     assert!(matches!(set.compile(), Err(ToolSetError::Parameters { .. })));
     let violation = set.check(set.get("a").unwrap(), &Value::Null).unwrap_err();
     assert!(
