@@ -338,6 +338,20 @@ def test_a_key_cannot_end_its_line(tmp_path, monkeypatch, scheme, value):
     assert_hidden(shown, SECRET)
 
 
+@pytest.mark.parametrize("scheme", ["inHeader", "inQuery", "inCookie", "bearer", "oauth", "digest"])
+def test_a_password_goes_nowhere_but_into_basic(tmp_path, monkeypatch, scheme):
+    monkeypatch.setitem(SCHEMES, "digest", {"type": "http", "scheme": "digest"})
+    monkeypatch.setitem(AUTH, scheme, (USER, SECRET))
+    with serving() as server:
+        run, shown = left_by(shop(server.url, scheme), "react", tmp_path / "runs.sqlite")
+        assert server.received == []
+    assert run.tickets[0].error == (
+        f"Error calling tool 'GET /x': '{scheme}' can't be sent: its security scheme takes a key "
+        "or token, not user and password."
+    )
+    assert_hidden(shown, SECRET)
+
+
 # What the document says of security
 def placed(security, *, auth=None, whole=None):
     """The headers that carry a key, of a call of an operation with these requirements."""

@@ -100,7 +100,8 @@ impl Api {
         }
         for (name, credential) in credentials {
             if let Some(scheme) = self.scheme(name).and_then(Scheme::read) {
-                scheme.apply(credential, &mut parts.query, &mut headers, &mut cookies);
+                let cannot = |cause: String| RequestError::Argument(name.clone(), cause);
+                scheme.apply(credential, &mut parts.query, &mut headers, &mut cookies).map_err(cannot)?;
             }
         }
         if !cookies.is_empty() {

@@ -59,13 +59,19 @@ impl<'a> Scheme<'a> {
         query: &mut Vec<(String, String)>,
         headers: &mut Vec<(String, String)>,
         cookies: &mut Vec<(String, String)>,
-    ) {
+    ) -> Result<(), String> {
+        let basic = matches!(self, Self::Http(scheme) if scheme.eq_ignore_ascii_case("basic"));
+        if matches!(credential, Credential::Basic { .. }) && !basic {
+            // As text it would put the password where no server looks for one.
+            return Err("its security scheme takes a key or token, not user and password".to_owned());
+        }
         match self {
             Self::Header(name) => headers.push(((*name).to_owned(), credential.text())),
             Self::Query(name) => query.push((encode(name, UNRESERVED), encode(&credential.text(), UNRESERVED))),
             Self::Cookie(name) => cookies.push(((*name).to_owned(), credential.text())),
             Self::Http(scheme) => headers.push(("Authorization".to_owned(), credential.authorization(scheme))),
         }
+        Ok(())
     }
 }
 
