@@ -134,7 +134,7 @@ soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 
 	PYTHONPATH=tests $(PY) -m soak $(SECONDS) $(ARGS)
 
 .PHONY: bench
-bench: bench-loop bench-agents bench-parse bench-stop bench-store ## Run the benchmarks
+bench: bench-loop bench-agents bench-parse bench-stop bench-store bench-openapi ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)

@@ -377,18 +377,23 @@ def test_filters(options, names):
     ("options", "said"),
     [
         ({"include": "/goods"}, "include"),
+        ({"include": 5}, "include must be a list of strings: got 5"),
         ({"tags": "goods"}, "tags"),
         ({"tags": ["godos"]}, "goods"),
         ({"auth": "token"}, "auth"),
         ({"auth": {"unknown": "token"}}, "unknown"),
         ({"timeout": 0}, "timeout"),
+        ({"timeout": None}, "timeout must be more than 0 seconds: got None"),
+        ({"handlers": 5}, "handlers must be a dict of functions by operation: got int"),
+        ({"server": 5}, "server must be a URL such as 'https://api.example.com': got 5"),
+        ({"server": "nowhere"}, "server must be a URL .* got 'nowhere'"),
         ({"max_response_bytes": 0}, "max_response_bytes"),
         ({"client": object()}, "client"),
     ],
 )
 def test_options_at_fault_are_told_at_once(options, said):
     with pytest.raises(CallslipError, match=said):
-        OpenAPI.from_file(SHOP, **WITH_SERVER, **options)
+        OpenAPI.from_file(SHOP, **{**WITH_SERVER, **options})
 
 
 def test_every_tool_says_whether_it_only_reads():

@@ -119,12 +119,12 @@ class OpenAPI(
                 kind = type(document).__name__
                 raise ToolError(f"an OpenAPI document must be an object: got {kind}")
             document = _Written(to_json(document).encode())
-        if not timeout > 0:
+        if not isinstance(timeout, int | float) or not timeout > 0:
             raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
         if not max_response_bytes > 0:
             raise ToolError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
         whole = Document(document.content)
-        found = _found(whole, handlers or {})
+        found = _found(whole, {} if handlers is None else handlers)
         names = whole.select(_texts("include", include), _texts("tags", tags), read_only)
         if handlers is not None and client is None:
             names = [name for name in names if name in found]
@@ -285,6 +285,9 @@ class _Written(dict[str, Any]):
 
 def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
     """Return the handlers by `METHOD /path`."""
+    if not isinstance(handlers, Mapping):
+        kind = type(handlers).__name__
+        raise ToolError(f"handlers must be a dict of functions by operation: got {kind}")
     found: dict[str, Handler] = {}
     for key, handler in handlers.items():
         name = _only(document, key)
@@ -331,6 +334,7 @@ def _traits(handler: Handler | None, *, asks: bool) -> dict[str, Any]:
 
 
 def _texts(option: str, texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+    is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
+    if not is_list or not all(isinstance(text, str) for text in texts):
         raise ToolError(f"{option} must be a list of strings: got {texts!r}")
     return list(texts)

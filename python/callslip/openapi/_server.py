@@ -31,6 +31,10 @@ class Servers:
         self._document = document
         base_url = getattr(client, "base_url", None)
         self._base_url = "" if base_url is None else str(base_url)
+        if server is not None and not isinstance(server, str):
+            raise ToolError(
+                f"server must be a URL such as 'https://api.example.com': got {server!r}"
+            )
         self._server = server
         self._found_at = found_at
         # Most documents name one server for all: that there is none is said before the first call.
@@ -44,7 +48,12 @@ class Servers:
             ToolError: There is nothing.
         """
         if self._server is not None:
-            return urljoin(self._base_url, self._server)
+            joined = urljoin(self._base_url, self._server)
+            if not _is_absolute(joined):
+                raise ToolError(
+                    f"server must be a URL such as 'https://api.example.com': got {self._server!r}"
+                )
+            return joined
         try:
             said = self._document.server(name) or "/"
         except ValueError as error:
