@@ -397,6 +397,23 @@ def test_a_query_that_stands_in_the_path_stays():
     assert request.url == f"{SERVER}/find?kind=a%20b&q=x"
 
 
+@pytest.mark.parametrize("place", ["path", "query", None])
+def test_placeholders_in_a_query_that_stands_in_the_path(place):
+    declared = [parameter("q", place)] if place else []
+    described_operation = operation(*declared, parameter("page", "query"))
+    path = "/find?kind=a&q={q}"
+    request = plan(described_operation, {"q": "x&y", "page": "2"}, path=path, method="get")
+    assert request.url == f"{SERVER}/find?kind=a&q=x%26y&page=2"
+    if place == "query":
+        assert plan(described_operation, {}, path=path, method="get").url == f"{SERVER}/find?kind=a"
+
+
+def test_text_of_a_path_that_may_not_stand_in_a_url_is_encoded():
+    path = '/a b/"é{the id}|%20/{x'
+    request = plan(operation(parameter("the id", "path")), {"the id": "1"}, path=path, method="get")
+    assert request.url == f"{SERVER}/a%20b/%22%C3%A91%7C%20/%7Bx"
+
+
 @pytest.mark.parametrize(
     "value", ["../../admin", "..\\..\\admin", "%2e%2e", "..%2fadmin", "a/../b", "...", "..;"]
 )

@@ -73,6 +73,10 @@ impl Api {
             let parameter = Parameter::of(parameter);
             match parameter.location {
                 Location::Path => parts.fill(parameter.name, &parameter.path(value)),
+                // Some documents have the query in the path, and its parameters too.
+                Location::Query if parts.unfilled_in_query().iter().any(|name| name == parameter.name) => {
+                    parts.fill(parameter.name, &parameter.path(value));
+                }
                 Location::Query => parts.query.extend(parameter.pairs(value)),
                 Location::Header => {
                     if let Some(text) = parameter.header(value).map_err(cannot)? {
@@ -88,6 +92,11 @@ impl Api {
                 return Err(RequestError::Argument(name, "it is a part of the path and was not given".to_owned()));
             };
             parts.fill(&name, &Parameter::undeclared(&name).path(value));
+        }
+        for name in parts.unfilled_in_query() {
+            if let Some(value) = arguments.get(&name) {
+                parts.fill(&name, &Parameter::undeclared(&name).path(value));
+            }
         }
         parts.check().map_err(|(name, cause)| RequestError::Argument(name, cause))?;
         let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();

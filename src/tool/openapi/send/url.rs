@@ -1,7 +1,7 @@
 //! URLs put together: server, path and query.
 
 use crate::tool::openapi::document::placeholders;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
 /// All but the unreserved characters of RFC 3986.
@@ -24,6 +24,10 @@ pub(super) const RESERVED: &AsciiSet = &UNRESERVED
     .remove(b',')
     .remove(b';')
     .remove(b'=');
+
+/// What may not stand in a URL as it is; escapes may.
+const LITERAL: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
 
 pub(super) fn encode(text: &str, set: &'static AsciiSet) -> String {
     if std::ptr::eq(set, RESERVED) {
@@ -55,7 +59,7 @@ pub(super) struct Parts {
     /// Pairs that are encoded already.
     pub(super) query: Vec<(String, String)>,
     /// A query that is part of the path in the document.
-    fixed: String,
+    fixed: Segment,
 }
 
 #[derive(Debug)]
@@ -71,29 +75,30 @@ impl Parts {
         let template = template.split_once('#').map_or(template, |(before, _)| before);
         let (path, fixed) = template.split_once('?').unwrap_or((template, ""));
         let segment = |text: &str| Segment {
-            text: text.to_owned(),
+            text: literal(text),
             names: placeholders(text).into_iter().map(str::to_owned).collect(),
         };
         let segments = path.trim_start_matches('/').split('/').map(segment).collect();
         let server = server.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned();
-        Self { server, segments, query: Vec::new(), fixed: fixed.to_owned() }
+        Self { server, segments, query: Vec::new(), fixed: segment(fixed) }
     }
 
     /// Puts a value in the place of a placeholder.
     pub(super) fn fill(&mut self, name: &str, value: &str) {
         let placeholder = format!("{{{name}}}");
-        for segment in &mut self.segments {
+        for segment in self.segments.iter_mut().chain([&mut self.fixed]) {
             segment.text = segment.text.replace(&placeholder, value);
         }
     }
 
-    /// The names of the placeholders that no value stands for yet.
+    /// The names of the placeholders of the path that no value stands for yet.
     pub(super) fn unfilled(&self) -> Vec<String> {
-        let left = |segment: &Segment| -> Vec<String> {
-            let names = segment.names.iter().filter(|name| segment.text.contains(&format!("{{{name}}}")));
-            names.cloned().collect()
-        };
-        self.segments.iter().flat_map(left).collect()
+        self.segments.iter().flat_map(Segment::unfilled).collect()
+    }
+
+    /// The same of a query that is part of the path; where they stay so, they are left out.
+    pub(super) fn unfilled_in_query(&self) -> Vec<String> {
+        self.fixed.unfilled()
     }
 
     /// Refuses values that would make another path of it.
@@ -115,15 +120,40 @@ impl Parts {
     pub(super) fn url(&self) -> String {
         let path: Vec<&str> = self.segments.iter().map(|segment| segment.text.as_str()).collect();
         let mut url = format!("{}/{}", self.server, path.join("/"));
+        let fixed = self.fixed.text.split('&').filter(|pair| !pair.is_empty() && !pair.contains('{'));
         let pairs = self.query.iter().map(|(name, value)| format!("{name}={value}"));
-        let query: Vec<String> =
-            std::iter::once(self.fixed.clone()).filter(|fixed| !fixed.is_empty()).chain(pairs).collect();
+        let query: Vec<String> = fixed.map(str::to_owned).chain(pairs).collect();
         if !query.is_empty() {
             url.push('?');
             url.push_str(&query.join("&"));
         }
         url
     }
+}
+
+impl Segment {
+    fn unfilled(&self) -> Vec<String> {
+        let names = self.names.iter().filter(|name| self.text.contains(&format!("{{{name}}}")));
+        names.cloned().collect()
+    }
+}
+
+/// Text of a path in the document, outside of its placeholders, as it may stand in a URL.
+fn literal(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, following)) = after.split_once('}') else {
+            break;
+        };
+        written.extend(utf8_percent_encode(before, LITERAL));
+        written.push('{');
+        written.push_str(name);
+        written.push('}');
+        rest = following;
+    }
+    written.extend(utf8_percent_encode(rest, LITERAL));
+    written
 }
 
 /// The URL of a server object, its variables at their defaults.
