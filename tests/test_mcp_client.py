@@ -354,7 +354,7 @@ def test_a_server_that_may_asks_a_person(era):
 def test_a_person_may_be_asked_to_open_an_address(answer, action):
     from mcp_types import ElicitRequestURLParams
 
-    from callslip._mcp_asks import answering
+    from callslip.mcp._asks import answering
 
     asked = []
 
@@ -481,7 +481,7 @@ def test_the_sdk_is_imported_when_a_server_is_connected_and_not_before():
 def test_a_missing_sdk_is_said_with_what_to_install(monkeypatch):
     from importlib.metadata import PackageNotFoundError
 
-    from callslip import _mcp_sdk
+    from callslip.mcp import _sdk as _mcp_sdk
 
     def missing(name):
         raise PackageNotFoundError(name)

@@ -336,7 +336,7 @@ def test_closing_ends_the_process_and_what_it_has_started():
 
 
 def test_closing_does_not_wait_for_a_server_that_does_not_answer(monkeypatch):
-    from callslip import _mcp_session
+    from callslip.mcp import _session as _mcp_session
 
     monkeypatch.setattr(_mcp_session, "_PATIENCE", 0.5)
     with http_process("handwritten") as (port, _):
@@ -471,6 +471,6 @@ def test_calls_side_by_side_share_one_attempt_to_connect():
 
 
 def sessions_of(server):
-    from callslip._mcp_session import alive
+    from callslip.mcp._session import alive
 
     return [one for one in alive if one._transport.name == server.name]

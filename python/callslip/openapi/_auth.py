@@ -1,29 +1,18 @@
-"""Secrets that calls of a document's operations carry, and keeping them out of all else."""
+"""What proves who calls: secrets by the security schemes of a document."""
 
 from __future__ import annotations
 
-import base64
-import json
-import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
-from urllib.parse import quote, quote_plus
 
 from callslip.errors import ToolError
 
-__all__ = ["Auth", "Secret", "check_auth", "current", "hidden", "hides_in_logs", "resolved"]
+__all__ = ["Auth", "Secret", "check_auth", "resolved", "texts_of"]
 
 Secret: TypeAlias = "str | tuple[str, str]"  # noqa: S105  # a type
 """A key or token; or user and password."""
 
 Auth: TypeAlias = "Secret | Callable[[], Secret | Awaitable[Secret]]"
-
-_SHORTEST = 4
-"""Characters of a secret; a shorter one would be found in any text."""
-
-current: ContextVar[tuple[str, ...]] = ContextVar("callslip_secrets", default=())
-"""Texts that hold the secrets of the request under way."""
 
 
 def check_auth(auth: Mapping[str, Auth], schemes: list[str]) -> dict[str, Auth]:
@@ -75,58 +64,12 @@ def _check(name: str, secret: Any) -> Secret:
     return secret  # type: ignore[no-any-return]
 
 
-def forms(secrets: Iterable[tuple[str, Secret]]) -> tuple[str, ...]:
-    """Return the texts by which the secrets would be found somewhere, the longest first."""
-    found: set[str] = set()
+def texts_of(secrets: Iterable[tuple[str, Secret]]) -> Iterator[str]:
+    """Return the texts that nobody is to see."""
     for _, secret in secrets:
-        plain = [secret] if isinstance(secret, str) else [secret[1], f"{secret[0]}:{secret[1]}"]
-        plain += [base64.b64encode(text.encode()).decode() for text in plain]
-        for text in plain:
-            found.update((text, quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]))
-            found.add(json.dumps(text, ensure_ascii=False)[1:-1])
-    return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True))
-
-
-def hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return the text without the secrets."""
-    for secret in secrets:
-        text = text.replace(secret, "[secret]")
-    return text
-
-
-class _Filter(logging.Filter):
-    """Keeps the secrets of the request under way out of what its client logs."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        secrets = current.get()
-        if secrets:
-            message = record.getMessage()
-            clean = hidden(message, secrets)
-            if clean != message:
-                record.msg, record.args = clean, ()
-        return True
-
-
-_filter = _Filter()
-
-_LOGGERS = (
-    "httpx",
-    "httpx2",
-    *(
-        f"{library}.{part}"
-        for library in ("httpcore", "httpcore2")
-        for part in ("connection", "http11", "http2", "proxy", "socks")
-    ),
-    "hpack.hpack",
-    "hpack.table",
-    "urllib3.connectionpool",
-    "aiohttp.client",
-)
-
-
-def hides_in_logs() -> None:
-    """Have the known clients log no secrets of requests that are made here."""
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        if _filter not in logger.filters:
-            logger.addFilter(_filter)
+        if isinstance(secret, str):
+            yield secret
+        else:
+            user, password = secret
+            yield password
+            yield f"{user}:{password}"

@@ -11,8 +11,9 @@ from typing import Any
 
 from callslip._core import Document
 from callslip._json import from_json, to_json
+from callslip._secrets import Secrets
 from callslip.errors import ToolError
-from callslip.openapi._auth import Auth, current, forms, hidden, hides_in_logs, resolved
+from callslip.openapi._auth import Auth, resolved, texts_of
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 
@@ -61,8 +62,6 @@ class Client:
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._validates = validates
-        if secrets:
-            hides_in_logs()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Carry an operation out. Returns the outcome of the call, which holds no secret.
@@ -74,19 +73,14 @@ class Client:
         secrets = await resolved(self._secrets, schemes)
         self._known.update(secrets)
         # Also those that this call doesn't carry: a server may tell what it was told before.
-        found = forms({*secrets, *self._known.items()})
-        token = current.set(found)
+        hiding = Secrets(texts_of({*secrets, *self._known.items()}))
         try:
-            kind, text = await self._call(name, arguments, secrets)
-        except Exception as error:
-            message = hidden(_told(error), found)
-            if found:
-                # What it came from may quote the request, and is logged.
-                raise Fail(message) from None
-            raise Fail(message) from error
-        finally:
-            current.reset(token)
-        return kind, hidden(text, found)
+            with hiding.in_use():
+                kind, text = await self._call(name, arguments, secrets)
+        except Exception as error:  # noqa: BLE001  # whatever a client raises fails the call
+            # What it came from is logged, and may quote the request.
+            raise Fail(hiding.hidden(_told(error))) from _cause(error, hiding)
+        return kind, hiding.hidden(text)
 
     async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
         planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
@@ -184,6 +178,14 @@ class Client:
         elif self._own and self._client is not None:
             self._client.close()
             self._client = None
+
+
+def _cause(error: Exception, secrets: Secrets) -> Exception | None:
+    """Return what may be logged as the cause: the error, where none of it quotes a secret."""
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    return error if secrets.hidden(text) == text else None
 
 
 def _told(error: Exception) -> str:

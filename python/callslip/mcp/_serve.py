@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from callslip._mcp_sdk import check_sdk
 from callslip.errors import CallslipError, UsageError
 from callslip.events import Event, Progress
+from callslip.mcp._sdk import check_sdk
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer as SDKServer

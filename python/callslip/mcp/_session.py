@@ -14,10 +14,10 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
-from callslip._mcp_clock import Clock
-from callslip._mcp_transports import Delivery, Transport, delivery
-from callslip._mcp_words import log
 from callslip.errors import ToolError
+from callslip.mcp._clock import Clock
+from callslip.mcp._transports import Delivery, Transport, delivery
+from callslip.mcp._words import log
 from callslip.tools import Fail
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from callslip import _threads
 from callslip._failure import log_failure
-from callslip._mcp_asks import Elicitation, answering, sampling
-from callslip._mcp_results import error_of, result_of
-from callslip._mcp_sdk import check_sdk, is_loaded, load_sdk
-from callslip._mcp_serve import agent_server
-from callslip._mcp_session import Lost, Session, Told, alive
-from callslip._mcp_transports import HttpTransport, StdioTransport, Transport
 from callslip._schema_tool import SchemaTool
 from callslip.errors import ToolError, UsageError
+from callslip.mcp._asks import Elicitation, answering, sampling
+from callslip.mcp._results import error_of, result_of
+from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
+from callslip.mcp._serve import agent_server
+from callslip.mcp._session import Lost, Session, Told, alive
+from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource
 
 if TYPE_CHECKING:

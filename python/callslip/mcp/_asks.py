@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callslip import _threads
-from callslip._mcp_words import log
 from callslip.errors import ToolError
+from callslip.mcp._words import log
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 

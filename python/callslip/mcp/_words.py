@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-__all__ = ["Secrets", "ServerErrors", "log", "shown_url"]
+from callslip._secrets import Secrets
+
+__all__ = ["ServerErrors", "log", "secrets_of", "shown_url"]
 
 _SHORTEST_SECRET = 8
 _PLAIN_HEADERS = {"accept", "accept-encoding", "connection", "content-type", "user-agent"}
@@ -34,39 +36,30 @@ def log() -> logging.Logger:
     return logging.getLogger("callslip.mcp")
 
 
-class Secrets:
-    """What was given to one server alone: the values of its headers, its environment, its address.
+def secrets_of(
+    *,
+    headers: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    url: str = "",
+) -> Secrets:
+    """Return what was given to one server alone.
 
     Args:
         headers: Sent with each request.
         env: The server's own environment variables.
         url: Its user info and the values of its query are secret.
     """
-
-    def __init__(
-        self,
-        *,
-        headers: Mapping[str, str] | None = None,
-        env: Mapping[str, str] | None = None,
-        url: str = "",
-    ) -> None:
-        found = set()
-        for header, value in (headers or {}).items():
-            if header.lower() not in _PLAIN_HEADERS:
-                # `Bearer …`: a server may well tell of the second part alone.
-                found |= {value, value.rpartition(" ")[2]}
-        found |= {value for value in (env or {}).values() if not _is_path(value)}
-        parts = urlsplit(url)
-        found |= {value for _, value in parse_qsl(parts.query)}
-        found |= {parts.username or "", parts.password or "", unquote(parts.password or "")}
-        # Short ones are flags and numbers, and would tear holes into any text.
-        self._values = sorted((one for one in found if len(one) >= _SHORTEST_SECRET), key=len)[::-1]
-
-    def hidden(self, text: str) -> str:
-        """Return the text without them."""
-        for value in self._values:
-            text = text.replace(value, "***")
-        return text
+    found = set()
+    for header, value in (headers or {}).items():
+        if header.lower() not in _PLAIN_HEADERS:
+            # `Bearer …`: a server may well tell of the second part alone.
+            found |= {value, value.rpartition(" ")[2]}
+    found |= {value for value in (env or {}).values() if not _is_path(value)}
+    parts = urlsplit(url)
+    found |= {value for _, value in parse_qsl(parts.query)}
+    found |= {parts.username or "", parts.password or "", unquote(parts.password or "")}
+    # Short ones are flags and numbers, and would tear holes into any text.
+    return Secrets(found, shortest=_SHORTEST_SECRET)
 
 
 def _is_path(value: str) -> bool:

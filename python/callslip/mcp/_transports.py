@@ -10,8 +10,9 @@ from contextvars import ContextVar
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
-from callslip._mcp_words import Secrets, ServerErrors, shown_url
+from callslip._secrets import Secrets
 from callslip.errors import ToolError
+from callslip.mcp._words import ServerErrors, secrets_of, shown_url
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -122,7 +123,7 @@ class StdioTransport:
         self._env = None if env is None else dict(env)
         self._cwd = cwd
         self.name = name or _program(self._command, self._args)
-        self.secrets = Secrets(env=env)
+        self.secrets = secrets_of(env=env)
         self._errors: ServerErrors | None = None
 
     @asynccontextmanager
@@ -197,7 +198,7 @@ class HttpTransport:
         self._client = client
         self.name = name or shown_url(url).split("/")[2]
         secret = dict(headers or {}) if client is None else dict(client.headers)
-        self.secrets = Secrets(headers=secret, url=url)
+        self.secrets = secrets_of(headers=secret, url=url)
         self._refused = ""
 
     @asynccontextmanager
@@ -207,6 +208,8 @@ class HttpTransport:
         from mcp.client.streamable_http import streamable_http_client
 
         self._refused = ""
+        # What sends is a task of this one's.
+        self.secrets.begin()
         async with AsyncExitStack() as stack:
             client = self._client
             if client is None:
