@@ -17,11 +17,20 @@ def fetched(url: str) -> tuple[bytes, str]:
         ToolError: It can't be fetched.
     """
     from http.client import HTTPException
+    from urllib.parse import urlsplit
     from urllib.request import Request, urlopen
 
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ToolError(
+            "a URL with user and password is not fetched: fetch the document yourself and say "
+            "from_dict"
+        )
+    # Keys stand in queries too.
+    shown = parts._replace(query="", fragment="").geturl()
     if not url.lower().startswith(("http://", "https://")):
         raise ToolError(
-            f"a document is fetched over http or https: got '{url}'; for a file say from_file"
+            f"a document is fetched over http or https: got '{shown}'; for a file say from_file"
         )
     request = Request(url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"})  # noqa: S310
     try:
@@ -29,7 +38,7 @@ def fetched(url: str) -> tuple[bytes, str]:
             content: bytes = response.read(_LARGEST + 1)
             found_at: str = response.url
     except (OSError, HTTPException) as error:
-        raise ToolError(f"the document at {url} can't be fetched: {error}") from error
+        raise ToolError(f"the document at {shown} can't be fetched: {error}") from None
     if len(content) > _LARGEST:
-        raise ToolError(f"the document at {url} has more than {_LARGEST >> 20} MiB")
+        raise ToolError(f"the document at {shown} has more than {_LARGEST >> 20} MiB")
     return content, found_at

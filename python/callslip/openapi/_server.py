@@ -35,6 +35,9 @@ class Servers:
             raise ToolError(
                 f"server must be a URL such as 'https://api.example.com': got {server!r}"
             )
+        if server is not None and urlsplit(server).username is not None:
+            # Clients log the URL of each request.
+            raise ToolError("server holds a user: say who calls by auth=… or by the client")
         self._server = server
         self._found_at = found_at
         # Most documents name one server for all: that there is none is said before the first call.
