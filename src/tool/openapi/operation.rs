@@ -5,6 +5,8 @@ use crate::tool::describe::cut;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// The methods an operation can have, as keys of a path item.
 pub(crate) const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -31,29 +33,6 @@ pub(crate) struct Operation {
     pub(crate) document: usize,
 }
 
-/// A path item, its operations still unread.
-#[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(rename = "$ref")]
-    reference: Option<Json>,
-    #[serde(borrow)]
-    get: Option<&'a RawValue>,
-    #[serde(borrow)]
-    put: Option<&'a RawValue>,
-    #[serde(borrow)]
-    post: Option<&'a RawValue>,
-    #[serde(borrow)]
-    delete: Option<&'a RawValue>,
-    #[serde(borrow)]
-    options: Option<&'a RawValue>,
-    #[serde(borrow)]
-    head: Option<&'a RawValue>,
-    #[serde(borrow)]
-    patch: Option<&'a RawValue>,
-    #[serde(borrow)]
-    trace: Option<&'a RawValue>,
-}
-
 /// What is known of an operation without reading all of it.
 #[derive(Deserialize)]
 struct Head {
@@ -66,13 +45,12 @@ struct Head {
 
 /// The operations of a path item as it is written, in the order of [`METHODS`]; `None` where they stand elsewhere.
 pub(crate) fn operations(path: &str, item: &str) -> Option<Vec<Operation>> {
-    let item: Item<'_> = serde_json::from_str(item).ok()?;
-    if item.reference.is_some() {
+    let item: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(item).ok()?;
+    if item.contains_key("$ref") {
         return None;
     }
-    let written = [item.get, item.put, item.post, item.delete, item.options, item.head, item.patch, item.trace];
-    let operations = METHODS.into_iter().zip(written).filter_map(|(method, written)| {
-        let written = written?.get();
+    let operations = METHODS.into_iter().filter_map(|method| {
+        let written = item.get(method)?.get();
         let head = written.starts_with('{').then(|| serde_json::from_str(written).ok())?;
         Some(operation(method, path, head?))
     });
