@@ -407,3 +407,11 @@ def test_write_only_properties_are_not_missed_in_a_response(server):
     answer = Answer(b'{"name": "a"}')
     responses = {"200": content(schema)}
     assert asked(server, answer, responses=responses, validate_responses=True)[0] == "ok"
+
+
+def test_what_a_server_sets_is_not_said_in_other_calls(server):
+    server.answer = lambda _: Answer(b"{}", headers={"Set-Cookie": "sid=1; Path=/"})
+    with one({}, method="get", servers=[server.url]) as api:
+        for _ in range(2):
+            assert call(api, "GET /x", {})[0] == "ok"
+    assert [request.header("cookie") for request in server.received] == [[], []]

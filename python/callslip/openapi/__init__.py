@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -224,7 +225,7 @@ class OpenAPI(
             ValueError: The arguments are not as the document says, or can't be sent.
         """
         operation = _only(self.document, name)
-        checked = ToolSet([], [self.document]).check(operation, to_json(dict(arguments)))
+        checked = self._tool_set.check(operation, to_json(dict(arguments)))
         base = "" if self._sent is None else self._sent.servers.base(operation)
         planned = self.document.request(operation, to_json(checked), base, [])
         return PlannedRequest(*planned)
@@ -232,6 +233,10 @@ class OpenAPI(
     def as_tools(self) -> Sequence[Tool[..., Any]]:
         """Return the operations as tools, in the order of the document."""
         return list(self.tools.values())
+
+    @cached_property
+    def _tool_set(self) -> ToolSet:
+        return ToolSet([], [self.document])
 
     @property
     def document_json(self) -> str:

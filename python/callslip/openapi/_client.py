@@ -6,6 +6,7 @@ import inspect
 import weakref
 from collections.abc import Mapping
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
 
@@ -159,7 +160,9 @@ class Client:
                 raise ToolError(
                     "no client to send with: pip install 'callslip[openapi]', or say client=…"
                 ) from None
-            self._client = httpx.Client(timeout=self._timeout)
+            # What a server says in one run is not to be said in another.
+            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+            self._client = httpx.Client(timeout=self._timeout, cookies=no_cookies)
             # Whoever forgets to close it leaves no connection behind.
             weakref.finalize(self, self._client.close)
         return self._client

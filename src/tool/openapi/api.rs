@@ -11,6 +11,7 @@ use crate::tool::spec::ToolSpec;
 use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A document of version 3.0 or 3.1 as tools, one an operation.
@@ -111,6 +112,7 @@ impl Api {
         if traits.is_empty() && names.len() == self.operations.len() {
             return Arc::clone(self);
         }
+        let names: HashSet<&String> = names.iter().collect();
         let chosen: Vec<&Operation> = self.operations.values().filter(|one| names.contains(&one.name)).collect();
         Arc::new(Self::of(self.document.only(&chosen, traits)))
     }
