@@ -150,3 +150,27 @@ def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_st
     )
     (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
     assert "coerced" not in opened
+
+
+def test_a_short_reply_does_not_keep_the_check_busy() -> None:
+    branches = [
+        {"type": "object", "properties": {"k": {"const": tag}, "v": {"$ref": "#/$defs/any"}}}
+        for tag in "ab"
+    ]
+    schema = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/any"}},
+        "$defs": {"any": {"anyOf": branches}},
+    }
+    value: object = "bad"
+    for _ in range(60):
+        value = {"k": "b", "v": value}
+    with pytest.raises(ValueError, match="^the arguments take too long to check: "):
+        check(schema, json.dumps({"x": value}))
+
+
+def test_a_schema_that_names_no_properties_takes_any() -> None:
+    assert check({"type": "object"}, '{"x": 1}') == {"x": 1}
+    assert check({"type": "object", "required": ["x"]}, '{"x": 1}') == {"x": 1}
+    with pytest.raises(ValueError, match="^unknown argument 'x': there are none"):
+        check({"type": "object", "properties": {}}, '{"x": 1}')

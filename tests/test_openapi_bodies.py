@@ -440,3 +440,66 @@ def test_arguments_are_checked_before_anything_is_planned():
 def test_an_unknown_operation_names_the_nearest():
     with pytest.raises(CallslipError, match=r"POST /pets"):
         one({}, path="/pets").request("POST /pet", {})
+
+
+# Bodies of which the document says little
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {}},
+        {"allOf": [{"type": "object"}]},
+        {"$ref": "#/components/schemas/Free"},
+    ],
+)
+def test_an_object_of_which_nothing_is_said_is_given_whole(schema):
+    operation = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    components = {"schemas": {"Free": {"type": "object"}}}
+    request = plan(operation, {"body": {"a": [1], "b": {}}}, components=components)
+    assert json.loads(request.content) == {"a": [1], "b": {}}
+
+
+def test_what_is_required_is_a_property_though_nobody_describes_it():
+    schema = {"type": "object", "required": ["a"], "properties": {"b": {"type": "string"}}}
+    operation = {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
+    }
+    assert json.loads(plan(operation, {"a": [1], "b": "x"}).content) == {"a": [1], "b": "x"}
+    with pytest.raises(ValueError, match="missing required argument 'a'"):
+        plan(operation, {"b": "x"})
+
+
+def test_a_property_that_is_described_twice_keeps_both_descriptions():
+    kind = {"type": "object", "properties": {"k": {"type": "string", "enum": ["cat", "dog"]}}}
+    schema = {"allOf": [kind, {"type": "object", "properties": {"k": {"description": "kind"}}}]}
+    operation = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    assert json.loads(plan(operation, {"body": {"k": "cat"}}).content) == {"k": "cat"}
+    with pytest.raises(ValueError, match="'body.k' must be one of"):
+        plan(operation, {"body": {"k": "fox"}})
+
+
+@pytest.mark.parametrize(
+    "media", ["text/xml", "application/xml", "application/x-ndjson", "application/soap+xml"]
+)
+def test_a_body_that_is_no_json_is_written_by_the_model(media):
+    schema = {"type": "object", "properties": {"Name": {"type": "string"}}}
+    operation = {"requestBody": {"required": True, "content": {media: {"schema": schema}}}}
+    request = plan(operation, {"body": "<Name>n</Name>"})
+    assert (header(request, "content-type"), request.content) == ([media], b"<Name>n</Name>")
+    with pytest.raises(ValueError, match="'body' must be a string"):
+        plan(operation, {"body": {"Name": "n"}})
+
+
+def test_a_part_that_says_only_its_media_type_is_a_file():
+    schema = {"type": "object", "properties": {"photo": {"contentMediaType": "image/png"}}}
+    operation = {"requestBody": {"content": {"multipart/form-data": {"schema": schema}}}}
+    request = plan(operation, {"photo": {"base64": "AAEC", "filename": "a.png"}})
+    assert b'filename="a.png"' in request.content
+    assert b"\r\n\r\n\x00\x01\x02\r\n" in request.content
+
+
+def test_a_server_may_take_what_fits_several_branches():
+    video = {"type": "object", "required": ["src"], "properties": {"src": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"asset": {"oneOf": [video, {"type": "object"}]}}}
+    operation = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    assert json.loads(plan(operation, {"asset": {"src": "x"}}).content) == {"asset": {"src": "x"}}

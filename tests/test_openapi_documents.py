@@ -96,7 +96,7 @@ def test_only_webhooks_give_no_tools():
 def test_a_document_is_not_changed():
     given = document({"/x": {"post": operation(parameter("a", "query"), body={"type": "object"})}})
     before = json.dumps(given)
-    OpenAPI.from_dict(given).request("POST /x", {"a": "1"})
+    OpenAPI.from_dict(given).request("POST /x", {"a": "1", "body": {}})
     assert json.dumps(given) == before
 
 
@@ -412,3 +412,57 @@ def test_every_tool_says_whether_it_only_reads():
 def test_the_client_is_asked_for_json():
     request = OpenAPI.from_file(SHOP, **WITH_SERVER).request("goods", {})
     assert all("application/json" in value for value in header(request, "accept"))
+
+
+def test_yaml_is_of_version_1_2(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "openapi: 3.0\n"
+        "servers: [{url: http://api.test}]\n"
+        "paths: {/x: {get: {parameters: [\n"
+        "  {name: y, in: query, required: true, schema: {type: string, enum: [yes, no, on]}}]}}}\n"
+    )
+    request = OpenAPI.from_file(path).request("GET /x", {"y": "no"})
+    assert request.url == "http://api.test/x?y=no"
+
+
+def test_yaml_may_be_as_long_as_it_is(tmp_path):
+    paths = "".join(
+        f"  /p{number}: {{get: {{tags: [a, b], parameters: []}}}}\n" for number in range(40_000)
+    )
+    path = tmp_path / "a.yaml"
+    path.write_text(f"openapi: 3.1.0\nservers: [{{url: 'http://api.test'}}]\npaths:\n{paths}")
+    assert len(OpenAPI.from_file(path).tools) == 40_000
+
+
+def test_what_a_security_scheme_says_is_no_argument():
+    def keyed(place):
+        return {"type": "apiKey", "in": place, "name": "X-Key"}
+
+    for place in ("header", "query", "cookie"):
+        api = OpenAPI.from_dict(
+            {
+                "openapi": "3.1.0",
+                "servers": [{"url": "http://api.test"}],
+                "components": {"securitySchemes": {"key": keyed(place)}},
+                "security": [{"key": []}],
+                "paths": {
+                    "/x": {
+                        "get": {
+                            "parameters": [{"name": "X-Key", "in": place, "required": True}],
+                        }
+                    }
+                },
+            }
+        )
+        assert api.tools["GET /x"].parameters["properties"] == {}
+
+
+def test_a_lone_star_is_every_operation():
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "http://api.test"}],
+        "paths": {"/a": {"post": {}}, "/a/{id}": {"delete": {"operationId": "drop"}}},
+    }
+    api = OpenAPI.from_dict(document, needs_approval=["*"])
+    assert [tool.needs_approval for tool in api.as_tools()] == [True, True]

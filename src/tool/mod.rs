@@ -3,6 +3,7 @@
 pub mod agents;
 mod coerce;
 mod describe;
+mod effort;
 mod interface;
 mod json_text;
 mod look_up;

@@ -1,6 +1,7 @@
 //! The check of a call's arguments against its tool's schema: every problem at once, lossless coercions recorded.
 
 use super::coerce::{coerce, within};
+use super::effort::is_bearable;
 use super::json_text;
 use super::loosen::loosened;
 use super::outline::Outline;
@@ -86,6 +87,16 @@ impl Checker {
         let root = Schema::root(schema);
         let (arguments, coerced) = coerce(&Value::Object(arguments), root);
         let mut found = unknown(root, &arguments);
+        if !is_bearable(root, &arguments) {
+            return Err(vec![Problem {
+                code: super::ProblemCode::InvalidArgument,
+                pointer: String::new(),
+                message: "the arguments take too long to check: what the schema allows doubles with each level of them"
+                    .to_owned(),
+                expected: "arguments of fewer levels".to_owned(),
+                found: "arguments nested too deep for their unions".to_owned(),
+            }]);
+        }
         match self.compile_loosely(schema) {
             Ok(validator) => {
                 let plain = plain(&arguments);
@@ -169,7 +180,10 @@ fn unknown(schema: Schema<'_>, arguments: &Value) -> Vec<Problem> {
     if object.is_empty() || schema.is_open() {
         return Vec::new();
     }
-    let names = schema.property_names();
+    let mut names = schema.property_names();
+    // What is required without being described is known all the same.
+    let required = schema.required_names().into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>();
+    names.extend(required);
     let missing = absent(schema, arguments);
     object
         .iter()

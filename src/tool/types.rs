@@ -300,16 +300,20 @@ impl<'a> Schema<'a> {
         names
     }
 
-    /// Whether some part of the schema explicitly lets properties in that it does not name.
+    /// Whether some part of the schema explicitly lets properties in that it does not name, or none names any.
     pub(crate) fn is_open(self) -> bool {
         let mut open = false;
+        let mut said = false;
         self.each_part(Fuel::new(&Cell::new(0)), &mut |map| {
+            said |= ["properties", "required", "additionalProperties", "unevaluatedProperties"]
+                .iter()
+                .any(|key| map.contains_key(*key));
             open |= ["additionalProperties", "unevaluatedProperties"]
                 .iter()
                 .any(|key| matches!(map.get(*key), Some(Json::Bool(true) | Json::Object(_))));
             open |= map.contains_key("patternProperties");
         });
-        open
+        open || (!said && self.types().contains(Types::OBJECT))
     }
 
     /// Calls `visit` with every schema object that speaks about the same value.

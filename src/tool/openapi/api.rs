@@ -48,7 +48,8 @@ impl Api {
             let first = error.lines().next().unwrap_or_default();
             DocumentError::NotYaml(cut(first.strip_prefix("error: ").unwrap_or(first), 300))
         };
-        let document: serde_json::Value = serde_saphyr::from_str(text).map_err(not_yaml)?;
+        let document: serde_json::Value =
+            serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(not_yaml)?;
         Self::parse(&document.to_string())
     }
 
@@ -127,6 +128,21 @@ impl Api {
 
     pub(crate) fn from_raw(raw: &RawValue) -> Result<Arc<Self>, DocumentError> {
         Self::parse(raw.get()).map(Arc::new)
+    }
+}
+
+/// YAML as `OpenAPI` asks for it: 1.2, in which `y`, `no` and `on` are text. A document may be as long as it is; what
+/// aliases make of it is bounded.
+fn yaml(bytes: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        strict_booleans: true,
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_events: bytes.saturating_mul(4).max(10_000),
+            max_nodes: bytes.saturating_mul(2).max(10_000),
+            max_total_scalar_bytes: bytes.saturating_mul(2).max(10_000),
+        },
     }
 }
 

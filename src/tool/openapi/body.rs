@@ -4,6 +4,7 @@
 use super::document::{Document, Members};
 use crate::tool::types::{Types, list};
 use serde_json::{Value as Json, json};
+use std::sync::LazyLock;
 
 /// The body of an operation.
 #[derive(Debug)]
@@ -29,11 +30,13 @@ pub(crate) enum Place<'a> {
 /// The properties of a schema that is nothing but properties.
 #[derive(Debug, Default)]
 pub(crate) struct Properties<'a> {
-    pub(crate) named: Vec<(&'a String, &'a Json)>,
-    pub(crate) required: Vec<String>,
+    pub(crate) named: Vec<(&'a str, &'a Json)>,
+    pub(crate) required: Vec<&'a str>,
     /// The schema of further ones.
     pub(crate) open: Option<&'a Json>,
-    read_only: Vec<&'a String>,
+    read_only: Vec<&'a str>,
+    /// Whether it lets no further ones in.
+    closed: bool,
 }
 
 impl<'a> Body<'a> {
@@ -42,11 +45,10 @@ impl<'a> Body<'a> {
         let body = document.follow(operation.get("requestBody")?)?.as_object()?;
         let (media, object) = media_type(document, body).unzip();
         let schema = object.flatten().and_then(|object| object.get("schema"));
-        let beside = schema.and_then(|schema| Properties::of(document, schema));
+        let structured = media.is_none_or(|media| is_structured(&essence(media)));
+        let beside = schema.filter(|_| structured).and_then(|schema| Properties::of(document, schema));
         let place = match beside {
-            Some(beside) if !beside.named.iter().any(|(name, _)| parameters.contains(&name.as_str())) => {
-                Place::Beside(beside)
-            }
+            Some(beside) if !beside.named.iter().any(|(name, _)| parameters.contains(name)) => Place::Beside(beside),
             _ if parameters.contains(&"body") => Place::Under("request_body"),
             _ => Place::Under("body"),
         };
@@ -70,6 +72,13 @@ pub(crate) fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
+/// Whether a body of this type is made of an object or array; of any other it is text or the content of a file.
+pub(crate) fn is_structured(essence: &str) -> bool {
+    is_json(essence)
+        || essence.contains('*')
+        || ["application/x-www-form-urlencoded", "multipart/form-data"].contains(&essence)
+}
+
 /// The media type that is sent, JSON before forms before anything else.
 fn media_type<'a>(document: &'a Document, body: &'a Members) -> Option<(&'a str, Option<&'a Json>)> {
     let content = body.get("content")?.as_object()?;
@@ -91,9 +100,11 @@ pub(crate) fn is_file(document: &Document, schema: &Json) -> bool {
         return false;
     };
     let is = |key: &str| map.get(key).and_then(Json::as_str);
-    let string = document.schema(schema).types().contains(Types::STRING) && map.contains_key("type");
+    let string = document.schema(schema).types().contains(Types::STRING);
     let media = is("contentMediaType").is_some_and(|media| !media.starts_with("text/") && !is_json(&essence(media)));
-    string && (is("format") == Some("binary") || (media && !map.contains_key("contentEncoding")))
+    string
+        && ((is("format") == Some("binary") && map.contains_key("type"))
+            || (media && !map.contains_key("contentEncoding")))
 }
 
 /// What a model gives for a file: its text, or more about it.
@@ -120,11 +131,38 @@ pub(crate) fn file_schema(description: Option<&Json>) -> Json {
     schema
 }
 
+/// Keywords by which a schema says more than its properties can.
+const COMBINED: [&str; 13] = [
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "enum",
+    "const",
+    "minProperties",
+    "maxProperties",
+];
+
+/// The schema that admits anything.
+fn anything() -> &'static Json {
+    static ANYTHING: LazyLock<Json> = LazyLock::new(|| json!({}));
+    &ANYTHING
+}
+
 impl<'a> Properties<'a> {
     /// Those of an object schema that is nothing but properties, through references and `allOf`.
     fn of(document: &'a Document, schema: &'a Json) -> Option<Self> {
         let mut properties = Self::default();
         properties.gather(document, schema, 16)?;
+        properties.declare();
+        if properties.is_free() {
+            return None;
+        }
         let types = document.schema(schema).types();
         let object = types == Types::OBJECT || (types == Types::ANY && !properties.named.is_empty());
         object.then_some(properties)
@@ -134,11 +172,7 @@ impl<'a> Properties<'a> {
         let fuel = fuel.checked_sub(1)?;
         let map = document.follow(schema)?.as_object()?;
         let nullable = map.get("nullable").is_some_and(|flag| flag == true);
-        let combined =
-            ["anyOf", "oneOf", "not", "if", "patternProperties", "enum", "const", "minProperties", "maxProperties"]
-                .iter()
-                .any(|key| map.contains_key(*key));
-        if combined || nullable {
+        if nullable || COMBINED.iter().any(|key| map.contains_key(*key)) {
             return None;
         }
         for part in list(map, "allOf") {
@@ -149,18 +183,38 @@ impl<'a> Properties<'a> {
                 self.read_only.push(name);
                 continue;
             }
-            self.named.retain(|(other, _)| *other != name);
-            self.named.push((name, property));
-        }
-        for name in list(map, "required").iter().filter_map(Json::as_str) {
-            if !self.required.iter().any(|other| other == name) && !self.read_only.iter().any(|other| *other == name) {
-                self.required.push(name.to_owned());
+            match self.named.iter().find(|(other, _)| other == name) {
+                Some((_, earlier)) if *earlier != property => return None,
+                Some(_) => {}
+                None => self.named.push((name, property)),
             }
         }
-        if let Some(open @ (Json::Bool(true) | Json::Object(_))) = map.get("additionalProperties") {
-            self.open = Some(open);
+        for name in list(map, "required").iter().filter_map(Json::as_str) {
+            if !self.required.contains(&name) {
+                self.required.push(name);
+            }
+        }
+        match map.get("additionalProperties") {
+            Some(open @ (Json::Bool(true) | Json::Object(_))) => self.open = Some(open),
+            Some(Json::Bool(false)) => self.closed = true,
+            _ => {}
         }
         Some(())
+    }
+
+    /// Adds what is required and not declared; what only the server may say is not required.
+    fn declare(&mut self) {
+        self.required.retain(|name| !self.read_only.contains(name));
+        for name in &self.required {
+            if !self.named.iter().any(|(known, _)| known == name) {
+                self.named.push((name, anything()));
+            }
+        }
+    }
+
+    /// Whether nothing at all is said of the properties.
+    fn is_free(&self) -> bool {
+        self.named.is_empty() && self.read_only.is_empty() && self.open.is_none() && !self.closed
     }
 }
 

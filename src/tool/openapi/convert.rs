@@ -5,7 +5,21 @@ use super::document::Document;
 use serde_json::{Map, Value as Json, json};
 
 /// Keywords of a schema that say nothing about its values, or only to other programs.
-const DROPPED: [&str; 7] = ["example", "examples", "xml", "discriminator", "externalDocs", "title", "$comment"];
+const DROPPED: [&str; 12] = [
+    "example",
+    "examples",
+    "xml",
+    "discriminator",
+    "externalDocs",
+    "title",
+    "$comment",
+    // Other ways to name and find schemas: a copy stands elsewhere, and only `$ref` is followed.
+    "$id",
+    "$schema",
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+];
 
 /// Which way a value goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +88,9 @@ impl<'a> Converter<'a> {
                 ) => self.convert(schema),
                 (_, value) => value.clone(),
             };
-            converted.insert(key.clone(), value);
+            // A server takes what fits several, and says so less exactly than it does.
+            let looser = key == "oneOf" && self.way == Way::Request && !map.contains_key("anyOf");
+            converted.insert(if looser { "anyOf" } else { key }.to_owned(), value);
         }
         self.leave_out(map, &mut converted);
         if self.document.dialect_30 {

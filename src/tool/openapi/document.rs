@@ -96,7 +96,9 @@ impl Document {
         let Some(version) = self.head.get("openapi") else {
             return Err(DocumentError::NotOpenApi("it has no field 'openapi' with its version".to_owned()));
         };
-        let version = version.as_str().unwrap_or_default();
+        // In YAML a version without quotes is a number.
+        let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
+        let version = version.as_str();
         let is = |known: &str| version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         if !is("3.0") && !is("3.1") {
             let version = cut(version, 20);
@@ -159,6 +161,19 @@ impl Document {
     /// The names of the components of a kind.
     pub(crate) fn component_names(&self, kind: &str) -> Vec<&str> {
         self.components.get(kind).into_iter().flat_map(IndexMap::keys).map(String::as_str).collect()
+    }
+
+    /// The security requirements of an operation: its own, or those of the whole document.
+    pub(crate) fn security(&self, operation: &Operation) -> Option<&Json> {
+        let own = self.objects(operation).and_then(|(_, object)| object.get("security"));
+        own.or_else(|| self.member("security"))
+    }
+
+    /// Where the keys go that an operation may be called with.
+    pub(crate) fn keys(&self, operation: &Operation) -> Vec<Key<'_>> {
+        let requirements = self.security(operation).and_then(Json::as_array).into_iter().flatten();
+        let schemes = requirements.filter_map(Json::as_object).flat_map(Map::keys);
+        schemes.filter_map(|name| Key::of(self.component("securitySchemes", name)?)).collect()
     }
 
     /// A schema of the document.
@@ -250,6 +265,25 @@ impl Document {
     }
 }
 
+/// The place of an `apiKey`.
+pub(crate) struct Key<'a> {
+    place: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Key<'a> {
+    fn of(scheme: &'a Json) -> Option<Self> {
+        let text = |key: &str| scheme.get(key).and_then(Json::as_str);
+        (text("type")? == "apiKey").then_some(Self { place: text("in")?, name: text("name")? })
+    }
+
+    /// Whether a parameter is the same.
+    pub(crate) fn is(&self, place: &str, name: &str) -> bool {
+        let same = if place == "header" { self.name.eq_ignore_ascii_case(name) } else { self.name == name };
+        self.place == place && same
+    }
+}
+
 impl Whole for Document {
     fn at(&self, pointer: &str) -> Option<&Json> {
         let (first, rest) = step(pointer)?;
@@ -334,7 +368,7 @@ mod tests {
                 r#"{"openapi": "4.0.0"}"#,
                 "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
             ),
-            (r#"{"openapi": 3}"#, "OpenAPI version \"\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
+            (r#"{"openapi": 3}"#, "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
             (r#"{"openapi": "3.1.0", "paths": []}"#, "this is no OpenAPI document: its 'paths' must be an object"),
         ] {
             assert_eq!(Document::parse(text).unwrap_err().to_string(), expected);

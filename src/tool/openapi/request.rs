@@ -1,7 +1,7 @@
 //! The arguments of an operation: its parameters by name, the properties of its body beside them, or the body under
 //! `body` where a name collides or it is no object.
 
-use super::body::{Body, Place, file_schema, is_file};
+use super::body::{Body, Place, file_schema, is_file, is_structured};
 use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
 use super::operation::Operation;
@@ -15,6 +15,10 @@ use crate::tool::spec::{Effect, ToolKind, ToolSpec};
 use crate::tool::types::Types;
 use serde_json::{Map, Value as Json, json};
 use std::sync::LazyLock;
+
+/// Headers that the specification takes from elsewhere (content negotiation and security), and those of the connection.
+const RESERVED: [&str; 7] =
+    ["accept", "content-type", "authorization", "host", "content-length", "transfer-encoding", "connection"];
 
 /// Characters of an operation's description.
 const DESCRIPTION: usize = 1_000;
@@ -81,12 +85,13 @@ pub(crate) fn argument_names<'a>(
     operation: &Operation,
 ) -> Vec<(String, &'a Map<String, Json>)> {
     let mut named: Vec<(String, &Map<String, Json>)> = Vec::new();
+    // A model is not to make up what a security scheme says.
+    let keys = document.keys(operation);
     for parameter in document.parameters(operation) {
         let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
         let (name, place) = (text("name"), text("in"));
-        // What the specification takes from elsewhere: content negotiation and security.
-        let reserved = ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str());
-        if name.is_empty() || (place == "header" && reserved) {
+        let reserved = place == "header" && RESERVED.contains(&name.to_lowercase().as_str());
+        if name.is_empty() || reserved || keys.iter().any(|key| key.is(place, name)) {
             continue;
         }
         let taken = named.iter().any(|(other, _)| other == name);
@@ -123,9 +128,25 @@ enum Content {
     File,
     /// The contents of several.
     Files,
+    /// Text of a media type that only the model can write, such as XML.
+    Text,
 }
 
 impl Content {
+    /// What a body in one piece is.
+    fn of_body(document: &Document, body: &Body<'_>) -> Self {
+        let media = body.essence();
+        let is_text = media.starts_with("text/") || media.ends_with("+xml") || media == "application/xml";
+        match body.schema {
+            Some(schema) if is_file(document, schema) => Self::File,
+            _ if is_structured(&media) => Self::Value,
+            Some(schema) if document.schema(schema).types() == Types::ANY && !is_text => Self::File,
+            Some(schema) if document.schema(schema).types().contains(Types::STRING) => Self::Value,
+            None if !is_text => Self::File,
+            _ => Self::Text,
+        }
+    }
+
     /// What a part of a multipart body is.
     fn of(document: &Document, schema: &Json) -> Self {
         let item = || document.follow(schema)?.get("items");
@@ -192,22 +213,22 @@ fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Argumen
     let multipart = media == "multipart/form-data";
     match body.place {
         Place::Beside(beside) => {
-            let names: Vec<String> = beside.named.iter().map(|(name, _)| (*name).clone()).collect();
-            let own = |(name, schema): (&String, &'a Json)| {
+            let names: Vec<String> = beside.named.iter().map(|(name, _)| (*name).to_owned()).collect();
+            let own = |(name, schema): (&str, &'a Json)| {
                 let content = if multipart { Content::of(document, schema) } else { Content::Value };
-                Argument { name: name.clone(), schema: Some(schema), description: None, content }
+                Argument { name: name.to_owned(), schema: Some(schema), description: None, content }
             };
             into.properties.extend(beside.named.into_iter().map(own));
             into.open = beside.open;
+            let required = beside.required.into_iter().map(str::to_owned);
             if body.required {
-                into.required.extend(beside.required);
-            } else if !beside.required.is_empty() {
-                into.together = Some((names, beside.required));
+                into.required.extend(required);
+            } else if required.len() > 0 {
+                into.together = Some((names, required.collect()));
             }
         }
         Place::Under(name) => {
-            let is_file = body.schema.map_or(media == "application/octet-stream", |schema| is_file(document, schema));
-            let content = if is_file { Content::File } else { Content::Value };
+            let content = Content::of_body(document, &body);
             into.properties.push(Argument { name: name.to_owned(), schema: body.schema, description: None, content });
             if body.required {
                 into.required.push(name.to_owned());
@@ -224,6 +245,7 @@ fn converted(document: &Document, arguments: Arguments<'_>) -> Json {
         let mut schema = match (argument.content, argument.schema) {
             (Content::File, schema) => file_schema(schema.and_then(|schema| schema.get("description"))),
             (Content::Files, _) => json!({"type": "array", "items": file_schema(None)}),
+            (Content::Text, _) => json!({"type": "string", "description": "the whole body, as it is sent"}),
             (Content::Value, Some(schema)) => schemas.convert(schema),
             (Content::Value, None) => json!({}),
         };

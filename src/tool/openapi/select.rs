@@ -83,7 +83,8 @@ impl<'a> Pattern<'a> {
             }
             _ => (None, text),
         };
-        let is_path = target.starts_with('/') || target.starts_with("**");
+        let is_path = target.starts_with('/') || target.starts_with("**") || target == "*";
+        let target = if target == "*" { "**" } else { target };
         let segments = if is_path { target.trim_start_matches('/').split('/').collect() } else { vec![target] };
         Self { method, segments, is_path }
     }

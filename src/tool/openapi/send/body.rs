@@ -35,7 +35,10 @@ pub(super) fn encode(document: &Document, body: &Body<'_>, value: &Value) -> Res
         (media, value @ (Value::Object(_) | Value::Array(_))) if media.contains('*') && !is_a_file(value) => {
             Ok(("application/json".to_owned(), value.to_json().into_bytes()))
         }
-        (media, value) if media.starts_with("text/") => {
+        (media, Value::Object(_) | Value::Array(_)) if !is_a_file(&value) => {
+            Err(cannot(format!("a body of {media} is given as text, not as {}", value.type_name())))
+        }
+        (media, value) if media.starts_with("text/") && !is_a_file(value) => {
             Ok((body.media.to_owned(), plain(value).unwrap_or_default().into_bytes()))
         }
         (media, value) => {
@@ -47,7 +50,7 @@ pub(super) fn encode(document: &Document, body: &Body<'_>, value: &Value) -> Res
 }
 
 fn is_a_file(value: &Value) -> bool {
-    value.as_object().is_some_and(|object| object.contains_key("base64"))
+    value.as_object().is_some_and(|object| object.contains_key("base64") || object.contains_key("text"))
 }
 
 /// The value without what only the server may say.

@@ -200,9 +200,8 @@ impl Api {
     /// Which of the `available` credentials an operation is called with: the first way in which the document lets it be
     /// called and that needs no others.
     pub fn credentials(&self, name: &str, available: &[String]) -> Vec<String> {
-        let object = self.operations.get(name).and_then(|operation| self.document.objects(operation));
-        let own = object.and_then(|(_, object)| object.get("security"));
-        secret::choose(own.or_else(|| self.document.member("security")), available)
+        let security = self.operations.get(name).and_then(|operation| self.document.security(operation));
+        secret::choose(security, available)
     }
 }
 
