@@ -82,6 +82,13 @@ impl PyDocument {
         Ok(Self { api: py.detach(|| self.api.only(&names, &traits)) })
     }
 
+    /// The operations whose path has placeholders that no parameter declares, with these.
+    fn undeclared(&self, py: Python<'_>) -> Vec<(String, Vec<String>)> {
+        let undeclared = py.detach(|| self.api.undeclared());
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        undeclared.into_iter().map(|(name, names)| (name.to_owned(), owned(names))).collect()
+    }
+
     /// Its text as JSON.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&*self.api).map_err(|cause| error::value(cause.to_string()))

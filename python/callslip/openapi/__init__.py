@@ -133,6 +133,7 @@ class OpenAPI(
         traits = {name: _traits(found.get(name), asks=name in approved) for name in names}
         traits = {name: said for name, said in traits.items() if said}
         self.document: Document = whole.only(names, to_json(traits))
+        _warn_of(self.document)
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
         if len(self._handlers) < len(names):
@@ -300,6 +301,23 @@ def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Han
             raise ToolError(f"the operation '{name}' has two handlers")
         found[name] = handler
     return found
+
+
+def _warn_of(document: Document) -> None:
+    undeclared = document.undeclared()
+    if not undeclared:
+        return
+    import logging
+
+    shown = "; ".join(f"{', '.join(names)} of '{name}'" for name, names in undeclared[:5])
+    more = f" and of {len(undeclared) - 5} more operations" if len(undeclared) > 5 else ""
+    logging.getLogger("callslip.openapi").warning(
+        "the document '%s' uses parameters in paths that it does not declare, which are taken as "
+        "required strings: %s%s",
+        document.title(),
+        shown,
+        more,
+    )
 
 
 def _approved(

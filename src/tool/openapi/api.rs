@@ -90,6 +90,15 @@ impl Api {
         title.and_then(serde_json::Value::as_str).unwrap_or_default()
     }
 
+    /// The operations whose path has placeholders that no parameter declares, with these.
+    pub fn undeclared(&self) -> Vec<(&str, Vec<&str>)> {
+        // All operations are looked at: what is read for it is not kept.
+        let document = self.document.unread();
+        let operations =
+            self.operations.values().map(|operation| (operation.name.as_str(), document.undeclared(operation)));
+        operations.filter(|(_, names)| !names.is_empty()).collect()
+    }
+
     /// Up to three names that are close to `key`, or ids where it is written as one.
     pub fn nearest(&self, key: &str) -> Vec<&str> {
         let is_id = !key.contains(char::is_whitespace) && !key.starts_with('/');

@@ -163,6 +163,20 @@ impl Document {
         self.components.get(kind).into_iter().flat_map(IndexMap::keys).map(String::as_str).collect()
     }
 
+    /// The placeholders of an operation's path that no parameter declares.
+    pub(crate) fn undeclared<'a>(&self, operation: &'a Operation) -> Vec<&'a str> {
+        let names = placeholders(&operation.path);
+        if names.is_empty() {
+            return names;
+        }
+        let declared = self.parameters(operation);
+        let is = |parameter: &Members, name: &str| {
+            parameter.get("in").is_some_and(|place| place == "path")
+                && parameter.get("name").is_some_and(|own| own == name)
+        };
+        names.into_iter().filter(|name| !declared.iter().any(|parameter| is(parameter, name))).collect()
+    }
+
     /// The security requirements of an operation: its own, or those of the whole document.
     pub(crate) fn security(&self, operation: &Operation) -> Option<&Json> {
         let own = self.objects(operation).and_then(|(_, object)| object.get("security"));
