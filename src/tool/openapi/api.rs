@@ -92,11 +92,15 @@ impl Api {
 
     /// The operations whose path has placeholders that no parameter declares, with these.
     pub fn undeclared(&self) -> Vec<(&str, Vec<&str>)> {
-        // All operations are looked at: what is read for it is not kept.
-        let document = self.document.unread();
-        let operations =
-            self.operations.values().map(|operation| (operation.name.as_str(), document.undeclared(operation)));
-        operations.filter(|(_, names)| !names.is_empty()).collect()
+        // All operations are looked at. What is read for that is not kept, nor is all of it there at once.
+        let operations: Vec<&Operation> = self.operations.values().collect();
+        let mut undeclared = Vec::new();
+        for some in operations.chunks(operations.len().div_ceil(10).max(1)) {
+            let document = self.document.unread();
+            let named = some.iter().map(|operation| (operation.name.as_str(), document.undeclared(operation)));
+            undeclared.extend(named.filter(|(_, names)| !names.is_empty()));
+        }
+        undeclared
     }
 
     /// Up to three names that are close to `key`, or ids where it is written as one.
