@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
@@ -40,6 +40,27 @@ if TYPE_CHECKING:
 __all__ = ["OpenAPI", "PlannedRequest"]
 
 Handler: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
+
+
+class AppOptions(TypedDict, total=False):
+    """What may be said of the operations of an app; see `OpenAPI`."""
+
+    auth: Mapping[str, Auth]
+    handlers: Mapping[str, Handler]
+    include: Sequence[str]
+    tags: Sequence[str]
+    read_only: bool
+    needs_approval: bool | Sequence[str]
+    timeout: float
+    max_response_bytes: int
+    validate_responses: bool
+
+
+class Options(AppOptions, total=False):
+    """What may be said of the operations of a document; see `OpenAPI`."""
+
+    client: Any
+    server: str
 
 
 class PlannedRequest(NamedTuple):
@@ -159,12 +180,12 @@ class OpenAPI(
                 )
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], **options: Any) -> Self:
+    def from_dict(cls, document: Mapping[str, Any], **options: Unpack[Options]) -> Self:
         """Take a document that is at hand as a dict; see `OpenAPI` for the options."""
         return cls(document, **options)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+    def from_file(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
         """Read a document from a file, JSON or YAML; see `OpenAPI` for the options.
 
         Raises:
@@ -177,7 +198,7 @@ class OpenAPI(
             raise ToolError(f"{Path(path).name}: {error}") from None
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(cls, url: str, **options: Unpack[Options]) -> Self:
         """Fetch a document, JSON or YAML; see `OpenAPI` for the options.
 
         Servers that it names by a path alone are those that it was fetched from. It is fetched at
@@ -193,7 +214,11 @@ class OpenAPI(
 
     @classmethod
     def from_app(
-        cls, app: Any, *, document: Mapping[str, Any] | None = None, **options: Any
+        cls,
+        app: Any,
+        *,
+        document: Mapping[str, Any] | None = None,
+        **options: Unpack[AppOptions],
     ) -> Self:
         """Offer an ASGI app, whose operations are carried out in this process.
 
