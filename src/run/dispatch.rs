@@ -79,10 +79,9 @@ impl Machine {
 
     /// A call whose agents have all ended, with what it gives.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
-        let whole = |need: &TicketId| !self.state.open_calls.contains_key(need);
         let (ticket, call) = self.pending.iter().find_map(|ticket| {
             let call = self.state.open_calls.get(ticket)?;
-            (self.waits(call) && call.needs.iter().all(whole)).then_some((*ticket, call))
+            (self.waits(call) && self.state.has_needs(call)).then_some((*ticket, call))
         })?;
         let agents: Vec<AgentEnd<'_>> =
             call.needs.iter().filter_map(|need| self.state.tickets.get(*need)).filter_map(AgentEnd::of).collect();
@@ -130,10 +129,8 @@ impl Machine {
 
     /// The open calls that were not started and have all the results they need.
     fn ready(&self) -> Vec<TicketId> {
-        let open = &self.state.open_calls;
-        let whole = |need: &TicketId| !open.contains_key(need);
         let ready = self.pending.iter().filter(|ticket| {
-            let call = open.get(ticket).filter(|call| call.needs.iter().all(whole));
+            let call = self.state.open_calls.get(ticket).filter(|call| self.state.has_needs(call));
             call.is_some_and(|call| !self.is_parked(**ticket) && !self.waits(call))
         });
         ready.copied().collect()

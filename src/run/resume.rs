@@ -6,7 +6,7 @@ use super::machine::{Machine, Tree};
 use super::replay;
 use super::snapshot::{Snapshot, sha256};
 use super::state::Phase;
-use crate::ticket::{Outcome, TicketId, TicketKind};
+use crate::ticket::{Outcome, TicketKind};
 use crate::tool::Effect;
 use std::sync::Arc;
 use thiserror::Error;
@@ -150,9 +150,8 @@ impl Machine {
         let unbegun = self.state.unbegun.clone();
         self.emit(Event::Noted { note: Note::Resumed }, now);
         let (state, tools) = (&self.state, &self.setup.tools);
-        let begun = |needs: &[TicketId]| !needs.iter().any(|need| state.open_calls.contains_key(need));
         let under_way = state.open_calls.iter().filter(|(ticket, call)| {
-            begun(&call.needs) && !self.is_parked(**ticket) && !unbegun.contains(ticket) && !self.waits(call)
+            state.has_needs(call) && !self.is_parked(**ticket) && !unbegun.contains(ticket) && !self.waits(call)
         });
         let under_way: Vec<_> = under_way
             .map(|(ticket, call)| {

@@ -277,8 +277,12 @@ impl RunState {
     /// Whether a call may have had an effect: it waits for nobody.
     pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
         let parked = self.tickets.get(ticket).is_some_and(|ticket| ticket.parked);
-        let waits = call.needs.iter().any(|need| self.open_calls.contains_key(need));
-        !parked && !waits && !self.unbegun.contains(&ticket)
+        !parked && self.has_needs(call) && !self.unbegun.contains(&ticket)
+    }
+
+    /// Whether all calls have ended whose results a call uses.
+    pub(super) fn has_needs(&self, call: &OpenCall) -> bool {
+        !call.needs.iter().any(|need| self.open_calls.contains_key(need))
     }
 
     /// The arguments of a call, with references filled where their results are there.
