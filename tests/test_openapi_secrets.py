@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from callslip import Agent, Limits, OpenAPI, TicketStore, ToolError
+from callslip._secrets import Secrets
 from documents import call, document, operation, parameter
 from echo import Answer, echo, serving
 from scripted import act, block, finish, give, load, output, turn_of, wait
@@ -399,3 +400,35 @@ def test_a_key_is_hidden_also_where_an_operation_without_keys_tells_it(tmp_path)
             assert server.last.header("x-key") == server.last.header("authorization") == []
         assert kind == "ok"
         assert SECRET not in text
+
+
+def hidden_by(secrets, value):
+    """What is left of a JSON value."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.loads(Secrets(secrets).hidden_json(text))
+
+
+def test_json_without_its_secrets_is_still_json():
+    assert hidden_by(["4711"], {"id": 4711042, "4711": [True, -1.54711e-9]}) == {
+        "id": "***042",
+        "***": [True, "-1.5***e-09"],
+    }
+    assert hidden_by(["true"], [True, "true", {"true": False}]) == ["***", "***", {"***": False}]
+    assert hidden_by(["nabcd", "u0001"], ["a\nabcd", "\u0001", 1]) == ["a\nabcd", "\u0001", 1]
+    assert hidden_by(['a"b\\c'], ['x"a"b\\c"', 'a\\"b']) == ['x"***"', 'a\\"b']
+    # One that is JSON itself has no value to be hidden in.
+    assert hidden_by(['{"user":"ann"}'], [{"user": "ann"}]) == "[***]"
+
+
+def test_a_number_that_holds_a_key_is_hidden_in_a_run():
+    with serving() as server:
+        server.answer = lambda _: Answer(b'{"id": 4711042, "of": [471]}')
+        given = document(
+            {"/x": {"get": {"security": [{"inHeader": []}]}}},
+            servers=[server.url],
+            components={"securitySchemes": {"inHeader": SCHEMES["inHeader"]}},
+        )
+        api = OpenAPI.from_dict(given, auth={"inHeader": "4711"})
+        assert call(api, "GET /x", {}) == ("ok", '{"id":"***042","of":[471]}')
+        run = Agent(lambda m: act("GET /x") if not turn_of(m) else finish(), tools=api)
+        assert run.run_sync("go").run.tickets[0].result == {"id": "***042", "of": [471]}

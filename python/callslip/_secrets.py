@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -58,6 +60,26 @@ class Secrets:
             text = text.replace(form, _MARK)
         return text
 
+    def hidden_json(self, text: str) -> str:
+        """Return compact JSON text without them: still JSON.
+
+        They are hidden in strings and keys. A number that holds one becomes a string, and so does
+        the whole where one goes over several values.
+        """
+        plain = _unescaped(text)
+        if self.hidden(text) == text and (plain == text or self.hidden(plain) == plain):
+            return text
+        text = _values().sub(self._hidden_value, text)
+        plain = _unescaped(text)
+        clean = self.hidden(plain)
+        return text if clean == plain else json.dumps(clean, ensure_ascii=False)
+
+    def _hidden_value(self, match: re.Match[str]) -> str:
+        value = match[0]
+        plain = json.loads(value) if value.startswith('"') else value
+        clean = self.hidden(plain)
+        return value if clean == plain else json.dumps(clean, ensure_ascii=False)
+
     def begin(self) -> None:
         """Keep them out of what clients log in this context, to its end."""
         _in_use.set(self)
@@ -75,6 +97,24 @@ class Secrets:
             yield
         finally:
             _in_use.set(before)
+
+
+@functools.cache
+def _values() -> re.Pattern[str]:
+    """Return what fits the strings, numbers and words of JSON text. Compiled when it is needed."""
+    return re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"{}\[\],:]++')
+
+
+def _unescaped(text: str) -> str:
+    """Return JSON text as its strings read."""
+    if "\\" not in text:
+        return text
+    return _escapes().sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
+
+
+@functools.cache
+def _escapes() -> re.Pattern[str]:
+    return re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 
 
 class _Filter(logging.Filter):

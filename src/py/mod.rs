@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use super::command::{PyCommand, PyDelta};
     #[pymodule_export]
-    use super::openapi::PyDocument;
+    use super::openapi::{PyDocument, json_text};
     #[pymodule_export]
     use super::protocol::{PyGrammar, PyProtocol};
     #[pymodule_export]

@@ -1,10 +1,15 @@
 //! `OpenAPI` documents: their operations, the requests that call them, their responses.
 
 use super::error;
-use crate::reply::Value;
+use crate::reply::json::{Machine, Progress, Settings};
+use crate::reply::{ReadLimits, Value};
 use crate::tool::openapi::{Api, Credential, DocumentError, RequestError, Selection, Traits};
 use pyo3::prelude::*;
+use serde_json::value::RawValue;
 use std::sync::Arc;
+
+/// Brackets inside one another in a response, as in a reply: Python reads few more.
+const DEPTH: usize = 128;
 
 /// A document of version 3.0 or 3.1.
 #[pyclass(name = "Document", module = "callslip._core", frozen)]
@@ -131,4 +136,16 @@ impl PyDocument {
     fn check_response(&self, py: Python<'_>, name: &str, status: u16, media: &str, body: &str) -> Vec<String> {
         py.detach(|| self.api.check_response(name, status, media, body))
     }
+}
+
+/// A response's text as compact JSON with its numbers as they were spelled; `None` where it is no JSON, or nested too
+/// deep.
+#[pyfunction]
+pub(super) fn json_text(py: Python<'_>, text: &str) -> Option<String> {
+    py.detach(|| {
+        let raw: &RawValue = serde_json::from_str(text).ok()?;
+        let limits = ReadLimits { depth: DEPTH, ..ReadLimits::none() };
+        let mut machine = Machine::new(Settings { limits, ..Settings::plain() }, 0);
+        (machine.run(raw.get(), true) == Progress::Done).then(|| machine.into_value().0.to_json())
+    })
 }

@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Mapping
-from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
 
 from callslip._core import Document
-from callslip._json import from_json, to_json
+from callslip._json import to_json
 from callslip._secrets import Secrets
 from callslip.errors import ToolError
 from callslip.openapi._auth import Auth, resolved, texts_of
+from callslip.openapi._response import content_of, status_line
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 
@@ -77,29 +77,32 @@ class Client:
         hiding = Secrets(texts_of({*secrets, *self._known.items()}))
         try:
             with hiding.in_use():
-                kind, text = await self._call(name, arguments, secrets)
+                return await self._call(name, arguments, secrets, hiding)
         except Exception as error:  # noqa: BLE001  # whatever a client raises fails the call
             # What it came from is logged, and may quote the request.
             raise Fail(hiding.hidden(_told(error))) from _cause(error, hiding)
-        return kind, hiding.hidden(text)
 
-    async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
+    async def _call(
+        self, name: str, arguments: Mapping[str, Any], secrets: Any, hiding: Secrets
+    ) -> Outcome:
         planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
         status, reason, headers, body = await self._send(*planned)
-        media = headers.get("content-type", "")
-        if 200 <= status < 300 and self._validates and body:
-            text = body.decode("utf-8", "replace")
+        succeeded = 200 <= status < 300
+        if succeeded and self._validates and body:
+            media, text = headers.get("content-type", ""), body.decode("utf-8", "replace")
             problems = self._document.check_response(name, status, media, text)
             if problems:
                 raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
-        result = _result(status, headers, media, body)
-        if 200 <= status < 300:
-            return "ok", to_json(result)
-        text = result if isinstance(result, str) else to_json(result)
-        where = f", location: {headers['location']}" if "location" in headers else ""
-        said = f"HTTP {status} {reason or _phrase(status)}".rstrip() + where
-        told = f"{said}: {text}" if body else said
-        return "error", f"Error calling tool '{name}': {told.rstrip('.')}."
+        content = content_of(status, headers, body)
+        # In the values: a mark in the middle of a number would make it no JSON.
+        found = hiding.hidden_json(content.json)
+        if succeeded:
+            return "ok", found
+        said = status_line(status, reason, headers)
+        told = f"{said}: {content.text or found}" if body else said
+        # Half a surrogate pair has no place in UTF-8, and so none in a log.
+        plain = hiding.hidden(told.rstrip(".")).encode(errors="replace").decode()
+        return "error", f"Error calling tool '{name}': {plain}."
 
     async def _send(
         self, method: str, url: str, headers: list[tuple[str, str]], body: bytes
@@ -198,41 +201,3 @@ def _told(error: Exception) -> str:
     if isinstance(error, ValueError | ToolError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _result(status: int, headers: Mapping[str, str], media: str, body: bytes) -> Any:
-    """Return what a model is told of a response."""
-    essence = media.partition(";")[0].strip().lower()
-    if not body:
-        told: dict[str, Any] = {"status": status}
-        if "location" in headers:
-            told["location"] = headers["location"]
-        return told
-    if essence == "application/json" or essence.endswith("+json") or not essence:
-        try:
-            return from_json(body.decode("utf-8-sig"))
-        except ValueError:
-            pass
-    try:
-        return body.decode(_charset(media))
-    except (UnicodeDecodeError, LookupError):
-        import base64
-
-        encoded = base64.b64encode(body).decode()
-        essence = essence or "application/octet-stream"
-        return {"content_type": essence, "size": len(body), "base64": encoded}
-
-
-def _charset(media: str) -> str:
-    from email.message import Message
-
-    message = Message()
-    message["content-type"] = media
-    return str(message.get_content_charset("utf-8"))
