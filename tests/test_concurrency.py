@@ -191,3 +191,108 @@ def test_who_watches_slowly_holds_no_place():
             return await asyncio.wait_for(Agent(model, protocol="chatty").run("other"), 5)
 
     assert asyncio.run(main()).value.startswith("word word")
+
+
+def taken(gate):
+    return gate.limit - gate._free
+
+
+def wait_until(condition):
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def test_a_sync_tool_that_takes_too_long_counts_until_its_thread_has_ended():
+    meter = Meter()
+
+    @tool(concurrency=1, timeout=0.02)
+    def work(n: int) -> int:
+        """Work."""
+        with meter:
+            time.sleep(0.1)
+        return n
+
+    def model(messages):
+        return [block(*[(f"c{n}", "work", {"n": n}) for n in range(4)]), "ok"][turn_of(messages)]
+
+    agent = Agent(model, protocol="chatty", tools=[work])
+    result = agent.run_sync("go")
+    assert [ticket.outcome for ticket in result.tickets] == ["error"] * 4
+    asyncio.run(agent.run("go"))
+    wait_until(lambda: meter.now == 0 and not taken(work.gate))
+    assert (meter.most, meter.total) == (1, 8)
+
+
+def test_a_sync_tool_of_a_cancelled_run_counts_until_its_thread_has_ended():
+    meter = Meter()
+
+    @tool(concurrency=2)
+    def work(n: int) -> int:
+        """Work."""
+        with meter:
+            time.sleep(0.1)
+        return n
+
+    def model(messages):
+        return [act("work", n=1), finish()][turn_of(messages)]
+
+    async def main():
+        agent = Agent(model, tools=[work])
+        for n in range(1, 6):
+            run = asyncio.create_task(agent.run("go"))
+            while meter.total < n:
+                await asyncio.sleep(0.002)
+            run.cancel()
+            await asyncio.wait([run])
+        return (await agent.run("go")).value
+
+    assert asyncio.run(main()) == "done"
+    wait_until(lambda: not taken(work.gate))
+    assert (meter.most, meter.total) == (2, 6)
+
+
+def test_a_call_inside_of_one_that_was_given_up_waits_for_no_slot_of_its_own():
+    done = []
+
+    @tool(concurrency=1, timeout=0.05)
+    def work(n: int) -> int:
+        """Work."""
+        if n:
+            time.sleep(0.1)
+            inner.run_sync("go")
+        done.append(n)
+        return n
+
+    def model(messages):
+        return [act("work", n=int(task_of(messages) == "first")), finish()][turn_of(messages)]
+
+    inner = Agent(model, tools=[work])
+    assert inner.run_sync("first").tickets[0].outcome == "error"
+    wait_until(lambda: not taken(work.gate))
+    assert done == [0, 1]
+
+
+def test_a_bounded_sync_model_of_a_cancelled_run_counts_until_its_thread_has_ended():
+    meter = Meter()
+
+    def slow(messages):
+        with meter:
+            time.sleep(0.1)
+        return finish()
+
+    model = BoundedModel(slow, concurrency=1)
+
+    async def main():
+        agent = Agent(model)
+        run = asyncio.create_task(agent.run("go"))
+        while not meter.total:
+            await asyncio.sleep(0.002)
+        run.cancel()
+        await asyncio.wait([run])
+        await agent.run("go")
+
+    asyncio.run(main())
+    assert (meter.most, meter.total) == (1, 2)
+    assert not taken(model.gate)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,61 @@ def test_a_sync_tool_sees_that_its_time_is_over() -> None:
     state = State()
     assert own.call({}, Context(run_id="r", ticket_id="T1", tool="own", _call=state))[0] == "error"
     assert not state.cancelled
+
+
+@pytest.mark.parametrize("told", ["context", "nothing"])
+def test_a_generator_ends_when_its_time_is_over(told: str) -> None:
+    closed = threading.Event()
+
+    @tool(timeout=0.05)
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                time.sleep(0.001)
+                yield 1
+        finally:
+            closed.set()
+
+    @tool(timeout=0.05)
+    async def aendless() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    late = "TimeoutError: no result within 0.05 seconds."
+    for one in (endless, aendless):
+        closed.clear()
+        if told == "context":
+            assert call(one) == ("error", f"Error calling tool '{one.name}': {late}")
+        else:
+            assert called(one).startswith(f"Error calling tool '{one.name}': {late}")
+        assert closed.wait(5)
+
+
+def test_a_generator_ends_when_its_run_is_cancelled() -> None:
+    began, closed = threading.Event(), threading.Event()
+
+    @tool
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                began.set()
+                time.sleep(0.001)
+                yield 1
+        finally:
+            closed.set()
+
+    async def main() -> None:
+        agent = Agent(ScriptedModel([act("endless"), finish()]), protocol="react", tools=[endless])
+        run = asyncio.create_task(agent.run("go"))
+        await asyncio.to_thread(began.wait, 5)
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(main())
+    assert closed.wait(5)
 
 
 def test_a_bound_on_the_calls_at_once_is_one_for_all_copies() -> None:

@@ -111,7 +111,10 @@ async def _made(
 ) -> Outcome:
     if tool.is_async:
         return await tool.acall(command.arguments, context)
-    outcome = await in_thread(tool.call, command.arguments, context)
+    if tool.gate is None:
+        outcome = await in_thread(tool.call, command.arguments, context)
+    else:
+        outcome = await _in_bounded_thread(tool.gate, tool.call, command.arguments, context)
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)
     return cast("Outcome", outcome)
@@ -363,7 +366,10 @@ class _Driver:
         # A call that starts early is no part of the model's call.
         outside = copy_context()
         async with gate.held(session.root):
-            result = session.ask() if self._model_is_async else await in_thread(session.ask)
+            if self._model_is_async:
+                result = session.ask()
+            else:
+                result = await _in_bounded_thread(gate, session.ask)
             awaited = hasattr(result, "__await__")
             if awaited:
                 result = await cast("Awaitable[object]", result)
@@ -535,3 +541,7 @@ async def _stops(
 async def in_thread(function: Callable[..., T], /, *args: Any) -> T:
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_threads.pool(), copy_context().run, function, *args)
+
+
+async def _in_bounded_thread(gate: Gate, function: Callable[..., T], /, *args: Any) -> T:
+    return await asyncio.wrap_future(_threads.submit_inside(gate, function, *args))

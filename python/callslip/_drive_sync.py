@@ -193,7 +193,13 @@ class _Driver:
         turn = session.core.counts[0]
         try:
             if session.core.deadline is not None and not session.model.is_async:
-                result = self._result(_threads.submit(session.ask))
+                gate = session.model.gate
+                asking = (
+                    _threads.submit(session.ask)
+                    if gate is None
+                    else _threads.submit_inside(gate, session.ask)
+                )
+                result = self._result(asking)
             else:
                 result = session.ask()
             awaited = hasattr(result, "__await__")

@@ -5,11 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from callslip._timeout import state_of
 from callslip.errors import ToolError
 
+if TYPE_CHECKING:
+    from callslip.tools import CallState, Context
+
 __all__ = ["check_reconcile", "doc_of", "is_async", "name_of", "scope", "whole"]
+
+_TURN = 0.01
+"""Seconds for which an async generator may hold its event loop, if each item takes less."""
 
 
 def name_of(function: Any) -> str:
@@ -42,17 +49,52 @@ def is_async(function: Any) -> bool:
     return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
 
 
-def whole(result: Any) -> Any:
-    """Return the list of what a generator gives, or what is to be awaited for it."""
+def whole(result: Any, context: Context | None, state: CallState | None = None) -> Any:
+    """Return the list of what a generator gives, or what is to be awaited for it.
+
+    Args:
+        result: What the function returned; all but generators are given back.
+        context: What the call was told of itself.
+        state: Tells whether the call was given up; found where it is not given.
+    """
     if hasattr(result, "__next__"):
-        return list(result)
+        return _listed(result, state or state_of(context))
     if hasattr(result, "__anext__"):
         return _gathered(result)
     return result
 
 
+def _listed(generator: Any, state: CallState) -> list[Any]:
+    """List what it gives, until nobody waits for that any more."""
+    items = []
+    for item in generator:
+        items.append(item)
+        if state.cancelled:
+            close = getattr(generator, "close", None)
+            if close is not None:
+                close()
+            break
+    return items
+
+
 async def _gathered(generator: Any) -> list[Any]:
-    return [item async for item in generator]
+    """List what it gives. One that waits for nothing lets others in now and then."""
+    import asyncio
+    from time import perf_counter
+
+    items = []
+    began = perf_counter()
+    try:
+        async for item in generator:
+            items.append(item)
+            if perf_counter() - began > _TURN:
+                await asyncio.sleep(0)
+                began = perf_counter()
+    finally:
+        close = getattr(generator, "aclose", None)
+        if close is not None:
+            await close()
+    return items
 
 
 def scope(frame: Any) -> dict[str, Any] | None:

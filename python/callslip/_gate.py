@@ -112,6 +112,27 @@ class Gate:
                 self._free += 1
                 self._admit()
 
+    def share(self) -> Callable[[], object]:
+        """Stay inside, where this context is, until what is returned is called, from any thread.
+
+        For a thread that can't be stopped and may go on after its call was given up.
+        """
+        hold = self._hold()
+        if hold is None:
+            return _nothing
+        with self._lock:
+            if not hold.inside:
+                return _nothing
+            hold.inside += 1
+        return hold.drop
+
+    def _hold(self) -> _Hold | None:
+        """Return by what this context is inside."""
+        hold = _holds.get()
+        while hold is not None and not (hold.gate is self and hold.inside):
+            hold = hold.outer
+        return hold
+
     def _line_up(self, waiter: _Waiter) -> None:
         with self._lock:
             if self._free:
@@ -169,6 +190,11 @@ class _Hold:
 
     Contexts are copied and outlive the call that they were copied in. So what counts is whether
     this hold is still inside, not whether it is there.
+
+    Attributes:
+        gate: The gate.
+        inside: How many are inside by it: its call, and threads that it shares its slot with.
+        outer: The hold that it was made in.
     """
 
     __slots__ = ("_group", "_token", "gate", "inside", "outer")
@@ -176,16 +202,13 @@ class _Hold:
     def __init__(self, gate: Gate, group: str) -> None:
         self.gate = gate
         self._group = group
-        self.inside = False
+        self.inside = 0
 
     def _begin(self) -> bool:
         """Note the hold in the context. Returns whether the gate is to be entered."""
-        outer = hold = _holds.get()
-        while hold is not None:
-            if hold.gate is self.gate and hold.inside:
-                return False
-            hold = hold.outer
-        self.outer: _Hold | None = outer
+        if self.gate._hold() is not None:  # noqa: SLF001  # its own holds
+            return False
+        self.outer: _Hold | None = _holds.get()
         self._token: Token[_Hold | None] = _holds.set(self)
         return True
 
@@ -199,10 +222,16 @@ class _Hold:
 
     def _end(self) -> None:
         if self.inside:
-            self.inside = False
             try:
                 self._forget()
             finally:
+                self.drop()
+
+    def drop(self) -> None:
+        """Be one less inside; the last one gives the slot back."""
+        with self.gate._lock:  # noqa: SLF001  # its own holds
+            self.inside -= 1
+            if not self.inside:
                 self.gate.leave()
 
 
@@ -216,7 +245,7 @@ class _Held(_Hold):
             except BaseException:
                 self._forget()
                 raise
-            self.inside = True
+            self.inside = 1
 
     async def __aexit__(self, *_: object) -> None:
         self._end()
@@ -237,10 +266,14 @@ class _HeldSync(_Hold):
                 self._forget()
                 raise
             # Nothing is called from here to the body: an interrupt would lose the slot.
-            self.inside = True
+            self.inside = 1
 
     def __exit__(self, *_: object) -> None:
         self._end()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _resolve(admitted: asyncio.Future[None]) -> None:

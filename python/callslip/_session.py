@@ -95,6 +95,11 @@ def current_call() -> Call | None:
     return None if call is None or call.over else call
 
 
+def call_here() -> Call | None:
+    """Return the call that this code was begun by, also where that is over; `None` if none was."""
+    return _call.get()
+
+
 Begin: TypeAlias = "Callable[[Session], list[Command]]"
 """How a run is begun, or gone on with."""
 

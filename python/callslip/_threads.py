@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
-__all__ = ["WORKERS", "is_on_loop", "on_loop", "pool", "submit", "to_end_on_loop"]
+    from callslip._gate import Gate
+
+__all__ = ["WORKERS", "is_on_loop", "on_loop", "pool", "submit", "submit_inside", "to_end_on_loop"]
 
 T = TypeVar("T")
 
@@ -41,6 +43,18 @@ def pool() -> ThreadPoolExecutor:
 def submit(function: Callable[..., T], /, *args: Any) -> Future[T]:
     """Call a function in the pool, with the caller's context variables."""
     return pool().submit(copy_context().run, function, *args)
+
+
+def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Future[T]:
+    """As `submit`; the caller's slot is taken until the thread has come back, even if given up."""
+    leave = gate.share()
+    try:
+        future = submit(function, *args)
+    except BaseException:
+        leave()
+        raise
+    future.add_done_callback(lambda _: leave())
+    return future
 
 
 def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:

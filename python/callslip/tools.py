@@ -33,7 +33,7 @@ from typing import (
 from callslip._failure import in_one_line, log_failure, lone, words_of
 from callslip._function import check_reconcile, doc_of, is_async, name_of, scope, whole
 from callslip._json import to_json
-from callslip._timeout import awaited_within, within
+from callslip._timeout import awaited_within, state_of, within
 from callslip.errors import ToolError
 
 if TYPE_CHECKING:
@@ -317,10 +317,14 @@ class Tool(Generic[P, R]):
         try:
             args, kwargs = self._bind(arguments, context)
             if self.timeout is None or self.is_async:
-                result: Any = whole(self._function(*args, **kwargs))
+                result: Any = whole(self._function(*args, **kwargs), context)
             else:
-                state = None if context is None else context._call  # noqa: SLF001
-                result = within(self.timeout, self._whole, args, kwargs, state)
+                state = state_of(context)
+
+                def function(*args: Any, **kwargs: Any) -> Any:
+                    return whole(self._function(*args, **kwargs), context, state)
+
+                result = within(self.timeout, function, args, kwargs, state=state, gate=self.gate)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self.failed(error)
         if hasattr(result, "__await__"):
@@ -338,9 +342,6 @@ class Tool(Generic[P, R]):
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self.failed(error)
         return self.returned(result)
-
-    def _whole(self, *args: Any, **kwargs: Any) -> Any:
-        return whole(self._function(*args, **kwargs))
 
     async def _awaited(self, awaitable: Any) -> Outcome:
         try:
@@ -443,10 +444,12 @@ def tool(
             then the call is made. Without it the model is told that the call is in doubt.
         repeatable: It polls: the same call may be made any number of times.
         timeout: Seconds after which a call fails. A sync function can't be stopped: it goes on in
-            its thread, and its result is dropped. It can look at `Context.cancelled` and stop.
+            its thread, and its result is dropped. It can look at `Context.cancelled` and stop; a
+            generator is closed at its next item.
         concurrency: Calls of it that run at once, over all runs; `None` for no bound. The time
             that a call waits for its turn is no part of its `timeout`. A call made from inside of
-            another one is part of that one; one that was given up counts no more.
+            another one is part of that one. A sync call that was given up counts until its thread
+            has come back.
         needs_approval: Each call waits until a person approves it: `run.approve`.
 
     Raises:
