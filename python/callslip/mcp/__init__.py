@@ -25,7 +25,7 @@ from callslip.errors import ToolError, UsageError
 from callslip.mcp._asks import Elicitation, answering, sampling
 from callslip.mcp._results import error_of, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
-from callslip.mcp._serve import agent_server
+from callslip.mcp._serve import agent_server, made_server, printing_to_stderr
 from callslip.mcp._session import Lost, Session, Told, alive
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource
@@ -431,7 +431,9 @@ def serve(
     """
     if transport not in {"stdio", "streamable-http"}:
         raise UsageError(f"transport must be 'stdio' or 'streamable-http': got {transport!r}")
-    agent_server(agent, name=name, description=description).run(transport, **options)
+    lifespan = printing_to_stderr if transport == "stdio" else None
+    server = made_server(agent, name=name, description=description, lifespan=lifespan)
+    server.run(transport, **options)
 
 
 def _answers(
