@@ -62,8 +62,9 @@ class ServerOptions(TypedDict, total=False):
         sampling: A model that the server may ask for replies, as an agent takes it. Default: it
             may not.
         elicitation: Called with an `Elicitation` where the server wants to ask a person, in a
-            thread or, if it is async, on the private event loop. Returns the answer as a mapping,
-            `True` for an address that was opened, `None` to decline. Default: it may not ask.
+            thread or, if it is async, on the private event loop. Returns the answer as a mapping
+            that fits the schema, `True` for an address that was opened, `None` to decline;
+            anything else is an error and no consent. Default: it may not ask.
     """
 
     prefix: str
