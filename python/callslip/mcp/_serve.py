@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from callslip._failure import in_one_line, log_failure
 from callslip.errors import UsageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from callslip.agent import Agent
 
-__all__ = ["agent_server", "made_server", "printing_to_stderr"]
+__all__ = ["agent_server", "serve"]
 
 
 def agent_server(
@@ -42,11 +42,42 @@ def agent_server(
         UsageError: A tool of the agent needs approval, and nobody could give it; or the name is
             none that a tool may have.
     """
-    return made_server(agent, name=name, description=description)
+    return _made_server(agent, name=name, description=description)
+
+
+def serve(
+    agent: Agent,
+    *,
+    transport: Literal["stdio", "streamable-http"] = "stdio",
+    name: str | None = None,
+    description: str | None = None,
+    **options: Any,
+) -> None:
+    """Serve an agent as an MCP tool until the client leaves, or the process is ended.
+
+    Over stdio the process's standard output is the protocol's: what is printed goes to its standard
+    error.
+
+    Args:
+        agent: Of any protocol.
+        transport: `"stdio"`, or `"streamable-http"` for a server of its own.
+        name: As for `agent_server`.
+        description: As for `agent_server`.
+        **options: Of the SDK's server, for `"streamable-http"`: `host`, `port`, …
+
+    Raises:
+        ToolError: The SDK is not installed.
+        UsageError: A tool of the agent needs approval, or there is no such transport.
+    """
+    if transport not in {"stdio", "streamable-http"}:
+        raise UsageError(f"transport must be 'stdio' or 'streamable-http': got {transport!r}")
+    lifespan = _printing_to_stderr if transport == "stdio" else None
+    server = _made_server(agent, name=name, description=description, lifespan=lifespan)
+    server.run(transport, **options)
 
 
 @asynccontextmanager
-async def printing_to_stderr(_: object) -> AsyncIterator[None]:
+async def _printing_to_stderr(_: object) -> AsyncIterator[None]:
     """Have what is printed go to standard error.
 
     The SDK moves the file descriptor alone, and only while it serves: what is in the buffer then
@@ -62,7 +93,7 @@ async def printing_to_stderr(_: object) -> AsyncIterator[None]:
         printed.flush()
 
 
-def made_server(
+def _made_server(
     agent: Agent,
     *,
     name: str | None,
