@@ -1,12 +1,14 @@
 """Agents as MCP servers, called by the SDK's own client and by other agents."""
 
 import asyncio
+import json
+import subprocess
 import sys
 
 import pytest
 from mcp import Client, StdioServerParameters
 
-from callslip import Agent, Progress, ScriptedModel, UsageError, tool
+from callslip import Agent, Context, Progress, ScriptedModel, UsageError, tool
 from callslip.mcp import MCPServer, agent_server, serve
 from scripted import act, finish, give
 from serving import PACKAGE, agent_for, at, error, eventually, http_process, result, script, stdio
@@ -203,3 +205,102 @@ def test_a_served_agent_may_itself_use_servers():
                 return await client.call_tool("outer", {"task": "add"})
 
         assert asyncio.run(main()).content[0].text == "42"
+
+
+def test_a_models_error_is_told_without_its_secrets():
+    def model(messages):
+        raise RuntimeError("no: key sk-ant-api03-abcdefghijklmnop at https://u:pw@host/?token=zzz")
+
+    async def main():
+        async with in_process(Agent(model)) as client:
+            return await asked(client, "t")
+
+    done = asyncio.run(main())
+    assert done.is_error
+    assert done.content[0].text == (
+        "ModelError: the model failed in turn 1: RuntimeError: no: key … at https://…@host/?token=…"
+    )
+
+
+def test_progress_that_can_not_be_told_ends_no_run():
+    told = []
+
+    @tool
+    def odd(context: Context) -> str:
+        context.progress(1, 2, "half \ud800 a pair")
+        context.progress("x")
+        return "done"
+
+    async def hear(progress, total, message):
+        told.append(message)
+
+    async def main():
+        agent = Agent(ScriptedModel([act("odd"), finish("went on")]), tools=[odd])
+        async with in_process(agent) as client:
+            return await asked(client, "t", progress_callback=hear)
+
+    assert asyncio.run(main()).content[0].text == "went on"
+    assert "odd: 1/2 half \ufffd a pair" in told
+
+
+def test_an_empty_task_is_a_failed_call():
+    async def main():
+        async with in_process() as client:
+            return await asked(client, " "), await asked(client, "t")
+
+    empty, done = asyncio.run(main())
+    assert (empty.is_error, empty.content[0].text) == (True, "expected a task: got an empty text")
+    assert done.content[0].text == "done"
+
+
+@pytest.mark.parametrize("name", ["my agent", " ", 5])
+def test_a_name_that_no_tool_may_have_is_said(name):
+    with pytest.raises(UsageError) as raised:
+        agent_server(Agent(ScriptedModel([])), name=name)
+    assert str(raised.value) == (
+        f"expected the name of a tool, without blanks: got {name!r}: give one with name="
+    )
+
+
+PRINTING = """
+import os, sys
+from callslip import Agent
+from callslip.mcp import serve
+kept = sys.stdout
+print("before")
+def model(messages):
+    print("one"); kept.write("two\\n"); os.write(1, b"three\\n")
+    return '{"thought": "", "action": "FINISH", "final_answer": "ok", "task_successful": true}'
+serve(Agent(model, name="worker"))
+print("after")
+"""
+
+
+def test_what_is_printed_while_serving_goes_to_standard_error():
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    call = {"name": "worker", "arguments": {"task": "t"}}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRINTING],
+        env=PACKAGE,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = []
+    for number, (method, params) in enumerate([("initialize", hello), ("tools/call", call)]):
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        lines.append(process.stdout.readline())
+        if not number:
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            process.stdin.write(json.dumps(ready) + "\n")
+    rest, errors = process.communicate(timeout=20)
+    assert [json.loads(line)["id"] for line in lines] == [0, 1]
+    assert rest == "after\n"
+    assert {"before", "one", "two", "three"} <= set(errors.splitlines())

@@ -2,6 +2,9 @@
 
 import asyncio
 import threading
+from fractions import Fraction
+
+import pytest
 
 from callslip import Agent, ChattyProtocol, Context, Event, Progress, ScriptedModel, tool
 from scripted import act, block, finish
@@ -124,3 +127,34 @@ def test_progress_of_runs_below_is_told_with_children_only():
     below = told(asyncio.run(watch(agent(), children=True)))
     assert [(progress.tool, progress.done) for progress in below] == [("copy", 1), ("copy", 2)]
     assert all(progress.run_id.endswith(".T1") for progress in below)
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "message"),
+    [
+        (("x",), TypeError, "expected done of progress as a number: got str"),
+        ((None,), TypeError, "expected done of progress as a number: got NoneType"),
+        ((1, "2"), TypeError, "expected total of progress as a number: got str"),
+        ((1, 2, 3), TypeError, "expected message of progress as a string: got int"),
+        ((float("nan"),), ValueError, "expected done of progress as a finite number: got nan"),
+        ((1, float("inf")), ValueError, "expected total of progress as a finite number: got inf"),
+        (
+            (10**400,),
+            ValueError,
+            "expected done of progress as a finite number: got one larger than any float",
+        ),
+    ],
+)
+def test_progress_that_is_no_number_is_the_tools_failure(told, error, message):
+    @tool
+    def odd(context: Context) -> str:
+        context.progress(*told)
+        return "done"
+
+    ticket = Agent(ScriptedModel([act("odd"), finish()]), tools=[odd]).run_sync("t").tickets[0]
+    assert ticket.error == f"Error calling tool 'odd': {error.__name__}: {message}."
+
+
+@pytest.mark.parametrize("done", [1, 0.5, True, Fraction(1, 3), -2])
+def test_progress_may_be_any_finite_number(done):
+    Context(run_id="r", ticket_id="T1", tool="x").progress(done, 10**300)

@@ -122,9 +122,36 @@ class Context:
             done: How much is done, in a unit of your own.
             total: How much there is to do; default unknown.
             message: What the tool is at.
+
+        Raises:
+            TypeError: A number is none, or the message is no string.
+            ValueError: A number is not finite, or larger than any float.
         """
+        _check_amount("done", done)
+        if total is not None:
+            _check_amount("total", total)
+        if message is not None and not isinstance(message, str):
+            raise TypeError(
+                f"expected message of progress as a string: got {type(message).__name__}"
+            )
         if self._call is not None:
             self._call.notice(self, done, total, message)
+
+
+def _check_amount(name: str, amount: object) -> None:
+    import math
+    from numbers import Real
+
+    if not isinstance(amount, Real):
+        kind = type(amount).__name__
+        raise TypeError(f"expected {name} of progress as a number: got {kind}")
+    try:
+        is_finite = math.isfinite(amount)
+    except OverflowError:
+        is_finite = False
+    if not is_finite:
+        got = amount if isinstance(amount, float) else "one larger than any float"
+        raise ValueError(f"expected {name} of progress as a finite number: got {got}")
 
 
 class Retry(Exception):  # noqa: N818  # a signal, not an error

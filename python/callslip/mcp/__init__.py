@@ -15,19 +15,21 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from callslip import _threads
 from callslip._failure import log_failure
 from callslip._schema_tool import SchemaTool
-from callslip.errors import ToolError, UsageError
+from callslip.errors import ToolError
 from callslip.mcp._asks import Elicitation, answering, sampling
 from callslip.mcp._results import error_of, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
-from callslip.mcp._serve import agent_server
+from callslip.mcp._serve import agent_server, serve
 from callslip.mcp._session import Lost, Session, Told, alive
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
+from callslip.mcp._words import hidden_in, hidden_in_schema
 from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
     import httpx2
     from mcp_types import Tool as ToolOffer
-
-    from callslip.agent import Agent
 
 __all__ = ["Elicitation", "MCPServer", "ServerOptions", "agent_server", "serve"]
 
@@ -62,8 +62,9 @@ class ServerOptions(TypedDict, total=False):
         sampling: A model that the server may ask for replies, as an agent takes it. Default: it
             may not.
         elicitation: Called with an `Elicitation` where the server wants to ask a person, in a
-            thread or, if it is async, on the private event loop. Returns the answer as a mapping,
-            `True` for an address that was opened, `None` to decline. Default: it may not ask.
+            thread or, if it is async, on the private event loop. Returns the answer as a mapping
+            that fits the schema, `True` for an address that was opened, `None` to decline;
+            anything else is an error and no consent. Default: it may not ask.
     """
 
     prefix: str
@@ -298,8 +299,12 @@ class MCPServer(ToolSource):
 
     async def _call(self, name: str, arguments: dict[str, Any], context: Context | None) -> Any:
         def progress(done: float, total: float | None, message: str | None) -> None:
-            if context is not None:
-                context.progress(done, total, message)
+            if context is None:
+                return
+            words = None if message is None else self._transport.secrets.hidden(message)
+            # A server's number may be none.
+            with suppress(ValueError):
+                context.progress(done, total, words)
 
         again = True
         while True:
@@ -320,7 +325,7 @@ class MCPServer(ToolSource):
                 break
         if result.is_error:
             raise Told(self._transport.secrets.hidden(error_of(result)))
-        return result_of(result)
+        return hidden_in(result_of(result), self._transport.secrets)
 
     def _offered(self, tools: Sequence[ToolOffer]) -> list[Tool[..., Any]]:
         names = [tool.name for tool in tools]
@@ -383,6 +388,7 @@ class _ServerTool(SchemaTool):
             return await server.call(offer.name, arguments, context)
 
         self.own_name = offer.name
+        secrets = server._transport.secrets  # noqa: SLF001
         hints = offer.annotations
         readonly = hints is not None and hints.read_only_hint is True
         idempotent = hints is not None and hints.idempotent_hint is True
@@ -390,8 +396,8 @@ class _ServerTool(SchemaTool):
         super().__init__(
             perform,
             name=f"{prefix}{offer.name}",
-            description=offer.description or offer.title or "",
-            parameters=offer.input_schema,
+            description=secrets.hidden(offer.description or offer.title or ""),
+            parameters=hidden_in_schema(offer.input_schema, secrets),
             readonly=readonly,
             effect=effect,
             needs_approval=needs_approval,
@@ -403,35 +409,6 @@ class _ServerTool(SchemaTool):
             return super().failed(error)
         log_failure(self.name, error)
         return "error", f"Error calling tool '{self.name}': {error}"
-
-
-def serve(
-    agent: Agent,
-    *,
-    transport: Literal["stdio", "streamable-http"] = "stdio",
-    name: str | None = None,
-    description: str | None = None,
-    **options: Any,
-) -> None:
-    """Serve an agent as an MCP tool until the client leaves, or the process is ended.
-
-    Over stdio the process's standard output is the protocol's: what is printed goes to its standard
-    error.
-
-    Args:
-        agent: Of any protocol.
-        transport: `"stdio"`, or `"streamable-http"` for a server of its own.
-        name: As for `agent_server`.
-        description: As for `agent_server`.
-        **options: Of the SDK's server, for `"streamable-http"`: `host`, `port`, …
-
-    Raises:
-        ToolError: The SDK is not installed.
-        UsageError: A tool of the agent needs approval, or there is no such transport.
-    """
-    if transport not in {"stdio", "streamable-http"}:
-        raise UsageError(f"transport must be 'stdio' or 'streamable-http': got {transport!r}")
-    agent_server(agent, name=name, description=description).run(transport, **options)
 
 
 def _answers(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callslip import _threads
+from callslip._schema_tool import SchemaTool
 from callslip.errors import ToolError
 from callslip.mcp._words import log
 from callslip.models._call import ModelCall
@@ -96,23 +97,45 @@ def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[...
         raise ToolError(f"expected elicitation to be callable: got {type(ask).__name__}")
 
     async def answer(_: object, asked: ElicitRequestParams) -> ElicitResult | ErrorData:
-        from mcp_types import INTERNAL_ERROR, ElicitResult, ErrorData
+        from mcp_types import INTERNAL_ERROR, ErrorData
 
         url = asked.url if asked.mode == "url" else None
         schema: Any = asked.requested_schema if asked.mode == "form" else {}
         question = Elicitation(server, asked.message, schema, url)
         try:
-            answered = await _called(ask, question)
+            return _answer(await _called(ask, question), question)
         except Exception:  # noqa: BLE001  # what went wrong here is not for the server
             log().warning("%s: its question failed", server, exc_info=True)
             return ErrorData(code=INTERNAL_ERROR, message="the question could not be asked")
-        if answered is None or answered is False:
-            return ElicitResult(action="decline")
-        if isinstance(answered, Mapping) and url is None:
-            return ElicitResult(action="accept", content=dict(answered))
-        return ElicitResult(action="accept")
 
     return answer
+
+
+def _answer(answered: object, question: Elicitation) -> ElicitResult:
+    """Return what is sent. Nothing but what is asked for is taken for consent.
+
+    Raises:
+        TypeError: It is no answer.
+        ValueError: It does not fit the schema.
+    """
+    from mcp_types import ElicitResult
+
+    if answered is None or answered is False:
+        return ElicitResult(action="decline")
+    if question.url is not None and (answered is True or isinstance(answered, Mapping)):
+        return ElicitResult(action="accept")
+    if question.url is not None or not isinstance(answered, Mapping):
+        wanted = "a mapping" if question.url is None else "True"
+        kind = type(answered).__name__
+        raise TypeError(f"expected elicitation= to return {wanted}, or None to decline: got {kind}")
+    from callslip._core import ToolSet
+    from callslip._json import to_json
+
+    form = SchemaTool(
+        lambda content, _: content, name="answer", description="", parameters=question.schema
+    )
+    content = ToolSet([form.spec()]).check("answer", to_json(dict(answered)))
+    return ElicitResult(action="accept", content=content)
 
 
 async def _reply(

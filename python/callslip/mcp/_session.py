@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import __version__
 from callslip.errors import ToolError
 from callslip.mcp._clock import Clock
-from callslip.mcp._transports import Delivery, Transport, delivery
+from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
 from callslip.mcp._words import log
 from callslip.tools import Fail
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Lost", "Session", "Told", "alive"]
 
 _PAGES = 1000
+_NONSENSE = "it sent what is no message of MCP"
+_UNREADABLE = "its answer can't be read"
 _REFUSED = "Server returned an error response"
 """What the SDK says of any HTTP status that it has no other words for."""
 
@@ -143,6 +145,7 @@ class Session:
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             on_progress(progress, total, message)
 
+        unreadable = self._unreadable
         self._under_way += 1
         sent = Delivery()
         noting = delivery.set(sent)
@@ -152,12 +155,16 @@ class Session:
                 return await self._client.call_tool(name, arguments, progress_callback=tell)
         except TimeoutError:
             waited = f"within {seconds:g} seconds" if seconds is not None else "in time"
-            failure = Fail(f"the MCP server '{self._transport.name}' gave no result {waited}")
+            # It may have been the answer.
+            meanwhile = f", but {_NONSENSE}" if self._unreadable > unreadable else ""
+            name = self._transport.name
+            failure = Fail(f"the MCP server '{name}' gave no result {waited}{meanwhile}")
         except MCPError as error:
             failure = await self._failure(error, sent)
         except (RuntimeError, ValidationError) as error:
-            what = _fault_of(error) if isinstance(error, ValidationError) else str(error)
-            words = f"the MCP server '{self._transport.name}' broke the protocol: {what}"
+            words = (
+                f"the MCP server '{self._transport.name}' broke the protocol: {_fault_of(error)}"
+            )
             failure = Fail(self._hidden(words))
         finally:
             delivery.reset(noting)
@@ -255,6 +262,8 @@ class Session:
             return Lost(f"the MCP server '{name}' does not know the session", is_safe=True)
         if sent.refusal and error.message == _REFUSED:
             return Fail(f"the MCP server '{name}' refused the call: {sent.refusal}")
+        if is_unreadable(error):
+            return Fail(f"the MCP server '{name}' broke the protocol: {_UNREADABLE}")
         if error.code != CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
         self.retire()
@@ -282,7 +291,9 @@ class Session:
             pass
         reasons = []
         fault = self._fault
-        if isinstance(fault, MCPError | TimeoutError | ToolError) and str(fault):
+        if isinstance(fault, MCPError) and is_unreadable(fault):
+            reasons.append(f"it broke the protocol: {_UNREADABLE}")
+        elif isinstance(fault, MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
         elif isinstance(fault, ValidationError):
             reasons.append(f"it broke the protocol: {_fault_of(fault)}")
@@ -291,10 +302,7 @@ class Session:
                 f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
             )
         if self._unreadable:
-            reasons.append(
-                "it sent what is no message of MCP: on standard output a server may write "
-                "nothing else"
-            )
+            reasons.append(f"{_NONSENSE}: on standard output a server may write nothing else")
         if words := await self._transport.last_words():
             reasons.append(words)
         return self._hidden(f": {'; '.join(reasons)}") if reasons else ""
@@ -310,11 +318,24 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _fault_of(error: ValidationError) -> str:
-    """Say what is wrong with a message, without the message."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(step) for step in first["loc"])
-    return f"{place or 'a message'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+def _fault_of(error: RuntimeError | ValidationError) -> str:
+    """Say what is wrong with a message, without the message.
+
+    The SDK's words, and those of what it checks with, quote it cut or wrapped: a secret in it would
+    not be found.
+    """
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        return f"its answer has a fault at '{place}'" if place else "its answer has a fault"
+    if (path := getattr(error.__cause__, "absolute_path", None)) is not None:
+        place = "".join(f"/{step}" for step in path)
+        return f"its structured result does not fit its output schema at '{place}'"
+    if str(error).startswith("Invalid schema"):
+        return "its output schema is none"
+    return str(error)
 
 
 async def _listed(client: Client) -> list[ToolOffer]:

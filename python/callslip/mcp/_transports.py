@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
     import httpx2
+    from mcp import MCPError
+    from mcp.shared.message import SessionMessage
 
 __all__ = [
     "Delivery",
@@ -28,14 +31,25 @@ __all__ = [
     "Streams",
     "Transport",
     "delivery",
+    "is_unreadable",
 ]
 
 Streams: TypeAlias = "tuple[Any, Any]"
 """What the SDK reads messages from, and writes them to."""
 
+_UNREADABLE = "Failed to parse "
+"""How the SDK begins its words for an answer that it can't read, over HTTP."""
+
 _POLL = 0.005
 _LARGEST_EVENT = 1 << 28
 """Bytes of one message. The SDK's own bound of 1 MB is less than a photograph."""
+
+
+def is_unreadable(error: MCPError) -> bool:
+    """Whether an answer came that can't be read. What the SDK says of it may quote the answer."""
+    from mcp_types import PARSE_ERROR
+
+    return error.code == PARSE_ERROR and error.message.startswith(_UNREADABLE)
 
 
 class Delivery:
@@ -259,6 +273,33 @@ class HttpTransport:
             await self._client.aclose()
 
 
+def _failed_answer(fault: ValueError) -> SessionMessage | None:
+    """Return what fails the request that an unreadable answer is to, if it still says which.
+
+    Over stdio the SDK drops such an answer, and the call would wait for its whole time.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+    from pydantic import ValidationError
+
+    if not isinstance(fault, ValidationError):
+        return None
+    for part in fault.errors(include_url=False, include_context=False):
+        message = part["input"]
+        if part["type"] == "json_invalid":
+            # Python reads some of what pydantic does not, as half a surrogate pair.
+            try:
+                message = json.loads(message)
+            except (ValueError, RecursionError):
+                return None
+        if isinstance(message, dict) and ("result" in message or "error" in message):
+            number = message.get("id")
+            if isinstance(number, int | str) and not isinstance(number, bool):
+                error = ErrorData(code=PARSE_ERROR, message=f"{_UNREADABLE}an answer")
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+    return None
+
+
 class _Heard:
     """Messages as they come, with somebody told of their end.
 
@@ -291,6 +332,7 @@ class _Heard:
             raise
         if isinstance(item, ValueError):
             self._listener.unreadable()
+            return _failed_answer(item) or item
         return item
 
     async def __aenter__(self) -> Self:

@@ -8,17 +8,25 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TextIO
+from typing import Any, TextIO
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from callslip._secrets import Secrets
 
-__all__ = ["ServerErrors", "log", "secrets_of", "shown_url"]
+__all__ = [
+    "ServerErrors",
+    "hidden_in",
+    "hidden_in_schema",
+    "log",
+    "secrets_of",
+    "shown_url",
+]
 
 _SHORTEST_SECRET = 8
 _PLAIN_HEADERS = {"accept", "accept-encoding", "connection", "content-type", "user-agent"}
 _LONGEST_LINE = 4096
 _LONGEST_READ = 1 << 16
+_LONGEST_SECRET = 1 << 15
 _LAST_LINES = 5
 _QUOTED = 300
 
@@ -60,6 +68,37 @@ def secrets_of(
     found |= {parts.username or "", parts.password or "", unquote(parts.password or "")}
     # Short ones are flags and numbers, and would tear holes into any text.
     return Secrets(found, shortest=_SHORTEST_SECRET)
+
+
+def hidden_in(value: Any, secrets: Secrets) -> Any:
+    """Return a JSON value without the secrets in its texts."""
+    if isinstance(value, str):
+        return secrets.hidden(value)
+    if isinstance(value, list):
+        return [hidden_in(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {secrets.hidden(name): hidden_in(one, secrets) for name, one in value.items()}
+    return value
+
+
+def hidden_in_schema(schema: Any, secrets: Secrets) -> Any:
+    """Return a JSON Schema without the secrets in what it says to a reader.
+
+    Names and the values that are allowed stay: the server knows them in no other form.
+    """
+    if isinstance(schema, list):
+        return [hidden_in_schema(one, secrets) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    clean: dict[str, Any] = {}
+    for name, one in schema.items():
+        if name in {"description", "title", "$comment"} and isinstance(one, str):
+            clean[name] = secrets.hidden(one)
+        elif name in {"properties", "$defs", "definitions"} and isinstance(one, dict):
+            clean[name] = {inner: hidden_in_schema(part, secrets) for inner, part in one.items()}
+        elif name not in {"default", "examples"} or hidden_in(one, secrets) == one:
+            clean[name] = hidden_in_schema(one, secrets)
+    return clean
 
 
 def _is_path(value: str) -> bool:
@@ -113,13 +152,23 @@ class ServerErrors:
             while chunk := self._reading.read(65536):
                 *lines, rest = re.split(rb"\r\n|\n|\r", rest + chunk)
                 if len(rest) > _LONGEST_READ:
-                    lines, rest = [*lines, rest], b""
+                    begin, rest = self._cut(rest)
+                    lines.append(begin)
                 self._tell(logger, lines)
         self._tell(logger, [rest])
 
+    def _cut(self, line: bytes) -> tuple[bytes, bytes]:
+        """Cut a line that is too long to wait for its end, and no secret with it.
+
+        One that is whole is hidden before; one that may go on stands in the second part.
+        """
+        text = self._secrets.hidden(line.decode("utf-8", "surrogateescape"))
+        clean = text.encode("utf-8", "surrogateescape")
+        return clean[:-_LONGEST_SECRET], clean[-_LONGEST_SECRET:]
+
     def _tell(self, logger: logging.Logger, lines: Iterable[bytes]) -> None:
         for line in lines:
-            # A secret that is cut is one that is not found.
+            # Hidden before it is cut: half a secret is not found.
             text = self._secrets.hidden(line.decode("utf-8", "replace").rstrip())
             if len(text) > _LONGEST_LINE:
                 text = f"{text[:_LONGEST_LINE]}…"
