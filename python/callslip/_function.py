@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,23 @@ def doc_of(function: Any) -> str:
         if own := getattr(call, "__doc__", None):
             return inspect.cleandoc(own)
         plain = type(plain)
+    if inspect.isclass(plain):
+        return _doc_of_class(plain)
     return inspect.getdoc(plain) or ""
+
+
+def _doc_of_class(plain: type) -> str:
+    """Return its own docstring or that of a base, but not what a library says of its base class."""
+    for one in inspect.getmro(plain):
+        own = vars(one).get("__doc__")
+        if isinstance(own, str) and (one is plain or not _is_library(one)):
+            return inspect.cleandoc(own)
+    return ""
+
+
+def _is_library(one: type) -> bool:
+    package = one.__module__.partition(".")[0]
+    return package == "pydantic" or package in sys.stdlib_module_names
 
 
 def is_async(function: Any) -> bool:
