@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -130,11 +131,15 @@ def test_timeouts() -> None:
     async def fine() -> int:
         return 1
 
+    @tool(timeout=math.inf)
+    def boundless() -> int:
+        return 1
+
     late = "TimeoutError: no result within 0.05 seconds."
     assert call(slow) == ("error", f"Error calling tool 'slow': {late}")
     assert call(aslow) == ("error", f"Error calling tool 'aslow': {late}")
     assert call(own) == ("error", "Error calling tool 'own': TimeoutError: the tool's own.")
-    assert call(fine) == ("ok", "1")
+    assert call(fine) == call(boundless) == ("ok", "1")
 
 
 class State:
