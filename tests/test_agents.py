@@ -404,3 +404,9 @@ def test_a_role_and_a_prompt_may_be_results_of_other_kinds():
     result = Agent(model, protocol="chatty", tools=[choose, facts]).run_sync("go")
     (row,) = results_of(result.messages[3])["wait"]
     assert (row["role"], row["result"]) == ("Reviewer", 'Reviewer: {"n":2}')
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(UsageError) as caught:
+        Agent(ScriptedModel([]), name=None)
+    assert str(caught.value) == "name must be text: got None"

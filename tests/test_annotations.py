@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import inspect
 import json
 import math
 import typing
@@ -184,6 +185,12 @@ class Weird(enum.Enum):
     PAIR = (1, 2)
 
 
+class Unready:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise RuntimeError("no schema today")
+
+
 @pytest.mark.parametrize(
     ("annotation", "cause"),
     [
@@ -198,6 +205,12 @@ class Weird(enum.Enum):
             "(Never) can't be used: Unable to generate pydantic-core schema for typing.Never",
         ),
         (typing.Self, "(Self) can't be used: `typing.Self` is invalid in this context"),
+        (
+            Annotated[str, Field(pattern=r"^(?=a)")],
+            f"({inspect.formatannotation(Annotated[str, Field(pattern=r'^(?=a)')])}) can't be "
+            "used: look-around, including look-ahead and look-behind, is not supported",
+        ),
+        (list[Unready], "(list[test_annotations.Unready]) can't be used: no schema today"),
         ("not python", "(not python) can't be used: name 'python' is not defined"),
         ("1 +", "(1 +) can't be used: Forward reference must be an expression -- got '1 +'"),
     ],

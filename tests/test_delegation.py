@@ -134,6 +134,31 @@ def test_a_child_that_fails_is_loaded_as_an_error(run):
     assert result.run.children[0].stop_reason == "model_error"
 
 
+KEY = "sk-ant-api03-0123456789abcdef"
+
+
+def refuses(messages):
+    raise PermissionError(f"{KEY} is not known to https://u:pw@models.test/?token=zzz")
+
+
+@pytest.mark.parametrize("how", ["delegate", "tool"])
+def test_what_a_model_client_says_is_told_to_no_other_model_unredacted(run, how):
+    if how == "delegate":
+        model = by_task(
+            {"whole": [delegate("part"), wait("T1"), load("T1"), give("x")], "part": [refuses]}
+        )
+        agent = Agent(model, protocol="ticket")
+    else:
+        broken = Agent(FunctionModel(refuses), name="broken").as_tool()
+        agent = Agent(ScriptedModel([act("broken", task="x"), finish()]), tools=[broken])
+    result = run(agent, "whole")
+    told = str(result.messages)
+    assert "PermissionError: … is not known to https://…@models.test/?token=…" in told
+    assert not [secret for secret in (KEY, "u:pw", "zzz") if secret in told]
+    # The program itself is told all of it.
+    assert KEY in str(result.run.children[0].log)
+
+
 def test_a_child_that_breaks_the_protocol_fails_and_its_parent_goes_on(run):
     model = by_task({"whole": [delegate("part"), wait("T1"), give("ok")], "part": ["nonsense"] * 9})
     result = run(Agent(model, protocol="ticket"), "whole")

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Annotated
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from callslip import Tool, tool
 from callslip._docstring import read_docstring
@@ -116,6 +116,23 @@ class Shop:
 
 class Corner(Shop):
     def sell(self, item: str) -> None: ...
+
+
+class Point(BaseModel):
+    x: int
+
+
+class Documented(Point):
+    """A point."""
+
+
+class Further(Documented): ...
+
+
+def test_what_a_library_says_of_its_base_class_is_no_description() -> None:
+    assert [Tool(one).description for one in (Point, Documented, Further)] == [
+        *("", "A point.", "A point.")
+    ]
 
 
 def test_docstrings_of_methods_are_inherited() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from callslip import Agent, Context, Fail, Retry, ScriptedModel, Tool, tool
 from callslip._failure import in_one_line
@@ -129,11 +131,15 @@ def test_timeouts() -> None:
     async def fine() -> int:
         return 1
 
+    @tool(timeout=math.inf)
+    def boundless() -> int:
+        return 1
+
     late = "TimeoutError: no result within 0.05 seconds."
     assert call(slow) == ("error", f"Error calling tool 'slow': {late}")
     assert call(aslow) == ("error", f"Error calling tool 'aslow': {late}")
     assert call(own) == ("error", "Error calling tool 'own': TimeoutError: the tool's own.")
-    assert call(fine) == ("ok", "1")
+    assert call(fine) == call(boundless) == ("ok", "1")
 
 
 class State:
@@ -298,10 +304,27 @@ def failed(error: BaseException) -> str:
         (ValueError("Authorization: Bearer abc.def-123"), "ValueError: Authorization: Bearer …"),
         (ValueError("Cookie: session=1; X-API-Key: k"), "ValueError: Cookie: … X-API-Key: …"),
         (ValueError("no sk-abcdefghijklmnop1234 here"), "ValueError: no … here"),
+        (
+            ValueError("Authorization: Bearer abcdefghijklmnopqrs"),
+            "ValueError: Authorization: Bearer …",
+        ),
+        (ValueError("no AIzaSyABCDEFGHIJKLMNOPQRSTUVWXYZ here"), "ValueError: no … here"),
+        (ValueError("secret: 'my own', page: 'a b'"), "ValueError: secret: …, page: 'a b'"),
+        (ValueError("pwd='x y z' user='me'"), "ValueError: pwd=… user='me'"),
+        (
+            ValueError("a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b"),
+            "ValueError: a … b",
+        ),
+        (ValueError("a -----BEGIN PRIVATE KEY-----\nMII"), "ValueError: a …"),
+        (ValueError("can't read ~/x/.ssh/id_rsa"), "ValueError: can't read …/id_rsa"),
         # What only looks alike.
         (
             ValueError("unexpected token: ')'; max_tokens=4096; Basic authentication is required"),
             "ValueError: unexpected token: ')'; max_tokens=4096; Basic authentication is required",
+        ),
+        (
+            ValueError("unexpected token: 'return' ~5/6"),
+            "ValueError: unexpected token: 'return' ~5/6",
         ),
         # Half a surrogate pair, as a file's name may have.
         (OSError("\udcff.txt"), "OSError: \ufffd.txt"),
@@ -323,6 +346,19 @@ def test_a_failure_is_told_in_one_line_without_what_is_private(
     error: BaseException, told: str
 ) -> None:
     assert failed(error) == told
+
+
+def test_what_a_validator_says_is_told_without_what_is_private() -> None:
+    def check(text: str) -> str:
+        raise ValueError(f"{text} can't log in with password=canary")
+
+    @tool
+    def f(login: Annotated[str, AfterValidator(check)]) -> None: ...
+
+    kind, text = call(f, login="me")
+    assert kind == "error"
+    assert "password=…" in text
+    assert "canary" not in text
 
 
 def test_the_log_has_what_the_model_is_not_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -90,6 +90,8 @@ circle.append(circle)
         ({"a": Loud()}, '{"a":"LOUD"}'),
         ("\ud800", '"\ufffd"'),
         (range(3), "[0,1,2]"),
+        ({"a": 1}.values(), "[1]"),
+        ({"a": {"b": 1}.items()}, '{"a":[["b",1]]}'),
         ((n for n in [1, 2]), "[1,2]"),
     ],
 )
@@ -166,6 +168,8 @@ def frame(**columns: Any) -> Any:
             {np.int64(3): [np.float32(1.5), np.bool_(True)]},
             {"3": [1.5, True]},
         ),
+        (pd.NaT, None),
+        ([pd.NA], [None]),
         (Image.new("RGB", (2, 3)), "<PIL.Image.Image image mode=RGB size=2x3>"),
     ],
 )
@@ -187,6 +191,47 @@ def test_a_long_frame_begins_with_its_size_and_is_kept_whole() -> None:
     cut = "\n[cut: 32768 of 1977837 bytes are shown; ticket T1 keeps the whole result]"
     assert told.endswith(cut)
     assert result.tickets[0].result["rows"][-1] == [99_999, "row 99999"]
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ({"1": "first", 1: "second"}, "'1' and 1"),
+        ([{"a": ({None: 1, "null": math.nan},)}], "None and 'null'"),
+        ([{"a": ({None: 1, "null": 2},)}], "None and 'null'"),
+        ({Color.RED: 1, "red": 2}, "<Color.RED: 'red'> and 'red'"),
+    ],
+)
+def test_keys_that_are_one_in_json_are_a_failed_call(value: object, keys: str) -> None:
+    @tool
+    def f() -> object:
+        return value
+
+    assert call(f) == (
+        "error",
+        f"Error calling tool 'f': ResultError: two keys of an object are one in JSON: {keys}.",
+    )
+
+
+def test_what_was_not_awaited_is_a_failed_call() -> None:
+    async def later() -> int:
+        return 1
+
+    @tool
+    def listed() -> Any:
+        return [later()]
+
+    @tool
+    async def twice() -> Any:
+        return later()
+
+    for one in (listed, twice):
+        expected = (
+            f"Error calling tool '{one.name}': ResultError: a coroutine was "
+            "not awaited: await it first."
+        )
+        assert call(one) == ("error", expected)
+        assert called(one).startswith(expected)
 
 
 def test_what_a_generator_gives_is_the_result() -> None:

@@ -102,6 +102,10 @@ def test_options() -> None:
             lambda: tool(effect="twice"),
             "effect must be 'once', 'idempotent' or 'pure': got 'twice'",
         ),
+        (lambda: tool(timeout="5"), "timeout must be a number of seconds: got '5'"),
+        (lambda: tool(timeout=True), "timeout must be a number of seconds: got True"),
+        (lambda: tool(description=5), "description must be text: got 5"),
+        (lambda: tool(name=5), "name must be text: got 5"),
         (lambda: tool(timeout=0), "timeout must be more than 0 seconds: got 0"),
         (
             lambda: tool(concurrency=0),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from callslip import _core
 from callslip._conversation import turn
+from callslip._failure import in_one_line
 from callslip._going import begin, go_on
 from callslip._json import to_json
 from callslip._session import Listener, Session
@@ -170,7 +171,7 @@ def outcome_of(session: Session) -> Outcome:
     try:
         return "ok", to_json(RunResult.of(session).value)
     except RunFailed as error:
-        text = " ".join(str(error).split()).rstrip(".")
         if isinstance(error, ModelError):
             session.error = None
-        return "error", f"The agent failed: {type(error).__name__}: {text}."
+        # A model client's error may say what is no business of another model.
+        return "error", f"The agent failed: {in_one_line(error)}."

@@ -13,9 +13,13 @@ _MESSAGE = 500
 _LEAVES = 3
 """Failures of a group that are told."""
 
+# Bounded, so that no text takes long to look through.
+_BEFORE = r"(?<![\w-])[\w-]{0,40}"
+# A parser's "unexpected token: 'x'" is none.
+_SECRET = rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|[_-]token|passw(?:or)?d|passphrase|pwd)"
 _CREDENTIAL = (
-    # Bounded, so that no text takes long to look through.
-    r"(?<![\w-])[\w-]{0,40}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|credentials|signature)"
+    rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd"
+    r"|credentials|signature)"
 )
 
 
@@ -25,22 +29,54 @@ def _redactions() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]]
     return (
         # An address says nothing, and makes equal failures different.
         (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+        (
+            re.compile(
+                r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?"
+                r"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)"
+            ),
+            "…",
+        ),
         (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
         (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
-        (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)]+", re.IGNORECASE), r"\1…"),
+        (
+            re.compile(
+                rf"((?:{_CREDENTIAL}=|{_SECRET}\s{{0,9}}[:=]\s{{0,9}}))(?:'[^']*'|\"[^\"]*\")",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
+        (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)…]+", re.IGNORECASE), r"\1…"),
         (re.compile(rf"({_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
         (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
+        (
+            re.compile(
+                r"(\bauthorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?(?:(?:Bearer|Basic|Token)\s+)?)"
+                r"[\w.~+/=-]{8,}",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
         # "Basic authentication is required" is no credential.
         (
-            re.compile(r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE),
+            re.compile(
+                r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d|\S{20})[\w.~+/=-]{8,}", re.IGNORECASE
+            ),
             r"\1…",
         ),
         # Keys that are known by their form.
         (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
+        (
+            re.compile(r"\bAIza[\w-]{20,}|\bya29\.[\w-]+|\bglpat-[\w-]{16,}|\bgithub_pat_\w{20,}"),
+            "…",
+        ),
         (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
         (
             re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])"),
             _directory,
+        ),
+        (
+            re.compile(r"(?<![\w/])~(?:[A-Za-z_][\w-]*)?/(?:[^\s/'\"<>|:,;()\[\]]+/)*(?=[^\s/])"),
+            "…/",
         ),
         (re.compile(r"\b[A-Za-z]:(?:\\+[^\\\s'\"<>|:]+)*\\+(?=[^\\\s])"), r"…\\"),
     )
@@ -77,7 +113,7 @@ def in_one_line(error: BaseException) -> str:
         return _line(words_of(error)) or "it failed"
     if isinstance(error, ArgumentsError):
         # Every fault is to be told.
-        return f"InvalidArguments: {_line(words_of(error), 4 * _MESSAGE)}"
+        return f"InvalidArguments: {_line(_redacted(words_of(error)), 4 * _MESSAGE)}"
     kind = " ".join(type(error).__name__.split())
     if isinstance(error, BaseExceptionGroup):
         leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]

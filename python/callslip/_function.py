@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,16 @@ from callslip.errors import ToolError
 if TYPE_CHECKING:
     from callslip.tools import CallState, Context
 
-__all__ = ["check_reconcile", "doc_of", "is_async", "name_of", "scope", "whole"]
+__all__ = [
+    "check_reconcile",
+    "check_seconds",
+    "check_text",
+    "doc_of",
+    "is_async",
+    "name_of",
+    "scope",
+    "whole",
+]
 
 _TURN = 0.01
 """Seconds for which an async generator may hold its event loop, if each item takes less."""
@@ -39,7 +49,23 @@ def doc_of(function: Any) -> str:
         if own := getattr(call, "__doc__", None):
             return inspect.cleandoc(own)
         plain = type(plain)
+    if inspect.isclass(plain):
+        return _doc_of_class(plain)
     return inspect.getdoc(plain) or ""
+
+
+def _doc_of_class(plain: type) -> str:
+    """Return its own docstring or that of a base, but not what a library says of its base class."""
+    for one in inspect.getmro(plain):
+        own = vars(one).get("__doc__")
+        if isinstance(own, str) and (one is plain or not _is_library(one)):
+            return inspect.cleandoc(own)
+    return ""
+
+
+def _is_library(one: type) -> bool:
+    package = one.__module__.partition(".")[0]
+    return package == "pydantic" or package in sys.stdlib_module_names
 
 
 def is_async(function: Any) -> bool:
@@ -102,6 +128,22 @@ def scope(frame: Any) -> dict[str, Any] | None:
     if frame.f_locals is frame.f_globals:
         return None
     return dict(frame.f_locals)
+
+
+def check_text(option: str, text: object) -> None:
+    """Raise `ToolError` where an option is neither text nor `None`."""
+    if text is not None and not isinstance(text, str):
+        raise ToolError(f"{option} must be text: got {text!r}")
+
+
+def check_seconds(option: str, seconds: object) -> None:
+    """Raise `ToolError` where an option is neither a length of time nor `None`."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ToolError(f"{option} must be a number of seconds: got {seconds!r}")
+    if not seconds > 0:
+        raise ToolError(f"{option} must be more than 0 seconds: got {seconds!r}")
 
 
 def check_reconcile(reconcile: Callable[..., Any]) -> None:

@@ -5,30 +5,44 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from types import CoroutineType
 from typing import Any, cast
 
 from callslip._frame import table_of
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["ResultError", "from_json", "to_json"]
+
+
+class ResultError(ValueError):
+    """A result has no JSON that says what it is: its tool is at fault."""
 
 
 def to_json(value: object) -> str:
-    """Return compact JSON text for any object; never raises for what a tool may return.
+    """Return compact JSON text for any object.
 
     Strings, numbers, lists and dicts are written as they are. Pydantic models, dataclasses, enums,
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
     have equal text; bytes as text where they are UTF-8, else in base64; data frames by rows, with
     their size first; arrays as lists; NaN, infinities and integers of more than 4,300 digits as
     strings, because few can read such numbers; anything else as `str(value)`.
+
+    Raises:
+        ResultError: Two keys of a dict are the same in JSON, or something was not awaited.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
     try:
         text = _dumps(value)
+        if type(value) in _NESTING:
+            _check_keys(value)
+    except ResultError:
+        raise
     except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
         try:
             text = _dumps(_plain(value, 0))
+        except ResultError:
+            raise
         except Exception:  # noqa: BLE001
             text = _dumps(_text(value))
     if text.isascii():
@@ -39,6 +53,31 @@ def to_json(value: object) -> str:
         # Half a surrogate pair has no place in UTF-8, and so none in a log.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+_NESTING = {dict, list, tuple}
+_TEXT = {str}
+
+
+def _check_keys(value: Any) -> None:
+    """Check that no keys become the same in what has been written, and so is no circle."""
+    todo = [value]
+    for one in todo:
+        items = one
+        if type(one) is dict:
+            if not _TEXT.issuperset(map(type, one)):
+                _check_own_keys(one)
+            items = one.values()
+        todo += [item for item in items if type(item) in _NESTING]
+
+
+def _check_own_keys(value: dict[Any, Any]) -> None:
+    known: dict[str, Any] = {}
+    for key in value:
+        text = _key(key)
+        if text in known:
+            raise ResultError(f"two keys of an object are one in JSON: {known[text]!r} and {key!r}")
+        known[text] = key
 
 
 _LARGE = 10**4300
@@ -87,8 +126,8 @@ def _known(value: object) -> Any:  # a line for each kind
         return f"{type(value).__name__}: {value}"
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Sequence):
-        return list(value)
+    if isinstance(value, (Sequence, MappingView)):
+        return list(cast("Iterable[Any]", value))
     return _foreign(value)
 
 
@@ -112,6 +151,14 @@ def _foreign(value: object) -> Any:
     import pydantic_core
 
     if not isinstance(value, type):
+        if hasattr(value, "__await__"):
+            if isinstance(value, CoroutineType):
+                value.close()
+            kind = type(value).__name__
+            raise ResultError(f"a {kind} was not awaited: await it first")
+        if type(value).__name__ in {"NaTType", "NAType"}:
+            # What pandas says is missing.
+            return None
         table = table_of(value)
         if table is not None:
             return table
@@ -130,6 +177,7 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > 100:
         return _text(value)
     if isinstance(value, dict):
+        _check_own_keys(value)
         return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth + 1) for item in value]

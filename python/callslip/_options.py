@@ -14,8 +14,10 @@ def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"expected {name}={expected}: got {value!r}")
 
 
-def check_text(what: str, text: str) -> None:
-    """Raise `UsageError` where a text can't be written down."""
+def check_text(what: str, text: object) -> None:
+    """Raise `UsageError` where a text is none, or can't be written down."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be text: got {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

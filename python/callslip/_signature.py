@@ -232,13 +232,11 @@ class _Reader:
         return {"description": words[-1]} if words else {}
 
     def _adapter(self, name: str, annotation: Any) -> Any:
-        from pydantic.errors import PydanticUserError
-
         from callslip._validation import adapter_for
 
         try:
             return adapter_for(annotation, self._names)
-        except (PydanticUserError, NameError, TypeError) as error:
+        except Exception as error:  # a type may describe itself, in code of its own
             raise _unusable(self._tool, name, annotation, error) from error
 
     def _read_further(self, name: str, annotation: Any) -> None:
@@ -249,7 +247,12 @@ class _Reader:
         if repr(get_origin(annotation)).endswith(".Unpack"):
             self._further = False
             (options,) = get_args(annotation)
-            hints = typing.get_type_hints(options, localns=dict(self._names), include_extras=True)
+            try:
+                hints = typing.get_type_hints(
+                    options, localns=dict(self._names), include_extras=True
+                )
+            except Exception as error:
+                raise _unusable(self._tool, f"**{name}", annotation, error) from error
             for key, hint in hints.items():
                 # A key that may be left out has no default to be shown.
                 default = _EMPTY if is_required(options, key, hint) else object()
@@ -341,9 +344,13 @@ class _Resolver:
 
 def _unusable(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    # The first sentence: pydantic goes on with advice about its own configuration.
     cause = str(error).strip().splitlines()
-    reason = cause[0].split(". ")[0] if cause else type(error).__name__
+    if type(error).__name__ == "SchemaError" and cause:
+        # Where in pydantic's own schema comes first, and what is wrong last.
+        reason = cause[-1].removeprefix("error: ")
+    else:
+        # The first sentence: pydantic goes on with advice about its own configuration.
+        reason = cause[0].split(". ")[0] if cause else type(error).__name__
     return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
 
 

@@ -72,7 +72,7 @@ def within(
             leave()
         raise
     try:
-        return future.result(seconds)
+        return future.result(min(seconds, threading.TIMEOUT_MAX))
     except TimeoutError:
         if future.done():
             raise

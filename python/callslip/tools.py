@@ -31,8 +31,17 @@ from typing import (
 )
 
 from callslip._failure import in_one_line, log_failure, lone, words_of
-from callslip._function import check_reconcile, doc_of, is_async, name_of, scope, whole
-from callslip._json import to_json
+from callslip._function import (
+    check_reconcile,
+    check_seconds,
+    check_text,
+    doc_of,
+    is_async,
+    name_of,
+    scope,
+    whole,
+)
+from callslip._json import ResultError, to_json
 from callslip._timeout import awaited_within, state_of, within
 from callslip.errors import ToolError
 
@@ -222,8 +231,9 @@ class Tool(Generic[P, R]):
             )
         if reconcile is not None:
             check_reconcile(reconcile)
-        if timeout is not None and not timeout > 0:
-            raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
+        check_text("name", name)
+        check_text("description", description)
+        check_seconds("timeout", timeout)
         if not isinstance(needs_approval, bool):
             raise ToolError(f"needs_approval must be True or False: got {needs_approval!r}")
         if isinstance(function, Tool):
@@ -394,7 +404,10 @@ class Tool(Generic[P, R]):
                 result = list(result)
             except Exception as error:  # noqa: BLE001  # as above
                 return self.failed(error)
-        return "ok", to_json(result)
+        try:
+            return "ok", to_json(result)
+        except ResultError as error:
+            return self.failed(error)
 
     def failed(self, error: Exception) -> Outcome:
         """Return the outcome of a call that raised this."""
