@@ -1,11 +1,13 @@
 """Secrets of MCP servers in what a model sees, and in what is logged."""
 
+import asyncio
+
 import pytest
 
-from callslip import Agent
+from callslip import Agent, Progress
 from callslip.mcp._words import ServerErrors, hidden_in_schema, secrets_of
 from scripted import act, finish
-from serving import python
+from serving import agent_for, python
 
 SECRET = "canary-5e1f-secret"
 
@@ -13,6 +15,7 @@ TELLING = """
 import os, sys
 from typing import Annotated, Any
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp_types import ImageContent, TextContent
 from pydantic import Field
 key = os.environ["KEY"]
@@ -23,6 +26,11 @@ def told(default: Annotated[str, Field(description=f"not {key}")] = key) -> dict
 @server.tool(structured_output=False)
 def said() -> list[Any]:
     return [f"it is {key}", ImageContent(data="aGk=", mime_type="image/png")]
+@server.tool()
+async def scan(context: Context) -> str:
+    await context.report_progress(float("nan"), 2, "no number")
+    await context.report_progress(1, 2, f"with {key}")
+    return "scanned"
 server.run("stdio")
 """
 
@@ -46,6 +54,18 @@ def test_secrets_stand_in_neither_prompt_nor_result():
         "type": "string",
     }
     assert all(SECRET not in prompt for prompt in prompts)
+
+
+def test_progress_of_a_server_is_told_without_its_secrets_and_as_numbers():
+    async def watch(server):
+        async with agent_for(server, ("scan", {})).stream("t") as run:
+            seen = [event async for event in run if isinstance(event, Progress)]
+        return seen, run.result.tickets[0].result
+
+    with python(TELLING, env={"KEY": SECRET}) as server:
+        seen, scanned = asyncio.run(watch(server))
+    assert [(event.done, event.message) for event in seen] == [(1, "with ***")]
+    assert scanned == {"result": "scanned"}
 
 
 def test_names_and_allowed_values_of_a_schema_stay():

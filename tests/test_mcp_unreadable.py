@@ -118,3 +118,38 @@ def test_json_that_is_none_is_said_without_what_it_holds():
     assert str(raised.value) == (
         "the MCP server 'odd' can't be connected: it broke the protocol: its answer can't be read"
     )
+
+
+UNFIT = """
+import sys
+from mcp.server.lowlevel import Server
+import mcp_types as types
+SCHEMA = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}}
+async def listed(context, params):
+    tool = types.Tool(name="count", input_schema={"type": "object"}, output_schema=SCHEMA)
+    silent = types.Tool(name="silent", input_schema={"type": "object"})
+    return types.ListToolsResult(tools=[tool, silent])
+async def called(context, params):
+    if params.name == "silent":
+        return types.CallToolResult(content=[], is_error=True)
+    content = {"n": [1, "SECRET in a long text " * 9]}
+    return types.CallToolResult(content=[], structured_content=content)
+server = Server("odd", on_list_tools=listed, on_call_tool=called)
+import anyio
+from mcp.server.stdio import stdio_server
+async def main():
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+anyio.run(main)
+"""
+
+
+def test_a_result_that_does_not_fit_is_said_with_its_place_and_without_its_text():
+    with python(UNFIT) as server:
+        assert error(server, "count") == (
+            "Error calling tool 'count': the MCP server 'odd' broke the protocol: its structured "
+            "result does not fit its output schema at '/n/1'."
+        )
+        assert error(server, "silent") == (
+            "Error calling tool 'silent': it failed and does not say why."
+        )

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from callslip import _threads
@@ -285,7 +286,7 @@ class MCPServer(ToolSource):
         session = self._opened()
         offers = await session.tools()
         try:
-            self._tools = self._offered(offers)
+            self._tools = self._offered(offers, session.left_out)
         except ToolError:
             await session.end()
             raise
@@ -298,23 +299,23 @@ class MCPServer(ToolSource):
         await self._transport.aclose()
 
     async def _call(self, name: str, arguments: dict[str, Any], context: Context | None) -> Any:
-        def progress(done: float, total: float | None, message: str | None) -> None:
-            if context is None:
-                return
-            words = None if message is None else self._transport.secrets.hidden(message)
-            # A server's number may be none.
-            with suppress(ValueError):
-                context.progress(done, total, words)
-
         again = True
         while True:
             if self._is_closed:
                 raise Fail(f"the MCP server '{self.name}' is closed")
             try:
                 result = await self._opened().call(
-                    name, arguments, seconds=self._timeout, on_progress=progress
+                    name,
+                    arguments,
+                    seconds=self._timeout,
+                    on_progress=partial(self._progress, context),
                 )
             except Lost as lost:
+                if self._is_closed and not lost.is_safe:
+                    raise Fail(
+                        f"the MCP server '{self.name}' was closed during the call, which may have "
+                        "taken effect"
+                    ) from None
                 # What has not reached the server may be sent once more; nothing else is.
                 if not (lost.is_safe and again):
                     raise Fail(str(lost)) from None
@@ -327,13 +328,24 @@ class MCPServer(ToolSource):
             raise Told(self._transport.secrets.hidden(error_of(result)))
         return hidden_in(result_of(result), self._transport.secrets)
 
-    def _offered(self, tools: Sequence[ToolOffer]) -> list[Tool[..., Any]]:
+    def _progress(
+        self, context: Context | None, done: float, total: float | None, message: str | None
+    ) -> None:
+        if context is None:
+            return
+        words = None if message is None else self._transport.secrets.hidden(message)
+        # A server's number may be none.
+        with suppress(ValueError):
+            context.progress(done, total, words)
+
+    def _offered(self, tools: Sequence[ToolOffer], faulty: set[str]) -> list[Tool[..., Any]]:
         names = [tool.name for tool in tools]
+        known = [*names, *sorted(faulty)]
         include = None if self._include is None else self._known("include", self._include, names)
-        exclude = self._known("exclude", self._exclude, names)
+        exclude = self._known("exclude", self._exclude, known)
         approval = self._needs_approval
         if not isinstance(approval, bool):
-            approval = self._known("needs_approval", approval, names)
+            approval = self._known("needs_approval", approval, known)
         offered = [
             _ServerTool(
                 self,
@@ -344,8 +356,15 @@ class MCPServer(ToolSource):
             for tool in tools
             if (include is None or tool.name in include) and tool.name not in exclude
         ]
+        seen: set[str] = set()
         for tool in offered:
             self._check(tool)
+            if tool.own_name in seen:
+                raise ToolError(
+                    f"the MCP server '{self.name}' has more than one tool '{tool.own_name}': leave "
+                    f"them out with exclude=[{tool.own_name!r}]"
+                )
+            seen.add(tool.own_name)
         return list(offered)
 
     def _check(self, tool: _ServerTool) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import copy
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
@@ -66,6 +66,9 @@ class Lost(Exception):  # noqa: N818  # told to the model as a failure
 class Session:
     """A session under way. Made and used on the private loop only.
 
+    Attributes:
+        left_out: Names of the tools that are left out, as they are faulty.
+
     Args:
         transport: How the server is reached.
         answers: What answers the server's questions, as the SDK's `Client` names them.
@@ -90,6 +93,8 @@ class Session:
         self._connect_timeout = connect_timeout
         self._follows = follows
         self._client: Client | None = None
+        self._version = ""
+        self.left_out: set[str] = set()
         self._tools: list[ToolOffer] = []
         self._fault: BaseException | None = None
         self._unreadable = 0
@@ -202,6 +207,31 @@ class Session:
         if self._unreadable == 1:
             log().warning("%s: sent something that is no message of MCP", self._transport.name)
 
+    def offered(self, page: dict[str, Any]) -> None:
+        """Leave faulty tools out of a page of the server's tools, with a warning each."""
+        tools, page["tools"] = page["tools"], []
+        if _fault_in(page, self._version) is None:
+            for number, tool in enumerate(tools, 1):
+                fault = _fault_in({**page, "tools": [tool]}, self._version)
+                if fault is None:
+                    page["tools"].append(tool)
+                else:
+                    self._leave_out(tool, number, fault)
+        else:
+            page["tools"] = tools
+
+    def _leave_out(self, tool: object, number: int, fault: ValidationError) -> None:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        name = name if isinstance(name, str) else f"no. {number}"
+        if name not in self.left_out:
+            self.left_out.add(name)
+            log().warning(
+                "%s: left out the tool '%s', which is faulty at '%s'",
+                self._transport.name,
+                self._hidden(name),
+                self._hidden(_place_of(fault).removeprefix("tools.0").lstrip(".")),
+            )
+
     def at_end(self) -> None:
         """Say that no more will come from the server."""
         self._leave.set()
@@ -211,6 +241,7 @@ class Session:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(self._make_client())
+                self._version = client.protocol_version
                 self._tools = await _listed(client)
                 if not self._settled.is_set():
                     self._client = client
@@ -327,8 +358,7 @@ def _fault_of(error: RuntimeError | ValidationError) -> str:
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
+        place = _place_of(error)
         return f"its answer has a fault at '{place}'" if place else "its answer has a fault"
     if (path := getattr(error.__cause__, "absolute_path", None)) is not None:
         place = "".join(f"/{step}" for step in path)
@@ -336,6 +366,26 @@ def _fault_of(error: RuntimeError | ValidationError) -> str:
     if str(error).startswith("Invalid schema"):
         return "its output schema is none"
     return str(error)
+
+
+def _place_of(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ".".join(str(step) for step in first["loc"])
+
+
+def _fault_in(page: dict[str, Any], version: str) -> ValidationError | None:
+    """Return what is wrong with a page of tools, as the SDK will say it of the whole list."""
+    from mcp_types import ListToolsResult
+    from mcp_types.methods import validate_server_result
+    from pydantic import ValidationError
+
+    try:
+        with suppress(KeyError):
+            validate_server_result("tools/list", version, page)
+        ListToolsResult.model_validate(page, by_name=False)
+    except ValidationError as error:
+        return error
+    return None
 
 
 async def _listed(client: Client) -> list[ToolOffer]:

@@ -84,6 +84,12 @@ class Listener(Protocol):
     def unreadable(self) -> None:
         """Say that what came is no message."""
 
+    def offered(self, page: dict[str, Any]) -> None:
+        """Look through a page of the server's tools before the SDK does, which takes all or none.
+
+        Leaves out of it what is no tool.
+        """
+
     def at_end(self) -> None:
         """Say that no more will come."""
 
@@ -200,6 +206,10 @@ class HttpTransport:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ToolError(f"expected an address that begins with http:// or https://: got {url}")
+        for header, value in (headers or {}).items():
+            if not isinstance(value, str):
+                kind = type(value).__name__
+                raise ToolError(f"expected a string for the header '{header}': got {kind}")
         if client is not None and not hasattr(client, "event_hooks"):
             kind = type(client).__name__
             raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
@@ -333,6 +343,9 @@ class _Heard:
         if isinstance(item, ValueError):
             self._listener.unreadable()
             return _failed_answer(item) or item
+        page = getattr(getattr(item, "message", None), "result", None)
+        if isinstance(page, dict) and isinstance(page.get("tools"), list):
+            self._listener.offered(page)
         return item
 
     async def __aenter__(self) -> Self:
