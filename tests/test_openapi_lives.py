@@ -172,12 +172,15 @@ def test_an_app_that_is_ended_before_it_has_started(unheard):
 
 
 @pytest.mark.parametrize("ends", ["aclose", "loop"])
-def test_what_an_app_raises_at_its_end_is_in_the_log(caplog, unheard, ends):
+@pytest.mark.parametrize("raises", [True, False])
+def test_what_an_app_says_of_a_bad_end_is_in_the_log(caplog, unheard, ends, raises):
     async def lifespan(receive, send):
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        raise LookupError(f"the pool is gone: {KEY}")
+        if raises:
+            raise LookupError(f"the pool is gone: {KEY}")
+        await send({"type": "lifespan.shutdown.failed", "message": f"the pool is gone: {KEY}"})
 
     async def main():
         api = served(whole, lifespan)
@@ -187,7 +190,7 @@ def test_what_an_app_raises_at_its_end_is_in_the_log(caplog, unheard, ends):
 
     asyncio.run(main())
     gc.collect()
-    assert "LookupError: the pool is gone: ***" in caplog.text
+    assert "Error: the pool is gone: ***" in caplog.text
     assert KEY not in caplog.text
     assert unheard() == []
 

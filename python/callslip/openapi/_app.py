@@ -47,7 +47,8 @@ class App:
         life = self._lives.get(loop)
         if life is None or life.is_over:
             # Those that are over would keep their loops.
-            self._lives = {one: life for one, life in self._lives.items() if not one.is_closed()}
+            for one in [one for one in list(self._lives) if one.is_closed()]:
+                self._lives.pop(one, None)
             life = self._lives[loop] = _Life(self._app)
         app = _Bounded(await life.begun(), max_bytes)
         async with _client(app) as client:
@@ -90,6 +91,8 @@ class _Life:
         # Whoever waited may have given up: then nobody asks why it did not start.
         self._begun.add_done_callback(lambda begun: begun.exception())
         self._asked = False
+        # What the app said of its failure to end.
+        self._words: str | None = None
         self._end = asyncio.Event()
         self._task = asyncio.create_task(self._live())
         _lives.add(self)
@@ -125,6 +128,8 @@ class _Life:
         scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self._state}
         try:
             await self._app(scope, self._receive, self._send)
+            if self._words is not None:
+                _log(RuntimeError(self._words))
         except asyncio.CancelledError:
             self._failed("it was ended before")
             raise
@@ -151,6 +156,8 @@ class _Life:
             self._failed("it was ended before" if ended else str(message.get("message", "")))
         elif message["type"] == "lifespan.startup.complete" and not self._begun.done():
             self._begun.set_result(None)
+        elif message["type"] == "lifespan.shutdown.failed":
+            self._words = str(message.get("message", ""))
 
     def _failed(self, cause: str) -> None:
         if not self._begun.done():
