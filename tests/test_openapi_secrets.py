@@ -15,7 +15,6 @@ import httpx2
 import pytest
 
 from callslip import Agent, Limits, OpenAPI, TicketStore, ToolError
-from callslip._secrets import Secrets
 from documents import call, document, operation, parameter
 from echo import Answer, echo, serving
 from scripted import act, block, finish, give, load, output, turn_of, wait
@@ -402,24 +401,6 @@ def test_a_key_is_hidden_also_where_an_operation_without_keys_tells_it(tmp_path)
         assert SECRET not in text
 
 
-def hidden_by(secrets, value):
-    """What is left of a JSON value."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return json.loads(Secrets(secrets).hidden_json(text))
-
-
-def test_json_without_its_secrets_is_still_json():
-    assert hidden_by(["4711"], {"id": 4711042, "4711": [True, -1.54711e-9]}) == {
-        "id": "***042",
-        "***": [True, "-1.5***e-09"],
-    }
-    assert hidden_by(["true"], [True, "true", {"true": False}]) == ["***", "***", {"***": False}]
-    assert hidden_by(["nabcd", "u0001"], ["a\nabcd", "\u0001", 1]) == ["a\nabcd", "\u0001", 1]
-    assert hidden_by(['a"b\\c'], ['x"a"b\\c"', 'a\\"b']) == ['x"***"', 'a\\"b']
-    # One that is JSON itself has no value to be hidden in.
-    assert hidden_by(['{"user":"ann"}'], [{"user": "ann"}]) == "[***]"
-
-
 def test_a_number_that_holds_a_key_is_hidden_in_a_run():
     with serving() as server:
         server.answer = lambda _: Answer(b'{"id": 4711042, "of": [471]}')
@@ -432,3 +413,38 @@ def test_a_number_that_holds_a_key_is_hidden_in_a_run():
         assert call(api, "GET /x", {}) == ("ok", '{"id":"***042","of":[471]}')
         run = Agent(lambda m: act("GET /x") if not turn_of(m) else finish(), tools=api)
         assert run.run_sync("go").run.tickets[0].result == {"id": "***042", "of": [471]}
+
+
+def test_tokens_that_were_given_once_stay_hidden():
+    tokens = [f"token-{number}" for number in range(3)]
+    given = document(
+        {"/x": {"get": {"security": [{"oauth": []}]}}},
+        components={"securitySchemes": {"oauth": SCHEMES["oauth"]}},
+    )
+    giving = iter(tokens)
+    with serving() as server:
+        server.answer = lambda _: Answer(json.dumps(tokens).encode())
+        api = OpenAPI.from_dict(given, auth={"oauth": lambda: next(giving)}, server=server.url)
+        assert call(api, "GET /x", {}) == ("ok", '["***","token-1","token-2"]')
+        assert call(api, "GET /x", {}) == ("ok", '["***","***","token-2"]')
+        assert call(api, "GET /x", {}) == ("ok", '["***","***","***"]')
+
+
+def test_a_token_that_was_given_to_a_call_meanwhile_is_hidden():
+    given = document(
+        {"/x": {"get": {"security": [{"oauth": []}]}}},
+        components={"securitySchemes": {"oauth": SCHEMES["oauth"]}},
+    )
+    giving = iter(["token-1", "token-2"])
+    both = asyncio.Barrier(2)
+
+    class Client:
+        async def request(self, *_, **__):
+            await both.wait()
+            return httpx.Response(200, json=["token-1", "token-2"])
+
+    async def main():
+        api = OpenAPI.from_dict(given, auth={"oauth": lambda: next(giving)}, client=Client())
+        return await asyncio.gather(*(api.tools["GET /x"].acall({}, None) for _ in range(2)))
+
+    assert asyncio.run(main()) == [("ok", '["***","***"]')] * 2

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from callslip import _threads
+from callslip._failure import log_failure
+from callslip._secrets import Secrets
 from callslip.errors import ToolError
 from callslip.tools import Fail
 
@@ -17,7 +19,7 @@ __all__ = ["App", "document_of"]
 
 _URL = "http://testserver"
 _SECONDS = 10.0
-"""For the app's start, and for its end."""
+"""For the app's end."""
 
 
 class App:
@@ -27,17 +29,33 @@ class App:
 
     def __init__(self, app: Any) -> None:
         self._app = app
-        self._lives: WeakKeyDictionary[asyncio.AbstractEventLoop, _Life] = WeakKeyDictionary()
+        self._lives: dict[asyncio.AbstractEventLoop, _Life] = {}
 
-    async def request(self, method: str, url: str, *, max_bytes: int, **options: Any) -> Any:
-        """Send a request. Returns the response, of httpx; a longer one is cut after `max_bytes`."""
+    async def request(
+        self, method: str, url: str, *, max_bytes: int, **options: Any
+    ) -> tuple[Any, Exception | None]:
+        """Send a request.
+
+        Returns:
+            The response, of httpx; a longer one is cut after `max_bytes`. And what the app raised
+            nevertheless.
+
+        Raises:
+            Fail: The app did not start, or failed in the middle of its response.
+        """
         loop = asyncio.get_running_loop()
         life = self._lives.get(loop)
         if life is None or life.is_over:
+            # Those that are over would keep their loops.
+            for one in [one for one in list(self._lives) if one.is_closed()]:
+                self._lives.pop(one, None)
             life = self._lives[loop] = _Life(self._app)
-        app = _bounded(await life.begun(), max_bytes)
+        app = _Bounded(await life.begun(), max_bytes)
         async with _client(app) as client:
-            return await client.request(method, url, **options)
+            response = await client.request(method, url, **options)
+        if app.is_cut:
+            raise Fail("the app failed in the middle of its response") from app.failure
+        return response, app.failure
 
     async def end(self) -> None:
         """End the app's lifespan on every loop that still runs."""
@@ -70,11 +88,14 @@ class _Life:
         self._state: dict[str, Any] = {}
         self._loop = asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
+        # Whoever waited may have given up: then nobody asks why it did not start.
+        self._begun.add_done_callback(lambda begun: begun.exception())
         self._asked = False
+        # What the app said of its failure to end.
+        self._words: str | None = None
         self._end = asyncio.Event()
         self._task = asyncio.create_task(self._live())
-        # The loop of `run_sync` is never closed: its app would not hear of the end.
-        atexit.register(self._at_exit)
+        _lives.add(self)
 
     @property
     def is_over(self) -> bool:
@@ -91,13 +112,12 @@ class _Life:
 
     async def end(self) -> None:
         """Have the app end, and wait for that."""
-        atexit.unregister(self._at_exit)
         self._end.set()
         _, still = await asyncio.wait([self._task], timeout=_SECONDS)
         for task in still:
             task.cancel()
 
-    def _at_exit(self) -> None:
+    def end_at_exit(self) -> None:
         if self._loop.is_running() and not self._task.done():
             asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(2 * _SECONDS)
 
@@ -107,17 +127,18 @@ class _Life:
     async def _live(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self._state}
         try:
-            async with asyncio.timeout(_SECONDS) as self._starting:
-                await self._app(scope, self._receive, self._send)
-        except TimeoutError:
-            self._failed("it took too long")
-        except Exception:
-            if self._begun.done():
-                if self._begun.exception() is None:
-                    raise
-                return
-            # By the specification, an app that raises here has no lifespan.
+            await self._app(scope, self._receive, self._send)
+            if self._words is not None:
+                _log(RuntimeError(self._words))
+        except asyncio.CancelledError:
+            self._failed("it was ended before")
+            raise
+        except Exception as error:  # noqa: BLE001  # nobody waits for it
+            # By the specification, an app that raises at once has no lifespan.
+            if self._begun.done() and self._begun.exception() is None:
+                _log(error)
         finally:
+            _lives.discard(self)
             if not self._begun.done():
                 self._begun.set_result(None)
 
@@ -131,10 +152,12 @@ class _Life:
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "lifespan.startup.failed":
-            self._failed(str(message.get("message", "")))
+            ended = self._end.is_set()
+            self._failed("it was ended before" if ended else str(message.get("message", "")))
         elif message["type"] == "lifespan.startup.complete" and not self._begun.done():
-            self._starting.reschedule(None)
             self._begun.set_result(None)
+        elif message["type"] == "lifespan.shutdown.failed":
+            self._words = str(message.get("message", ""))
 
     def _failed(self, cause: str) -> None:
         if not self._begun.done():
@@ -143,23 +166,63 @@ class _Life:
             self._begun.set_exception(Fail(f"the app did not start{told}"))
 
 
-def _bounded(app: Any, max_bytes: int) -> Any:
-    """Return the app, which finds that the client has gone once its answer is too long."""
+_lives: set[_Life] = set()
+"""Those under way: nothing else need refer to one, not even its loop."""
 
-    async def call(scope: Any, receive: Any, send: Any) -> None:
-        size = 0
 
+@atexit.register
+def _end_all() -> None:
+    # The loop of `run_sync` is never closed: its apps would not hear of the end.
+    for life in list(_lives):
+        life.end_at_exit()
+
+
+def _log(error: Exception) -> None:
+    """Write down what an app raised at its end, without secrets."""
+    secrets = Secrets.of_this_context()
+    text = "".join(traceback.format_exception(error))
+    if secrets is not None and (clean := secrets.hidden(text)) != text:
+        error = RuntimeError(clean)
+    log_failure("lifespan of the app", error)
+
+
+class _Bounded:
+    """The app for one request. It finds that the client has gone once its answer is too long.
+
+    Attributes:
+        failure: What the app raised of its own.
+        is_cut: Whether a response was begun that has no end.
+    """
+
+    def __init__(self, app: Any, max_bytes: int) -> None:
+        self._app = app
+        self._left = max_bytes
+        self.failure: Exception | None = None
+        self.is_cut = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def counted(message: Any) -> None:
-            nonlocal size
-            if size > max_bytes:
+            if self._left < 0:
                 # As the ASGI specification has it of a client that hangs up.
                 raise OSError("the response has more bytes than are taken")
-            size += len(message.get("body", b""))
+            self._left -= len(message.get("body", b""))
             await send(message)
+            if message["type"] == "http.response.start":
+                self.is_cut = True
+            elif message["type"] == "http.response.body" and not message.get("more_body", False):
+                self.is_cut = False
 
-        await app(scope, receive, counted)
-
-    return call
+        try:
+            await self._app(scope, receive, counted)
+        except Exception as error:
+            if self._left >= 0:
+                self.failure = error
+            else:
+                self.is_cut = False
+            raise
+        if self.is_cut and self._left >= 0:
+            self.failure = RuntimeError("the app returned before the end of its response")
+            raise self.failure
 
 
 def document_of(app: Any) -> Mapping[str, Any]:

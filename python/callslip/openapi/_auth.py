@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from callslip._function import is_async
 from callslip.errors import ToolError
 
 __all__ = ["Auth", "Secret", "check_auth", "resolved", "texts_of"]
@@ -39,11 +40,14 @@ def check_auth(auth: Mapping[str, Auth], schemes: list[str]) -> dict[str, Auth]:
 
 async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple[str, Secret]]:
     """Return the secrets of these schemes; functions are asked each time."""
+    from callslip._drive import in_thread
+
     secrets: list[tuple[str, Secret]] = []
     for name in names:
         secret: Any = auth[name]
         if callable(secret):
-            secret = secret()
+            # It may take its time, which is not that of the event loop.
+            secret = secret() if is_async(secret) else await in_thread(secret)
             if hasattr(secret, "__await__"):
                 secret = await secret
         secrets.append((name, _check(name, secret)))
@@ -64,9 +68,9 @@ def _check(name: str, secret: Any) -> Secret:
     return secret  # type: ignore[no-any-return]
 
 
-def texts_of(secrets: Iterable[tuple[str, Secret]]) -> Iterator[str]:
+def texts_of(secrets: Iterable[Secret]) -> Iterator[str]:
     """Return the texts that nobody is to see."""
-    for _, secret in secrets:
+    for secret in secrets:
         if isinstance(secret, str):
             yield secret
         else:

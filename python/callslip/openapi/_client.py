@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
+import traceback
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
 
 from callslip._core import Document
+from callslip._failure import log_failure, words_of
+from callslip._function import is_async
 from callslip._json import to_json
 from callslip._secrets import Secrets
 from callslip.errors import ToolError
+from callslip.openapi._app import App
 from callslip.openapi._auth import Auth, resolved, texts_of
 from callslip.openapi._response import content_of, status_line
 from callslip.openapi._server import Servers
@@ -58,8 +62,10 @@ class Client:
         self._client = client
         self._own = client is None
         self._secrets = secrets
-        # The last of each scheme, as far as they are known yet.
-        self._known = {name: secret for name, secret in secrets.items() if not callable(secret)}
+        # All that are known yet: a server may tell in one call what it was told in another.
+        self._hiding = Secrets(
+            texts_of(secret for secret in secrets.values() if not callable(secret))
+        )
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._validates = validates
@@ -71,22 +77,18 @@ class Client:
             Fail: It can't be carried out; in words that hold no secret either.
         """
         schemes = self._document.credentials(name, list(self._secrets))
-        secrets = await resolved(self._secrets, schemes)
-        self._known.update(secrets)
-        # Also those that this call doesn't carry: a server may tell what it was told before.
-        hiding = Secrets(texts_of({*secrets, *self._known.items()}))
         try:
-            with hiding.in_use():
-                return await self._call(name, arguments, secrets, hiding)
+            secrets = await resolved(self._secrets, schemes)
+            self._hiding.add(texts_of(secret for _, secret in secrets))
+            with self._hiding.in_use():
+                return await self._call(name, arguments, secrets)
         except Exception as error:  # noqa: BLE001  # whatever a client raises fails the call
             # What it came from is logged, and may quote the request.
-            raise Fail(hiding.hidden(_told(error))) from _cause(error, hiding)
+            raise Fail(self._hiding.hidden(_told(error))) from self._cause(error)
 
-    async def _call(
-        self, name: str, arguments: Mapping[str, Any], secrets: Any, hiding: Secrets
-    ) -> Outcome:
+    async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
         planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
-        status, reason, headers, body = await self._send(*planned)
+        status, reason, headers, body = await self._send(name, *planned)
         succeeded = 200 <= status < 300
         if succeeded and self._validates and body:
             media, text = headers.get("content-type", ""), body.decode("utf-8", "replace")
@@ -95,47 +97,53 @@ class Client:
                 raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
         content = content_of(status, headers, body)
         # In the values: a mark in the middle of a number would make it no JSON.
-        found = hiding.hidden_json(content.json)
+        found = self._hiding.hidden_json(content.json)
         if succeeded:
             return "ok", found
         said = status_line(status, reason, headers)
         told = f"{said}: {content.text or found}" if body else said
         # Half a surrogate pair has no place in UTF-8, and so none in a log.
-        plain = hiding.hidden(told.rstrip(".")).encode(errors="replace").decode()
+        plain = self._hiding.hidden(told.rstrip(".")).encode(errors="replace").decode()
         return "error", f"Error calling tool '{name}': {plain}."
 
     async def _send(
-        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes
+        self, name: str, method: str, url: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[int, str, Mapping[str, str], bytes]:
+        from callslip._drive import in_thread
+
         client = self._ready()
         # Not as text, of which clients take ASCII only.
         encoded = [(name.encode(), value.encode()) for name, value in headers]
         request: dict[str, Any] = {"headers": encoded, "content": body or None}
-        if hasattr(client, "end"):
+        if isinstance(client, App):
             # What an app in this process answers is whole before it can be looked at.
             request["max_bytes"] = self._max_bytes
-        stream = getattr(client, "stream", None)
-        if not callable(stream):
-            response = client.request(method, url, **request)
-            if hasattr(response, "__await__"):
-                response = await response
-            return self._whole(response, bytes(response.content))
-        if inspect.iscoroutinefunction(client.request):
-            async with stream(method, url, **request) as response:
+            response, failure = await client.request(method, url, **request)
+            answer = self._whole(response, bytes(response.content))
+            if failure is not None:
+                self._log(name, failure)
+            return answer
+        if callable(getattr(client, "stream", None)):
+            opened = client.stream(method, url, **request)
+            if not hasattr(opened, "__aenter__"):
+                return await in_thread(self._read, opened)
+            async with opened as response:
                 read = bytearray()
                 async for part in response.aiter_bytes():
                     read += part
                     self._check_size(read)
                 return self._whole(response, bytes(read))
-        from callslip._drive import in_thread
+        if is_async(client.request):
+            response = await client.request(method, url, **request)
+        else:
+            response = await in_thread(partial(client.request, method, url, **request))
+            if hasattr(response, "__await__"):
+                response = await response
+        return self._whole(response, bytes(response.content))
 
-        return await in_thread(self._send_sync, client, method, url, request)
-
-    def _send_sync(
-        self, client: Any, method: str, url: str, request: dict[str, Any]
-    ) -> tuple[int, str, Mapping[str, str], bytes]:
+    def _read(self, opened: Any) -> tuple[int, str, Mapping[str, str], bytes]:
         ends = monotonic() + self._timeout
-        with client.stream(method, url, **request) as response:
+        with opened as response:
             read = bytearray()
             for part in response.iter_bytes():
                 read += part
@@ -172,32 +180,34 @@ class Client:
 
     async def aclose(self) -> None:
         """Close the client of its own, or end the app in this process."""
-        if hasattr(self._client, "end"):
+        if isinstance(self._client, App):
             await self._client.end()
         elif self._own:
             self.close()
 
     def close(self) -> None:
         """Do the same from sync code."""
-        if hasattr(self._client, "end_sync"):
+        if isinstance(self._client, App):
             self._client.end_sync()
         elif self._own and self._client is not None:
             self._client.close()
             self._client = None
 
+    def _cause(self, error: Exception) -> Exception | None:
+        """Return what may be logged as the cause: the error, where none of it quotes a secret."""
+        text = "".join(traceback.format_exception(error))
+        return error if self._hiding.hidden(text) == text else None
 
-def _cause(error: Exception, secrets: Secrets) -> Exception | None:
-    """Return what may be logged as the cause: the error, where none of it quotes a secret."""
-    import traceback
-
-    text = "".join(traceback.format_exception(error))
-    return error if secrets.hidden(text) == text else None
+    def _log(self, name: str, error: Exception) -> None:
+        """Write down what an app raised that has answered all the same."""
+        told = f"{type(error).__name__}: {words_of(error)}"
+        log_failure(name, self._cause(error) or Fail(self._hiding.hidden(told)))
 
 
 def _told(error: Exception) -> str:
     if isinstance(error, Fail):
-        return str(error)
-    text = " ".join(str(error).split())
+        return words_of(error)
+    text = " ".join(words_of(error).split())
     if isinstance(error, ValueError | ToolError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -20,7 +20,10 @@ def fetched(url: str) -> tuple[bytes, str]:
     from urllib.parse import urlsplit
     from urllib.request import Request, urlopen
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ToolError(f"from_url expects the URL of a document: {error}") from None
     if "@" in parts.netloc:
         raise ToolError(
             "a URL with user and password is not fetched: fetch the document yourself and say "
@@ -32,12 +35,17 @@ def fetched(url: str) -> tuple[bytes, str]:
         raise ToolError(
             f"a document is fetched over http or https: got '{shown}'; for a file say from_file"
         )
+    if not url.isascii():
+        raise ToolError(
+            "a URL has ASCII characters only: percent-encode the others, and write a host with "
+            f"them as 'xn--…': got '{shown}'"
+        )
     request = Request(url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"})  # noqa: S310
     try:
         with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310  # checked above
             content: bytes = response.read(_LARGEST + 1)
             found_at: str = response.url
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise ToolError(f"the document at {shown} can't be fetched: {error}") from None
     if len(content) > _LARGEST:
         raise ToolError(f"the document at {shown} has more than {_LARGEST >> 20} MiB")

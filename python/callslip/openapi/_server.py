@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -35,7 +36,7 @@ class Servers:
             raise ToolError(
                 f"server must be a URL such as 'https://api.example.com': got {server!r}"
             )
-        if server is not None and urlsplit(server).username is not None:
+        if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
             raise ToolError("server holds a user: say who calls by auth=… or by the client")
         self._server = server
@@ -51,7 +52,7 @@ class Servers:
             ToolError: There is nothing.
         """
         if self._server is not None:
-            joined = urljoin(self._base_url, self._server)
+            joined = _joined(self._base_url, self._server)
             if not _is_absolute(joined):
                 raise ToolError(
                     f"server must be a URL such as 'https://api.example.com': got {self._server!r}"
@@ -64,11 +65,11 @@ class Servers:
                 return self._base_url
             raise ToolError(str(error)) from None
         if self._base_url:
-            return self._base_url if _is_absolute(said) else urljoin(self._base_url, said)
+            return self._base_url if _is_absolute(said) else _joined(self._base_url, said)
         if _is_absolute(said):
             return said
         if self._found_at is not None:
-            return urljoin(self._found_at, said)
+            return _joined(self._found_at, said)
         where = "no server" if said == "/" else f"its server as '{said}' alone"
         raise ToolError(
             f"the document names {where}: say server='https://…', or give a client with a base_url"
@@ -76,4 +77,16 @@ class Servers:
 
 
 def _is_absolute(url: str) -> bool:
-    return bool(urlsplit(url).scheme)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    # Of "localhost:8000" the name is taken for the scheme.
+    return bool(parts.scheme and parts.hostname)
+
+
+def _joined(base: str, url: str) -> str:
+    try:
+        return urljoin(base, url)
+    except ValueError:
+        return ""
