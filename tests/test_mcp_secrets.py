@@ -103,3 +103,8 @@ def test_a_secret_in_a_line_that_is_cut_is_in_no_record(before, caplog, monkeypa
     errors._thread.join()
     said = "".join(caplog.messages).replace("odd: ", "")
     assert said == "x" * before + "***" + "y" * 70_000 + "end"
+
+
+def test_a_setting_is_no_secret():
+    secrets = secrets_of(env={"STAGE": "production", "PASSWORD": "correcthorse", "ID": "a-1234567"})
+    assert secrets.hidden("production correcthorse a-1234567") == "production *** ***"

@@ -62,7 +62,11 @@ def secrets_of(
         if header.lower() not in _PLAIN_HEADERS:
             # `Bearer …`: a server may well tell of the second part alone.
             found |= {value, value.rpartition(" ")[2]}
-    found |= {value for value in (env or {}).values() if not _is_path(value)}
+    found |= {
+        value
+        for name, value in (env or {}).items()
+        if not (_is_path(value) or _is_word(name, value))
+    }
     parts = urlsplit(url)
     found |= {value for _, value in parse_qsl(parts.query)}
     found |= {parts.username or "", parts.password or "", unquote(parts.password or "")}
@@ -99,6 +103,12 @@ def hidden_in_schema(schema: Any, secrets: Secrets) -> Any:
         elif name not in {"default", "examples"} or hidden_in(one, secrets) == one:
             clean[name] = hidden_in_schema(one, secrets)
     return clean
+
+
+def _is_word(name: str, value: str) -> bool:
+    """Whether it is a setting such as `production`, which results may well hold too."""
+    told = re.search("key|token|secret|pass|credential|auth", name, re.IGNORECASE)
+    return told is None and re.fullmatch("[a-z][a-z_.-]*", value) is not None
 
 
 def _is_path(value: str) -> bool:
