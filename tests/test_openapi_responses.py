@@ -461,7 +461,7 @@ def test_no_answer_of_a_server_ends_a_run():
     class Odd:
         def request(self, method, url, **_):
             answer = answers.pop()
-            headers = {"Content-Type": answer.content_type, "Location": "\ud800"}
+            headers = {"Content-Type": answer.content_type, "Location": "\ud800\n/"}
             return SimpleNamespace(
                 status_code=answer.status, headers=headers, content=answer.body, reason_phrase="\n"
             )

@@ -60,7 +60,8 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
 def status_line(status: int, reason: str, headers: Mapping[str, str]) -> str:
     """Return the status in words, and where it sends the caller."""
     said = f"HTTP {status} {_in_one_line(reason) or _phrase(status)}".rstrip()
-    return f"{said}, location: {headers['location']}" if "location" in headers else said
+    where = _in_one_line(headers.get("location", ""))
+    return f"{said}, location: {where}" if where else said
 
 
 def _json(body: bytes) -> str | None:
