@@ -240,6 +240,23 @@ def held_up(api):
     return asyncio.run(main())
 
 
+def test_an_app_that_nobody_closes_ends_with_its_tools():
+    ended = threading.Event()
+
+    async def life(receive, send):
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        ended.set()
+
+    api = served(whole, life)
+    assert call(api, "GET /x", {}) == ("ok", "[1]")
+    del api
+    gc.collect()
+    assert ended.wait(10)
+
+
 def test_a_sync_client_without_streams_has_a_thread():
     class Client:
         end = "an attribute of its own"

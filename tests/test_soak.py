@@ -120,9 +120,10 @@ def test_what_the_process_holds_more_than_before_is_seen():
 
 def test_tasks_and_gates_that_are_left_are_seen():
     async def main():
-        assert tasks_left() == []
+        # Apps that other tests or pages offer at their top level live as long as those.
+        before = set(tasks_left())
         task = asyncio.create_task(asyncio.sleep(60))
-        assert len(tasks_left()) == 1
+        assert [one for one in tasks_left() if one not in before] == [str(task)]
         task.cancel()
 
     asyncio.run(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import traceback
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -30,6 +31,8 @@ class App:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._lives: dict[asyncio.AbstractEventLoop, _Life] = {}
+        # Whoever forgets to close it leaves no app behind; at exit the lives end by themselves.
+        weakref.finalize(self, _end_soon, self._lives).atexit = False
 
     async def request(
         self, method: str, url: str, *, max_bytes: int, **options: Any
@@ -76,6 +79,12 @@ class App:
         self._lives.clear()
 
 
+def _end_soon(lives: dict[asyncio.AbstractEventLoop, _Life]) -> None:
+    for loop, life in lives.items():
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(life.end_soon)
+
+
 class _Life:
     """One lifespan of an app, in a task of its own: who begins it need not be who ends it.
 
@@ -116,6 +125,10 @@ class _Life:
         _, still = await asyncio.wait([self._task], timeout=_SECONDS)
         for task in still:
             task.cancel()
+
+    def end_soon(self) -> None:
+        """Have the app end, and don't wait."""
+        self._end.set()
 
     def end_at_exit(self) -> None:
         if self._loop.is_running() and not self._task.done():
