@@ -469,8 +469,8 @@ def test_a_lone_star_is_every_operation():
 
 
 def test_parameters_of_a_path_that_nobody_declares_are_warned_of(caplog):
-    get = {"parameters": [parameter("id", "path"), parameter("part", "query")]}
-    OpenAPI.from_dict(document({"/pets/{id}/{part}": {"get": get}, "/a/{id}": {"get": get}}))
+    get = {"parameters": [parameter("id", "path"), parameter("q", "query")]}
+    OpenAPI.from_dict(document({"/pets/{id}/{part}": {"get": get}, "/a/{id}?q={q}": {"get": get}}))
     (record,) = caplog.records
     assert record.name == "callslip.openapi"
     assert record.getMessage().endswith("as required strings: part of 'GET /pets/{id}/{part}'")

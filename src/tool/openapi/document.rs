@@ -170,8 +170,9 @@ impl Document {
             return names;
         }
         let declared = self.parameters(operation);
+        // Some documents have the query in the path, and declare what stands in it as what it is.
         let is = |parameter: &Members, name: &str| {
-            parameter.get("in").is_some_and(|place| place == "path")
+            parameter.get("in").is_some_and(|place| place == "path" || place == "query")
                 && parameter.get("name").is_some_and(|own| own == name)
         };
         names.into_iter().filter(|name| !declared.iter().any(|parameter| is(parameter, name))).collect()
