@@ -1,9 +1,9 @@
 //! One document with the operations of it that are offered.
 
+use super::arguments;
 use super::document::{Document, DocumentError};
 use super::operation::Operation;
 use super::receive::Responses;
-use super::request;
 use super::select::{Selection, Traits};
 use crate::tool::describe::cut;
 use crate::tool::nearest::nearest;
@@ -134,8 +134,8 @@ impl Api {
     /// The tool for an operation.
     pub(crate) fn spec(&self, name: &str) -> ToolSpec {
         match self.operations.get(name) {
-            Some(operation) => request::spec(&self.document, operation),
-            None => request::empty_spec(name),
+            Some(operation) => arguments::spec(&self.document, operation),
+            None => arguments::empty_spec(name),
         }
     }
 

@@ -1,21 +1,21 @@
 //! `OpenAPI` documents as base tools: reading, routes, arguments, requests and what the model is shown.
 
 mod api;
+mod arguments;
 mod body;
 mod convert;
 mod document;
 mod operation;
 mod part;
 mod receive;
-mod request;
 mod route;
 mod select;
 mod send;
 mod signature;
 
 pub use api::Api;
+pub(crate) use arguments::{empty_spec, merge};
 pub use document::DocumentError;
-pub(crate) use request::{empty_spec, merge};
 pub use select::{Selection, Traits};
 pub use send::{Credential, Request, RequestError};
 
@@ -105,7 +105,7 @@ impl Catalogue {
     pub(crate) fn resolve(&self, route: &str) -> Result<Found<'_>, Violation> {
         let matched = self.routes.resolve(route, &self.operations)?;
         let arguments = match self.document(matched.operation) {
-            Some(document) => request::route_arguments(document, matched.operation, &matched),
+            Some(document) => arguments::route_arguments(document, matched.operation, &matched),
             None => Object::new(),
         };
         Ok(Found { name: &matched.operation.name, arguments })

@@ -1,8 +1,8 @@
 //! What a prompt shows of an operation, from the document's own schemas: nothing is converted for a line.
 
+use super::arguments;
 use super::document::Document;
 use super::operation::Operation;
-use super::request;
 use crate::tool::describe::{listed_fields, short_type};
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ const MARKUP: usize = 4;
 
 /// `id: int, fields?: [str]`, with objects opened `depth` levels deep.
 pub(crate) fn arguments(document: &Document, operation: &Operation, depth: usize) -> String {
-    let arguments = request::arguments(document, operation);
+    let arguments = arguments::arguments(document, operation);
     let schema = |node| document.schema(node);
     let listed: Vec<_> = arguments.properties.iter().map(|one| (one.name.as_str(), one.schema.map(schema))).collect();
     let required: Vec<&str> = arguments.required.iter().map(String::as_str).collect();

@@ -12,9 +12,9 @@ mod url;
 pub use secret::Credential;
 
 use super::api::Api;
+use super::arguments::argument_names;
 use super::body::{Body, Place};
 use super::document::Members;
-use super::request::argument_names;
 use crate::reply::Object;
 use crate::tool::describe::named;
 use secret::Scheme;

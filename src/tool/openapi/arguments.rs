@@ -6,6 +6,7 @@ use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
 use super::operation::Operation;
 use super::route::Matched;
+use super::select::is_safe;
 use crate::reply::{Object, Value};
 use crate::tool::coerce::join;
 use crate::tool::describe::{cut, named};
@@ -29,7 +30,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         return empty_spec(&operation.name);
     };
     let parameters = converted(document, arguments(document, operation));
-    let safe = matches!(operation.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE");
+    let safe = is_safe(&operation.method);
     let own = object.get("x-callslip");
     let flag = |name: &str, default: bool| own.and_then(|own| own.get(name)).and_then(Json::as_bool).unwrap_or(default);
     let effect = match own.and_then(|own| own.get("effect")).and_then(Json::as_str) {
