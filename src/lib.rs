@@ -8,6 +8,7 @@ pub mod protocol;
 mod py;
 pub mod reply;
 pub mod run;
+pub mod sandbox;
 pub mod store;
 pub mod ticket;
 pub mod tool;
