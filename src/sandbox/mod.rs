@@ -5,7 +5,10 @@
 
 pub mod event;
 pub mod job;
+mod refused;
 mod runner;
+pub mod script;
 mod wire;
 
+pub use refused::{Refused, RefusedCode};
 pub use runner::{Offered, Request, probe, run};

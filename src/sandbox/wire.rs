@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// How a script is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Profile {
+pub(crate) enum Profile {
     /// Namespaces by bubblewrap, landlock and seccomp.
     Isolated,
     /// Landlock and seccomp.
@@ -20,7 +20,7 @@ pub enum Profile {
 
 impl Profile {
     /// The word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Isolated => "isolated",
             Self::Restricted => "restricted",
@@ -31,50 +31,50 @@ impl Profile {
 
 /// The first message to the launcher. With it come the script's stdin, where it is not `/dev/null`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub(crate) struct Order {
     /// How the script is confined.
-    pub profile: Profile,
+    pub(crate) profile: Profile,
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// The whole environment.
-    pub environment: Vec<(String, String)>,
+    pub(crate) environment: Vec<(String, String)>,
     /// The script's text, and where the launcher writes it.
-    pub script: Option<(PathBuf, String)>,
+    pub(crate) script: Option<(PathBuf, String)>,
     /// Where the script may write: the folder that it starts in, then others.
-    pub writable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
     /// What it may read and execute.
-    pub readable: Vec<PathBuf>,
+    pub(crate) readable: Vec<PathBuf>,
     /// What it may read and write, but not execute: device nodes.
-    pub devices: Vec<PathBuf>,
+    pub(crate) devices: Vec<PathBuf>,
     /// The user that it becomes, where the program is root.
-    pub user: Option<u32>,
+    pub(crate) user: Option<u32>,
     /// Its limits.
-    pub bounds: Bounds,
+    pub(crate) bounds: Bounds,
     /// The namespaces of the program, as `/proc/self/ns` tells them.
-    pub namespaces: Vec<(String, String)>,
+    pub(crate) namespaces: Vec<(String, String)>,
 }
 
 /// The limits that the launcher keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Of the whole tree.
-    pub cpu_seconds: u64,
+    pub(crate) cpu_seconds: u64,
     /// Of the whole tree.
-    pub memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Processes and threads.
-    pub processes: u64,
+    pub(crate) processes: u64,
     /// Descriptors of one process.
-    pub files: u64,
+    pub(crate) files: u64,
     /// Of what is written.
-    pub disk_bytes: u64,
+    pub(crate) disk_bytes: u64,
     /// Files and folders.
-    pub disk_files: u64,
+    pub(crate) disk_files: u64,
 }
 
 /// What the launcher is told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Instruction {
+pub(crate) enum Instruction {
     /// The script may start.
     Go,
     /// Kill everything.
@@ -84,7 +84,7 @@ pub enum Instruction {
 /// What the launcher tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "lowercase")]
-pub enum Report {
+pub(crate) enum Report {
     /// The folder that the script starts in stands; its descriptor comes along.
     Standing,
     /// The whole box stands, with these layers, as they were measured.

@@ -14,7 +14,7 @@ mod room;
 mod tree;
 mod watch;
 #[path = "../../sandbox/wire.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the runner uses the rest of it")]
+#[allow(dead_code, reason = "the runner uses the rest of it")]
 mod wire;
 
 use channel::Channel;
