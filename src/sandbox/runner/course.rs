@@ -4,7 +4,7 @@ use super::super::event::{Event, Isolation, Outcome, Status};
 use super::super::job::Teller;
 use super::super::wire::{Instruction, Profile, Report};
 use super::capture::Capture;
-use super::folder::{self, Most};
+use super::folder::{self, Most, Size};
 use super::launched::Launched;
 use super::place::{Place, Program};
 use super::probe::{Unavailable, lost};
@@ -215,7 +215,7 @@ impl<'a> Course<'a> {
                         self.stop(Status::DiskLimit).await;
                     }
                     // Where measuring takes long, it is done less often.
-                    look = Instant::now() + PERIOD.max(began.elapsed() * 4);
+                    look = Instant::now() + PERIOD.max(began.elapsed());
                 }
                 () = until(self.stopped.map(|(_, at_most)| at_most)) => {
                     self.launched.kill();
@@ -311,13 +311,14 @@ impl<'a> Course<'a> {
         let Some(work) = self.work.clone() else { return false };
         let temporary = self.place.folder.as_ref().and_then(|folder| folder::open(&folder.path().join("tmp")).ok());
         let limits = &self.request.limits;
+        let most = Size { files: limits.disk_files, bytes: limits.disk_bytes };
         let measured = tokio::task::spawn_blocking(move || {
-            let work = folder::measure(&work)?;
-            let other = temporary.map_or(Some(folder::Size::default()), |folder| folder::measure(&folder))?;
+            let work = folder::measure(&work, most)?;
+            let other = temporary.map_or(Some(Size::default()), |folder| folder::measure(&folder, most))?;
             Some((work.files + other.files, work.bytes + other.bytes))
         });
         match measured.await {
-            Ok(Some((files, bytes))) => files > limits.disk_files || bytes > limits.disk_bytes,
+            Ok(Some((files, bytes))) => files > most.files || bytes > most.bytes,
             Ok(None) => true,
             Err(_) => false,
         }

@@ -105,8 +105,9 @@ fn own(file: &OwnedFd, owner: Option<u32>) -> io::Result<()> {
     Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
 }
 
-/// What a folder holds, on the host, while a script works in it. `None` where it is too deep to be measured.
-pub(super) fn measure(folder: &OwnedFd) -> Option<Size> {
+/// What a folder holds, on the host, while a script works in it. It looks no further once that is too much. `None` where
+/// it is too deep to be measured.
+pub(super) fn measure(folder: &OwnedFd, most: Size) -> Option<Size> {
     let mut size = Size::default();
     let mut next = vec![PathBuf::from(".")];
     while let Some(path) = next.pop() {
@@ -117,8 +118,17 @@ pub(super) fn measure(folder: &OwnedFd) -> Option<Size> {
             Err(Errno::NAMETOOLONG) => return None,
             Err(_) => continue,
         };
-        for (name, status) in entries(inner.as_fd()) {
+        let Ok(listed) = Dir::read_from(&inner) else { continue };
+        for entry in listed.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
             size.files += 1;
+            if size.files > most.files || size.bytes > most.bytes {
+                return Some(size);
+            }
+            let Ok(status) = statat(&inner, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             size.bytes += u64::try_from(status.st_blocks).unwrap_or(0) * 512;
             if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
                 next.push(path.join(OsStr::from_bytes(name.to_bytes())));
