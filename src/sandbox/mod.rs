@@ -2,6 +2,7 @@
 //!
 //! Knows no run and no protocol: a script goes in, events and a result come out.
 
+pub mod packages;
 mod refused;
 pub mod script;
 
