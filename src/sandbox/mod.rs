@@ -4,11 +4,14 @@
 //! thread of its own, which never runs Python; whoever waits is told through a descriptor.
 
 pub mod event;
+mod installation;
 pub mod job;
+pub mod packages;
 mod refused;
 mod runner;
 pub mod script;
 mod wire;
 
+pub use installation::install;
 pub use refused::{Refused, RefusedCode};
 pub use runner::{Offered, Request, probe, run};

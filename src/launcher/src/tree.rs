@@ -132,8 +132,7 @@ fn ended_now() -> Option<Pid> {
     // SAFETY: all fields of it are numbers.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: the structure lives until the call returns; the options leave the child as it is.
-    let answer =
-        unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+    let answer = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
     if answer != 0 {
         return None;
     }

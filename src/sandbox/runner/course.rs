@@ -339,7 +339,8 @@ impl<'a> Course<'a> {
         let (target, session) = (self.request.artifacts.clone(), self.request.session.clone());
         let taken = tokio::task::spawn_blocking(move || {
             let mut hints = Vec::new();
-            let (artifacts, refused) = target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
+            let (artifacts, refused) =
+                target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
             if refused > 0 {
                 hints.push(format!(
                     "{refused} files of out/ were not kept: at most {} files of {} bytes together are",

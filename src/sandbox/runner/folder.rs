@@ -216,7 +216,8 @@ impl Names {
         let name = harmless(name);
         let path = |name: &str| way.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("/");
         let mut given = path(&name);
-        let (stem, ending) = name.rsplit_once('.').map_or((name.as_str(), String::new()), |(stem, ending)| (stem, format!(".{ending}")));
+        let (stem, ending) =
+            name.rsplit_once('.').map_or((name.as_str(), String::new()), |(stem, ending)| (stem, format!(".{ending}")));
         // Also where only the case differs, which some file systems don't see.
         for number in 2.. {
             if self.0.insert(given.to_lowercase()) {
@@ -233,7 +234,8 @@ fn harmless(name: &CStr) -> String {
     const LONGEST: usize = 100;
     const RESERVED: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
     let text = String::from_utf8_lossy(name.to_bytes());
-    let keep = |one: char| one.is_alphanumeric() || matches!(one, '.' | '-' | '_' | ' ' | '(' | ')' | '+' | ',' | '=' | '@');
+    let keep =
+        |one: char| one.is_alphanumeric() || matches!(one, '.' | '-' | '_' | ' ' | '(' | ')' | '+' | ',' | '=' | '@');
     let mut text: String = text.chars().map(|one| if keep(one) { one } else { '_' }).collect();
     if text.starts_with(['-', '.', ' ']) {
         text.replace_range(..1, "_");
@@ -242,13 +244,19 @@ fn harmless(name: &CStr) -> String {
         text.pop();
     }
     let stem = text.split('.').next().unwrap_or_default().to_uppercase();
-    let numbered = stem.len() == 4 && (stem.starts_with("COM") || stem.starts_with("LPT")) && stem.ends_with(|one: char| one.is_ascii_digit());
+    let numbered = stem.len() == 4
+        && (stem.starts_with("COM") || stem.starts_with("LPT"))
+        && stem.ends_with(|one: char| one.is_ascii_digit());
     if RESERVED.contains(&stem.as_str()) || numbered {
         text.insert(0, '_');
     }
     if text.len() > LONGEST {
         // The ending says what it is.
-        let ending = text.rsplit_once('.').map(|(_, ending)| format!(".{ending}")).filter(|ending| ending.len() < 12).unwrap_or_default();
+        let ending = text
+            .rsplit_once('.')
+            .map(|(_, ending)| format!(".{ending}"))
+            .filter(|ending| ending.len() < 12)
+            .unwrap_or_default();
         let mut end = LONGEST - ending.len();
         while !text.is_char_boundary(end) {
             end -= 1;

@@ -51,7 +51,8 @@ async fn choose(request: &Request) -> Result<Profile, Unavailable> {
 impl From<Unavailable> for Event {
     fn from(missing: Unavailable) -> Self {
         let message = missing.to_string();
-        let error = if missing.stage == "starting the interpreter" { "interpreter_missing" } else { "isolation_unavailable" };
+        let error =
+            if missing.stage == "starting the interpreter" { "interpreter_missing" } else { "isolation_unavailable" };
         Self::Failed { error, stage: Some(missing.stage), errno: Some(missing.errno), message }
     }
 }

@@ -11,8 +11,7 @@ use tokio::process::Command;
 
 const NODES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// What belongs to the system's programs outside of `/usr`: certificates, where libraries are, and the time zone.
-const SETTINGS: [&str; 5] =
-    ["/etc/ssl", "/etc/pki", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
+const SETTINGS: [&str; 5] = ["/etc/ssl", "/etc/pki", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
 const LINKS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 const SHARED_MEMORY: u64 = 16 << 20;
 /// Holds a script and its encoded form.

@@ -1,6 +1,8 @@
 //! Removes a folder, whatever a script did to it.
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -10,7 +12,8 @@ use std::path::Path;
 ///
 /// However deep it is, no path gets long and few descriptors are open: folders in folders are moved up first.
 pub(super) fn remove(folder: &Path) {
-    let open = || openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let open =
+        || openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     if let Ok(top) = open() {
         empty(&top);
     }
