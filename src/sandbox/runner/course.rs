@@ -3,19 +3,18 @@
 use super::super::event::{Event, Isolation, Outcome, Status};
 use super::super::job::Teller;
 use super::super::wire::{Instruction, Profile, Report};
-use super::capture::Capture;
 use super::folder::{self, Most, Size};
 use super::launched::Launched;
 use super::place::{Place, Program};
 use super::probe::{Unavailable, lost};
 use super::prompts::Prompts;
 use super::request::Request;
+use super::stream::Stream;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the launcher may take to end everything.
@@ -23,13 +22,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often the files are measured where no limit of the system holds.
 const PERIOD: Duration = Duration::from_millis(25);
 
-/// What a pipe holds.
-const PIPE: usize = 1 << 16;
-
 /// Runs a script and returns the last event.
 pub(super) async fn run(request: &Request, profile: Profile, teller: &mut Teller) -> Event {
     match Course::start(request, profile).await {
-        Ok(mut course) => course.run(teller).await.unwrap_or_else(|missing| missing.into()),
+        Ok(mut course) => course.run(teller).await.unwrap_or_else(Into::into),
         Err(missing) => missing.into(),
     }
 }
@@ -55,42 +51,6 @@ struct Course<'a> {
     warned_of_output: bool,
 }
 
-struct Stream {
-    pipe: Receiver,
-    capture: Capture,
-    open: bool,
-}
-
-impl Stream {
-    /// The next piece, as text. May be given up and called again.
-    async fn next(&mut self) -> String {
-        loop {
-            let mut bytes = [0; PIPE];
-            match self.pipe.try_read(&mut bytes) {
-                Ok(0) => break,
-                Ok(count) => return self.capture.push(bytes.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.pipe.readable().await.is_err() {
-                        break;
-                    }
-                }
-                Err(_) => break,
-            }
-        }
-        self.open = false;
-        String::new()
-    }
-
-    /// What the pipe holds right now.
-    fn present(&mut self) -> String {
-        let mut bytes = [0; PIPE];
-        match self.pipe.try_read(&mut bytes) {
-            Ok(count) => self.capture.push(bytes.get(..count).unwrap_or_default()),
-            Err(_) => String::new(),
-        }
-    }
-}
-
 /// How the launcher says that the script ended.
 struct End {
     exit: Option<i32>,
@@ -107,7 +67,7 @@ impl<'a> Course<'a> {
         let mut prompts = request.interactive.then(Prompts::new).transpose().map_err(at_start)?;
         let theirs = prompts.as_mut().and_then(|prompts| prompts.theirs.take());
         let (launched, output) = Launched::start(&mut place, theirs.as_ref()).await.map_err(at_start)?;
-        let stream = |pipe| Stream { pipe, capture: Capture::new(request.limits.kept_bytes), open: true };
+        let stream = |pipe| Stream::new(pipe, request.limits.kept_bytes);
         Ok(Self {
             request,
             profile,

@@ -9,6 +9,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, OsStr};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -203,7 +204,11 @@ fn copy(folder: BorrowedFd<'_>, name: &CStr, target: &Path, size: u64) -> io::Re
         target.write_all(piece)?;
         count += read as u64;
     }
-    let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hash.finalize().iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string succeeds.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    });
     Ok((count, digits))
 }
 

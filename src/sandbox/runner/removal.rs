@@ -98,8 +98,8 @@ mod tests {
         fs::write(made.join("x/y/z"), "").unwrap();
         fs::write(made.join("moved-1"), "").unwrap();
         std::os::unix::fs::symlink("/", made.join("x/link")).unwrap();
-        fs::set_permissions(made.join("x/y"), fs::Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(made.join("x"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(made.join("x/y"), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(made.join("x"), fs::Permissions::from_mode(0o0)).unwrap();
         remove(&made);
         assert!(!made.exists());
     }
