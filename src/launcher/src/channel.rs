@@ -19,6 +19,7 @@ const LONGEST: usize = 16 << 20;
 pub(crate) struct Channel {
     socket: OwnedFd,
     received: Vec<u8>,
+    closed: bool,
 }
 
 impl Channel {
@@ -32,7 +33,7 @@ impl Channel {
         rustix::net::sockopt::socket_domain(&socket).at(STAGE)?;
         let flags = fcntl_getfl(&socket).at(STAGE)?;
         fcntl_setfl(&socket, flags - OFlags::NONBLOCK).at(STAGE)?;
-        Ok(Self { socket, received: Vec::new() })
+        Ok(Self { socket, received: Vec::new(), closed: false })
     }
 
     /// What is to be done, and the script's stdin, if it has one.
@@ -57,9 +58,15 @@ impl Channel {
             found.push(serde_json::from_slice(&text).map_err(io::Error::from).at(STAGE)?);
         }
         if !is_open {
+            self.closed = true;
             found.push(Instruction::Stop);
         }
         Ok(found)
+    }
+
+    /// Whether the runner was found gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), Fault> {

@@ -55,7 +55,7 @@ fn unknown() -> BpfProgram {
     // What lies above the last known one includes the x32 space.
     #[cfg(target_arch = "x86_64")]
     const {
-        assert!(X32 > LAST_KNOWN)
+        assert!(X32 > LAST_KNOWN);
     };
     vec![
         one(LOAD_NUMBER, 0, 0, 0),

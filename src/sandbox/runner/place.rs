@@ -169,7 +169,8 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     }
     let user = (profile == Profile::Restricted).then(user::stranger).flatten();
     let writable = vec![work, temporary.clone()];
-    let order = order(profile, program, &temporary, &script, packages.as_deref(), writable, readable, user);
+    let mut order = order(profile, program, &temporary, &script, packages.as_deref(), writable, readable, user);
+    order.folder = Some(folder.path().to_owned());
     Ok(Place { command: Command::new(&tools.launcher), order, folder: Some(folder) })
 }
 
@@ -200,6 +201,7 @@ fn order(
         writable,
         readable,
         devices: NODES.map(PathBuf::from).to_vec(),
+        folder: None,
         user,
         bounds: super::probe::BOUNDS,
         namespaces: namespaces(),
