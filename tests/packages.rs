@@ -219,6 +219,11 @@ fn an_installation_can_be_cancelled() {
         tokio::join!(install(&request, |_, _| (), cancelled), stop).0
     });
     assert_eq!(outcome, Err(NotInstalled::Cancelled));
+    let commands = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let commands = commands.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let folder = kit.folder.join("cache").display().to_string();
+    let alive = commands.filter(|command| String::from_utf8_lossy(command).contains(&folder)).count();
+    assert_eq!(alive, 0);
     assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!(kit.drafts(), [""; 0]);
 }

@@ -51,8 +51,12 @@ impl Order<'_> {
                     tell(stage, &self.settings.conceal(words));
                 }
             }) => ended,
-            () = told(&mut cancelled) => return Err(NotInstalled::Cancelled),
+            () = told(&mut cancelled) => {
+                group.end().await;
+                return Err(NotInstalled::Cancelled);
+            }
             () = tokio::time::sleep(limit) => {
+                group.end().await;
                 let seconds = limit.as_secs();
                 let message = format!("the packages took longer than {seconds} s to install: ask for fewer or smaller ones");
                 return Err(Refused::install(message).into());
@@ -113,15 +117,25 @@ impl Group {
         }
         self.0.wait().await
     }
-}
 
-impl Drop for Group {
-    fn drop(&mut self) {
+    /// Kills all of it and waits, so that nothing is written to the draft any more.
+    async fn end(&mut self) {
+        self.kill();
+        let _ = self.0.wait().await;
+    }
+
+    fn kill(&self) {
         // There is no id any more once it has been waited for; until then it names nothing else.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(id) = id {
             let _ = kill_process_group(id, Signal::KILL);
         }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
