@@ -8,8 +8,11 @@ mod installation;
 pub mod job;
 pub mod packages;
 mod refused;
+#[cfg_attr(target_os = "linux", path = "runner/mod.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod runner;
 pub mod script;
+#[cfg(target_os = "linux")]
 mod wire;
 
 pub use installation::install;

@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the launcher may take to end everything.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long it may take until the box stands.
+const START: Duration = Duration::from_secs(30);
 /// How often the files are measured where no limit of the system holds.
 const PERIOD: Duration = Duration::from_millis(25);
 
@@ -79,7 +81,7 @@ impl<'a> Course<'a> {
             stderr: stream(output.stderr),
             layers: Vec::new(),
             began: None,
-            deadline: None,
+            deadline: Some(Instant::now() + START),
             open: None,
             asked: 0,
             stopped: None,
@@ -166,6 +168,10 @@ impl<'a> Course<'a> {
                     }
                 }
                 () = until(patience) => {
+                    if self.began.is_none() {
+                        self.launched.kill();
+                        return Err(Unavailable::new("starting", 0, "the box did not stand in time"));
+                    }
                     let status = if self.open.is_some() { Status::IdleTimeout } else { Status::Timeout };
                     self.stop(status).await;
                 }
