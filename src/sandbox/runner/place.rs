@@ -209,7 +209,11 @@ fn order(
     if let Program::Script(request) = program {
         let mode = if request.interactive { "interactive" } else { "silent" };
         order.command = vec![text(&request.python)];
-        order.command.extend(["-I", "-S", "-B", "-X", "utf8", "-c", include_str!("bootstrap.py")].map(str::to_owned));
+        // Compiled at each start: what a script doesn't need is left out.
+        let ask = if request.interactive { include_str!("bootstrap/ask.py") } else { "" };
+        let begin = format!("{ask}{}", include_str!("bootstrap/begin.py"));
+        order.command.extend(["-I", "-S", "-B", "-X", "utf8", "-c"].map(str::to_owned));
+        order.command.push(begin);
         order.command.extend([text(script), packages.map(text).unwrap_or_default(), mode.to_owned()]);
         order.script = Some((script.to_owned(), request.code.clone()));
         order.bounds = request.limits.bounds();
