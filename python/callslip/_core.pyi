@@ -652,8 +652,11 @@ class Run:
     @property
     def finished(self) -> bool: ...
 
-def read_script(code: str) -> str:
-    """Read what a script declares. Returns JSON.
+def script_hints(code: str, stderr: str, *, interactive: bool, network: bool) -> list[str]:
+    """Return what the end of a script's standard error means for its writer."""
+
+def read_script(code: str, python_version: str | None = None) -> str:
+    """Read what a script declares; its `requires-python` is checked. Returns JSON.
 
     `code`, `dependencies`, `names`, `requires_python` and `hints`; or `refused` with `code` and
     `message`.
@@ -689,8 +692,8 @@ class ScriptJob:
     def over(self) -> bool:
         """Whether the last event was handed out."""
 
-def probe(request: str) -> str:
-    """Try what keeps scripts apart here. Returns JSON.
+def probe(launcher: str, bwrap: str | None) -> str:
+    """Try what keeps scripts apart here, once in a process. Returns JSON.
 
     `isolated` and `restricted`, each `null` or an object of `stage`, `errno`, `message`, `remedy`.
     """

@@ -87,7 +87,7 @@ class SandboxError(CallslipError):
 
 
 class IsolationUnavailable(SandboxError):
-    """This machine can't keep scripts apart as was asked for; nothing of the script was run.
+    """Scripts can't be kept apart here as was asked for; nothing of the script was run.
 
     `stage` is what failed, `errno` the system's number for it, `remedy` what to do about it; each
     is `None` where that is not known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from callslip.errors import ScriptRefused, UsageError
 from callslip.scripts._display import live_kernel
@@ -13,8 +13,11 @@ from callslip.scripts._text import cleaned, prompt_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Future
 
 __all__ = ["Answerer", "Ask", "Attend", "Scripted", "check_ask", "find_answerer", "find_person"]
+
+T = TypeVar("T")
 
 Ask: TypeAlias = (
     "Literal['auto'] | Callable[[InputRequest], str | Awaitable[str | None] | None] | None"
@@ -115,15 +118,17 @@ class Notebook:
 
     def ask(self, request: InputRequest, attend: Attend) -> str | None:
         """Show the field and wait. Ctrl-C is the notebook's interrupt."""
-        del attend
-        import threading
+        if _is_main_thread():
+            return self._read(request)
+        # A call beside others has a thread of its own, while the cell's waits for all of them.
+        asking = _in_thread_of_run(lambda: self._read(request))
+        while not asking.done():
+            attend(None)
+        return asking.result()
 
-        if threading.current_thread() is not threading.main_thread():
-            raise ScriptRefused(
-                "an interactive script can be answered in a notebook only where its agent is run "
-                "by the cell itself: write it without input()",
-                "interactive_unavailable",
-            )
+    def _read(self, request: InputRequest) -> str | None:
+        if not _is_main_thread():
+            raise _off_main_thread()
         prompt = prompt_lines(request.prompt, asker=request.asker)
         self._screen.begin_line()
         try:
@@ -139,7 +144,7 @@ class Notebook:
 
     async def ask_async(self, request: InputRequest) -> str | None:
         """Show the field and wait: nothing else goes on in a kernel that waits for input."""
-        return self.ask(request, lambda _: None)
+        return self._read(request)
 
     def show(self, event: ScriptEvent) -> None:
         """Show output in the cell."""
@@ -220,6 +225,33 @@ def find_answerer(ask: Ask, answers: Sequence[str] | None) -> Answerer:
     if person is None:
         raise ScriptRefused(NOBODY, "interactive_unavailable")
     return person
+
+
+def _is_main_thread() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()
+
+
+def _in_thread_of_run(function: Callable[[], T]) -> Future[T]:
+    """Have a function called by the thread that drives the run of this call."""
+    from callslip._session import current_call
+
+    call = current_call()
+    driver = None if call is None else call.session.run._driver  # noqa: SLF001  # its own run
+    here = getattr(driver, "here", None)
+    if here is None:
+        raise _off_main_thread()
+    future: Future[T] = here(function)
+    return future
+
+
+def _off_main_thread() -> ScriptRefused:
+    return ScriptRefused(
+        "an interactive script can be answered in a notebook only where its agent is run by the "
+        "cell itself: write it without input()",
+        "interactive_unavailable",
+    )
 
 
 def _checked(answer: object) -> str | None:

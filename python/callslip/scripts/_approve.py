@@ -82,7 +82,7 @@ class Approval:
                 said = awaited_sync(said, attend)
             self._heed(said, requirements)
             return
-        answer = self._person(requirements).ask(_question(requirements), lambda fd: _wait(fd))
+        answer = self._person(requirements).ask(_question(requirements), _wait)
         self._remember((answer or "").strip().lower() in _YES, requirements)
 
     async def decide_async(self, requirements: list[str]) -> None:

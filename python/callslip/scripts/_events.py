@@ -26,10 +26,10 @@ class ScriptEvent:
 
     Attributes:
         kind: What happens.
-        data: `deps`: `stage` and `message` of the installation of its packages. `started`:
-            `profile` and `layers`. `stdout`, `stderr`: a piece of its `text`. `input_request`: `id`,
-            `prompt` and `secret`. `artifact`: `path`, `size`, `sha256`, `mime` and `file`, the path
-            of the copy. `limit_warning`: `limit` and `message`. `finished`: `status` and
+        data: Of `deps`, the installation of its packages, `stage` and `message`; of `started`
+            `profile` and `layers`; of `stdout` and `stderr` a piece of `text`; of `input_request`
+            `id`, `prompt` and `secret`; of `artifact` what an `Artifact` has, and itself as
+            `artifact`; of `limit_warning` `limit` and `message`; of `finished` `status` and
             `exit_code`.
     """
 

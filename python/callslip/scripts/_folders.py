@@ -45,7 +45,7 @@ class ArtifactFolder:
 class WorkFolder:
     """The working directory that the scripts of a session share.
 
-    It is locked while it is in use. So those of a process that was killed are known, and are removed
+    It is locked while it is in use. So those of a process that was killed are known, and removed
     when the next one is made.
     """
 
@@ -125,11 +125,11 @@ def remove_tree(path: Path) -> None:
     mark, moved = secrets.token_hex(8), 0
     try:
         os.fchmod(top, 0o700)
-        while names := os.listdir(top):
+        while names := _names(top):
             before = moved
             for name in names:
                 moved += _flatten(top, name, f"{mark}-{moved}")
-            if moved == before and os.listdir(top) == names:
+            if moved == before and _names(top) == names:
                 # What can't be removed is left.
                 return
     except OSError:
@@ -154,7 +154,7 @@ def _flatten(top: int, name: str, mark: str) -> int:
             name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top
         )
         try:
-            for entry in os.listdir(inner):
+            for entry in _names(inner):
                 if stat.S_ISDIR(os.lstat(entry, dir_fd=inner).st_mode):
                     os.chmod(entry, 0o700, dir_fd=inner)
                     os.rename(entry, f"{mark}-{moved}", src_dir_fd=inner, dst_dir_fd=top)
@@ -165,3 +165,7 @@ def _flatten(top: int, name: str, mark: str) -> int:
             os.close(inner)
         os.rmdir(name, dir_fd=top)
     return moved
+
+
+def _names(directory: int) -> list[str]:
+    return os.listdir(directory)  # a descriptor: the path may be too long

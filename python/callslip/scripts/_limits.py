@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["ScriptLimits"]
 
 _MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
-_SECONDS = ("wall_seconds", "cpu_seconds", "idle_seconds")
+_SECONDS = ("wall_seconds", "idle_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class ScriptLimits:
     """
 
     wall_seconds: float = 60.0
-    cpu_seconds: float = 30.0
+    cpu_seconds: int = 30
     memory_bytes: int = 1 << 30
     processes: int = 64
     files: int = 256
@@ -46,16 +47,15 @@ class ScriptLimits:
     idle_seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            kinds: tuple[type, ...] = (int, float) if name in _SECONDS else (int,)
-            kind = "a number" if name in _SECONDS else "a whole number"
-            if isinstance(value, bool) or not isinstance(value, kinds):
+        values: dict[str, Any] = asdict(self)
+        for name, value in values.items():
+            is_time = name in _SECONDS
+            kind = "a number" if is_time else "a whole number"
+            is_right = isinstance(value, (int, float) if is_time else int)
+            if not is_right or isinstance(value, bool) or not value < math.inf:
                 raise ValueError(f"expected ScriptLimits({name}=…) to be {kind}: got {value!r}")
-            if name in _MAY_BE_NONE_AT_ALL:
-                is_right, bound = value >= 0, "0 or more"
-            else:
-                is_right, bound = 0 < value < math.inf, "more than 0"
-            if not is_right:
+            if value < 0 or (value == 0 and name not in _MAY_BE_NONE_AT_ALL):
+                bound = "0 or more" if name in _MAY_BE_NONE_AT_ALL else "more than 0"
                 raise ValueError(f"expected ScriptLimits({name}=…) to be {bound}: got {value}")
 
     def to_dict(self) -> dict[str, float]:

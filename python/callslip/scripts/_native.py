@@ -73,7 +73,7 @@ class Interpreter:
     Attributes:
         path: Of the program itself, not of a link to it.
         prefixes: The directories that it needs.
-        version: For example `3.12`.
+        version: For example `3.12.4`.
     """
 
     path: str
@@ -97,7 +97,7 @@ def find_interpreter(python: str | os.PathLike[str] | None) -> Interpreter:
             "this program has no Python of its own that could run scripts: say "
             "PythonRunner(python='/usr/bin/python3')"
         )
-    return _interpreter(base, sys.base_prefix, sys.base_exec_prefix, sys.version_info[:2])
+    return _interpreter(base, sys.base_prefix, sys.base_exec_prefix, sys.version_info[:3])
 
 
 @functools.lru_cache(maxsize=16)
@@ -125,8 +125,8 @@ def _interpreter(base: str, prefix: str, exec_prefix: str, version: Any) -> Inte
     if near not in {"/", "/usr"}:
         prefixes.append(near)
     real = [os.path.realpath(one) for one in prefixes]
-    major, minor = version[0], version[1]
-    return Interpreter(path, tuple(dict.fromkeys([*prefixes, *real])), f"{major}.{minor}")
+    parts = ".".join(str(part) for part in version)
+    return Interpreter(path, tuple(dict.fromkeys([*prefixes, *real])), parts)
 
 
 def find_launcher() -> str:
@@ -202,43 +202,27 @@ def request_parts(interpreter: Interpreter) -> dict[str, Any]:
     }
 
 
-@functools.cache
 def probed() -> Mapping[str, dict[str, Any] | None]:
     """Return what is in the way of `isolated` and `restricted`: `None` where nothing is.
 
     It is tried out, once in the life of a process.
-
-    Raises:
-        InterpreterMissing: There is no Python to try it with.
     """
-    if not hasattr(_core, "probe"):
-        missing = {"stage": "probe", "errno": None, "message": "no sandbox in this build"}
-        return {"isolated": missing, "restricted": missing}
-    about = request_parts(find_interpreter(None))
-    del about["prefixes"]
-    found: dict[str, dict[str, Any] | None] = json.loads(_core.probe(json.dumps(about)))
+    found: dict[str, dict[str, Any] | None] = json.loads(_core.probe(find_launcher(), find_bwrap()))
     return found
 
 
 def has_box() -> bool:
     """Whether scripts can be kept apart on this machine."""
-    try:
-        found = probed()
-    except InterpreterMissing:
-        return False
-    return found.get("isolated") is None or found.get("restricted") is None
+    return None in probed().values()
 
 
 def unavailable() -> IsolationUnavailable:
     """Return the error of a machine that can't keep scripts apart."""
-    found = probed()
-    why = found.get("restricted") or found.get("isolated") or {}
-    first = found.get("isolated") or why
-    remedy = first.get("remedy") or "install bubblewrap, or give PythonRunner(backend=…)"
+    why = probed()["isolated"] or {}
+    remedy = why["remedy"]
     return IsolationUnavailable(
-        f"scripts can't be kept apart on this machine: {first.get('message', 'no reason is known')}"
-        f" ({remedy})",
-        first.get("stage"),
-        first.get("errno"),
+        f"scripts can't be kept apart here: {why['stage']}: {why['message']}; {remedy}",
+        why["stage"],
+        why["errno"] or None,
         remedy,
     )

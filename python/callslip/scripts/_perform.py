@@ -1,7 +1,7 @@
 """Steps that take time, each of which is performed in a thread or on an event loop.
 
-What is done with a script, and in what order, is said once, by a generator of steps. `perform` takes
-them in this thread, `perform_async` on the running event loop.
+What is done with a script, and in what order, is said once, by a generator of steps. `perform`
+takes them in this thread, `perform_async` on the running event loop.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from callslip.errors import RunnerLost
 from callslip.scripts._events import InputRequest
 
 if TYPE_CHECKING:
+    from threading import Lock
+
     from callslip.scripts._answer import Answerer
     from callslip.scripts._approve import Approval
     from callslip.scripts._stream import ScriptStream
     from callslip.scripts._taking import Taking
 
-__all__ = ["Approve", "Follow", "Step", "Steps", "awaited_sync", "perform", "perform_async"]
+__all__ = ["Approve", "Follow", "Step", "Steps", "Turn", "awaited_sync", "perform", "perform_async"]
 
 T = TypeVar("T")
 
@@ -29,7 +31,7 @@ _LOOK = 0.1
 """Seconds after which it is looked whether a script is still wanted."""
 
 _PATIENCE = 20.0
-"""Seconds for a script that was cancelled to be dead. It takes milliseconds; this is for a fault."""
+"""Seconds for a script that was cancelled to be dead. It takes milliseconds, but for a fault."""
 
 
 class Step(Protocol):
@@ -79,6 +81,26 @@ async def perform_async(steps: Steps[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+class Turn:
+    """Wait until the scripts before this one have ended."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def perform(self, wanted: Callable[[], bool]) -> bool:
+        """Wait in this thread. Returns whether it has come to that."""
+        while wanted():
+            if self._lock.acquire(timeout=_LOOK):
+                return True
+        return False
+
+    async def perform_async(self) -> bool:
+        """Wait without holding up the event loop."""
+        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110  # threads wait for it too
+            await asyncio.sleep(_LOOK / 10)
+        return True
 
 
 class Approve:

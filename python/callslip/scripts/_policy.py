@@ -32,10 +32,11 @@ def _language(runner: PythonRunner) -> str:
     from callslip.scripts._native import find_interpreter
 
     try:
-        return f"Python {find_interpreter(runner.python).version}"
+        version = find_interpreter(runner.python).version
     except InterpreterMissing:
         # It is said when a script is run.
         return "Python"
+    return f"Python {version.rpartition('.')[0]}"
 
 
 def _bounds(runner: PythonRunner) -> str:
@@ -50,7 +51,7 @@ def _bounds(runner: PythonRunner) -> str:
 def _artifacts(runner: PythonRunner) -> str:
     if not runner.limits.artifacts:
         return ""
-    return "What it writes to out/ is handed to the user."
+    return "Files that it puts into a folder out/, which it makes, are handed to the user."
 
 
 def _packages(runner: PythonRunner) -> str:

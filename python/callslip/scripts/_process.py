@@ -25,7 +25,7 @@ __all__ = ["RunnerProcess"]
 
 _CHUNK = 1 << 16
 _UNREAD_TEXT = 1 << 20
-"""Characters of output that are kept for who has not asked for the news. The result has the rest."""
+"""Characters of output that wait for who asks for the news. The result has what is dropped."""
 
 _UNREAD_EVENTS = 10_000
 _GRACE = 10.0

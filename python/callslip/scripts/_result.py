@@ -83,7 +83,7 @@ class Artifact:
         """Return what a model is told of it."""
         return {"path": self.path, "size": self.size, "mime": self.mime}
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         from callslip.scripts._display import artifact_html
 
         return {"text/plain": repr(self), "text/html": artifact_html(self)}
@@ -171,7 +171,7 @@ class ScriptResult:
 
         return result_html(self)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 

@@ -26,9 +26,9 @@ from callslip.scripts._native import (
     find_interpreter,
     install_request,
 )
-from callslip.scripts._perform import Approve, Follow, Steps, perform, perform_async
+from callslip.scripts._perform import Approve, Follow, Steps, Turn, perform, perform_async
 from callslip.scripts._places import NativePlace
-from callslip.scripts._result import ScriptResult
+from callslip.scripts._result import Isolation, ScriptResult
 from callslip.scripts._stream import CodeRunner, Place
 from callslip.scripts._taking import OnEvent, Taking
 
@@ -47,9 +47,9 @@ class PythonRunner:
     is hostile and is treated so.
 
     Args:
-        profile: `isolated` (namespaces, file rules and a filter of system calls), `restricted` (file
-            rules and the filter only), or the stronger of the two that the machine has, `auto`.
-            `unconfined` is no box at all: limits, and nothing else.
+        profile: `isolated` (namespaces, file rules and a filter of system calls), `restricted`
+            (file rules and the filter only), or `auto`, the stronger of the two that the machine
+            has. `unconfined` is no box at all: limits, and nothing else.
         limits: How far a script may go.
         deps: Who says which packages a script may have: `"ask"` a person at the terminal or the
             notebook, a list of approved names or requirements (`[]`: none), or a function of the
@@ -63,8 +63,8 @@ class PythonRunner:
         artifacts: The folder in which each script that leaves files gets one of its own. Default a
             temporary one, which lasts as long as its result.
         index: The package index. Default the one that this program's environment names.
-        backend: Runs scripts elsewhere: a `CommandRunner`, for example. What `profile`, `python` and
-            `index` say is then its business.
+        backend: Runs scripts elsewhere: a `CommandRunner`, for example. What `profile`, `python`
+            and `index` say is then its business.
 
     Raises:
         UsageError: An option is none of those.
@@ -219,6 +219,7 @@ class ScriptSession:
         self._runner = runner
         self._keeps = keeps
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._place: Place | None = None
         self._closed = False
 
@@ -297,6 +298,27 @@ class ScriptSession:
                 self._place = self._runner._place(keeps=self._keeps)  # noqa: SLF001  # as above
             return self._place
 
+    def _read(self, code: str) -> dict[str, Any]:
+        """Read what a script declares.
+
+        Raises:
+            ScriptRefused: It can't be run as it is.
+        """
+        runner = self._runner
+        version = None if runner.backend is not None else find_interpreter(runner.python).version
+        read: dict[str, Any] = json.loads(_core.read_script(code, version))
+        if refused := read.get("refused"):
+            raise ScriptRefused(refused["message"], refused["code"])
+        return read
+
+    def _hints(self, code: str, taking: Taking, *, interactive: bool) -> list[str]:
+        """Return what the errors of a script mean for its writer."""
+        runner = self._runner
+        # Of a place elsewhere it is not known.
+        network = runner.backend is not None or runner.profile == "unconfined"
+        stderr = taking.stderr
+        return _core.script_hints(code, stderr, interactive=interactive, network=network)
+
     def _steps(
         self,
         code: str,
@@ -305,7 +327,8 @@ class ScriptSession:
         also: OnEvent | None,
     ) -> Steps[ScriptResult]:
         runner = self._runner
-        script = _read(code, interactive=interactive, answers=answers)
+        _check(code, interactive=interactive, answers=answers)
+        script = self._read(code)
         # Before anything is started: who can't be asked won't be.
         answerer = find_answerer(runner.ask, answers) if interactive else None
         listeners = runner._listeners(also)  # noqa: SLF001  # one class in two parts
@@ -317,10 +340,13 @@ class ScriptSession:
             taking = Taking(listeners)
             yield Follow(runner._install(script["dependencies"]), taking)  # noqa: SLF001  # as above
             more["packages"] = str(taking.path()[0])
-        folder = ArtifactFolder(runner._artifacts)  # noqa: SLF001  # as above
-        if runner.backend is None:
-            more["artifacts"] = str(folder.path)
+        # Each takes the files over from the one before it.
+        if not (yield Turn(self._turn)):
+            return _CANCELLED
         try:
+            folder = ArtifactFolder(runner._artifacts)  # noqa: SLF001  # as above
+            if runner.backend is None:
+                more["artifacts"] = str(folder.path)
             request = {
                 "type": "run",
                 "version": 1,
@@ -333,30 +359,27 @@ class ScriptSession:
             taking = Taking(listeners, folder)
             yield Follow(self._opened().start(request), taking, answerer)
         finally:
-            folder.drop_if_empty()
-        hints = list(script["hints"])
+            self._turn.release()
+        folder.drop_if_empty()
+        hints = [*script["hints"], *self._hints(script["code"], taking, interactive=interactive)]
         if isinstance(answerer, Scripted) and answerer.ran_out:
             hints.append(answerer.hint)
         return taking.result(hints)
 
 
-def _read(code: str, *, interactive: bool, answers: Sequence[str] | None) -> dict[str, Any]:
-    """Read what a script declares."""
+def _check(code: str, *, interactive: bool, answers: Sequence[str] | None) -> None:
     if not isinstance(code, str):
         raise UsageError(f"expected the script as a string: got {type(code).__name__}")
     if not isinstance(interactive, bool):
         raise UsageError(f"expected interactive to be True or False: got {interactive!r}")
     if answers is not None and not interactive:
         raise UsageError("answers are for scripts that may ask: say interactive=True too")
-    try:
-        code.encode()
-    except UnicodeEncodeError:
-        raise ScriptRefused("the code holds half a surrogate pair, which is no text") from None
-    read: dict[str, Any] = json.loads(_core.read_script(code))
-    if refused := read.get("refused"):
-        raise ScriptRefused(refused["message"], refused["code"])
-    return read
 
+
+_CANCELLED = ScriptResult(
+    status="cancelled", exit_code=None, stdout="", stderr="", isolation=Isolation("none")
+)
+"""Of a script that was given up before it began."""
 
 _warned = threading.Event()
 

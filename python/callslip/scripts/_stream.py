@@ -14,8 +14,8 @@ ScriptRequest: TypeAlias = Mapping[str, Any]
 class ScriptStream(Protocol):
     """A script under way. Its methods are called from any thread, and never block but for `wait`.
 
-    Its events are those that a runner writes as JSON lines; the last one is `finished`, `refused` or
-    `failed`. A stream that is cancelled ends with such an event too, once the script is dead.
+    Its events are those that a runner writes as JSON lines; the last one is `finished`, `refused`
+    or `failed`. A stream that is cancelled ends with such an event too, once the script is dead.
     """
 
     def fileno(self) -> int:

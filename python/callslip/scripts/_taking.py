@@ -88,6 +88,12 @@ class Taking:
         self._raise()
         return Path(self._end["path"]), bool(self._end.get("fresh"))
 
+    @property
+    def stderr(self) -> str:
+        """What the script wrote to its standard error, as far as it is known."""
+        text: str = self._end.get("result", {}).get("stderr", "")
+        return text
+
     def result(self, hints: list[str]) -> ScriptResult:
         """Return the result.
 

@@ -56,7 +56,7 @@ class Terminal:
         """Show the question and wait for a line, without holding up the event loop."""
         import asyncio
 
-        while not _taken.acquire(blocking=False):
+        while not _taken.acquire(blocking=False):  # noqa: ASYNC110  # threads wait for it too
             await asyncio.sleep(_PATIENCE)
         try:
             with self._asking(request):

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any, Iterator
 
 CHUNK = 1 << 16
 POLL = 0.05
@@ -128,7 +129,7 @@ class Host:
     """Who gives the scripts, on the standard input and output."""
 
     def __init__(self) -> None:
-        self.waiting: list[dict] = []
+        self.waiting: list[dict[str, Any]] = []
         self._line = bytearray()
 
     def tell(self, **event: object) -> None:
@@ -149,7 +150,7 @@ class Host:
         self._line = bytearray(rest)
         self.waiting += [json.loads(line) for line in lines if line.strip()]
 
-    def take(self, *kinds: str) -> dict | None:
+    def take(self, *kinds: str) -> dict[str, Any] | None:
         """Return the next message of one of these kinds, and drop others before it."""
         while self.waiting:
             message = self.waiting.pop(0)
@@ -192,14 +193,14 @@ class Kept:
 class Script:
     """One script under way."""
 
-    def __init__(self, host: Host, request: dict, directory: str) -> None:
+    def __init__(self, host: Host, request: dict[str, Any], directory: str) -> None:
         self._host = host
         self._limits = request["limits"]
         self._interactive = bool(request["interactive"])
         self._work = os.path.join(directory, "work")
         self._out = os.path.join(self._work, "out")
-        os.makedirs(self._out, exist_ok=True)
-        self._before = {path: mark for path, mark in self._files()}
+        os.makedirs(self._work, exist_ok=True)
+        self._before = dict(self._files())
         path = os.path.join(directory, "script.py")
         with open(path, "w", encoding="utf-8", newline="") as file:
             file.write(request["code"].encode("utf-8", "replace").decode())
@@ -207,8 +208,11 @@ class Script:
         self._control = own
         self._begun = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-X", "utf8", "-c", PRELUDE, path, str(theirs.fileno())]
-            + [json.dumps(self._limits), "1" if self._interactive else "0"],
+            [
+                *(sys.executable, "-I", "-B", "-X", "utf8", "-c", PRELUDE, path),
+                *(str(theirs.fileno()), json.dumps(self._limits)),
+                "1" if self._interactive else "0",
+            ],
             cwd=self._work,
             env={
                 "PATH": "/usr/bin:/bin",
@@ -223,8 +227,11 @@ class Script:
             start_new_session=True,
         )
         theirs.close()
-        self._streams = {}
-        for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+        self._streams: dict[int, tuple[str, Kept, codecs.IncrementalDecoder]] = {}
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._pipes = (self._process.stdout, self._process.stderr)
+        for name, pipe in zip(("stdout", "stderr"), self._pipes):
             os.set_blocking(pipe.fileno(), False)
             kept = Kept(self._limits["kept_bytes"])
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -233,12 +240,12 @@ class Script:
         self._open = set(self._streams)
         self._asks = bytearray()
         self._questions = 0
-        self._asked_at = None
+        self._asked_at: float | None = None
         self._waited = 0.0
-        self._ended = None
+        self._ended: str | None = None
         self._by_memory = False
-        self._usage = None
-        self._exit = None
+        self._usage: Any = None
+        self._exit = 0
 
     def run(self) -> None:
         """Follow it to its end, and tell the result."""
@@ -251,8 +258,8 @@ class Script:
             raise
         finally:
             self._control.close()
-            self._process.stdout.close()
-            self._process.stderr.close()
+            for pipe in self._pipes:
+                pipe.close()
         self._tell_end()
 
     def _step(self) -> None:
@@ -336,7 +343,7 @@ class Script:
             elif self._interactive:
                 self._ask(said)
 
-    def _ask(self, said: dict) -> None:
+    def _ask(self, said: dict[str, Any]) -> None:
         # The script has written all that comes before its question.
         for descriptor in list(self._open):
             while self._read(descriptor):
@@ -405,7 +412,7 @@ class Script:
             result[name + "_truncated"] = bool(kept.left_out)
         self._host.tell(type="finished", result=result)
 
-    def _files(self):
+    def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
         """The regular files of `out/`, each with what changes when it does."""
         for directory, folders, names in os.walk(self._out):
             folders.sort()
@@ -415,11 +422,13 @@ class Script:
                 if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
                     yield path, (about.st_mtime_ns, about.st_size, about.st_ino)
 
-    def _artifacts(self):
-        found, hints, total = [], [], 0
+    def _artifacts(self) -> tuple[list[dict[str, Any]], list[str]]:
+        found: list[dict[str, Any]] = []
+        hints: list[str] = []
+        total = 0
         if os.path.islink(self._out) or not os.path.isdir(self._out):
             return found, hints
-        taken = set()
+        taken: set[str] = set()
         for path, mark in self._files():
             if self._before.get(path) == mark:
                 continue
@@ -450,7 +459,7 @@ class Script:
         return found, hints
 
 
-def _safe(path: str, taken: set) -> str:
+def _safe(path: str, taken: set[str]) -> str:
     """Return a path that is one on any machine, and no other's."""
     allowed = "._- ()+,=@"
     parts = []
@@ -465,9 +474,10 @@ def _safe(path: str, taken: set) -> str:
     return name
 
 
-def _children() -> list:
+def _children() -> list[int]:
     """The processes whose parent this one is."""
-    own, found = os.getpid(), []
+    own = os.getpid()
+    found: list[int] = []
     if not os.path.isdir("/proc/self"):
         return found
     for name in os.listdir("/proc"):
@@ -489,7 +499,7 @@ def os_write(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _missing(dependencies: list) -> list:
+def _missing(dependencies: list[str]) -> list[str]:
     """The packages that are not there, by their names."""
     from importlib import metadata
 
