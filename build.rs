@@ -9,6 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/launcher");
     println!("cargo:rerun-if-changed=src/sandbox/wire.rs");
+    println!("cargo:rerun-if-changed=src/sandbox/runner/removal.rs");
     // Scripts are run from Python, and on Linux only.
     if env::var_os("CARGO_FEATURE_PYTHON").is_none() || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
         return Ok(());

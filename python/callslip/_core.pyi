@@ -430,6 +430,18 @@ class Document:
     def check_response(self, name: str, status: int, media: str, body: str) -> list[str]: ...
 
 def json_text(text: str) -> str | None: ...
+def read_script(code: str, python_version: str | None = None) -> str:
+    """What a script declares, as JSON: `code`, `dependencies`, `names`, `requires_python`, `hints`.
+
+    `{"refused": {"code": …, "message": …}}` where it declares what can't be, is not code, or asks
+    for another Python than `python_version`.
+    """
+
+def script_hints(code: str, stderr: str, *, interactive: bool, network: bool) -> list[str]:
+    """What the end of a script's stderr means for whoever wrote it.
+
+    `interactive` is whether its questions were answered, `network` whether it had one.
+    """
 
 @final
 class ToolSet:

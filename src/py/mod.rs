@@ -10,6 +10,7 @@ mod reader;
 mod reply;
 mod run;
 mod sandbox;
+mod script;
 mod setup;
 mod store;
 mod toolset;
@@ -35,6 +36,8 @@ mod _core {
     use super::run::PyRun;
     #[pymodule_export]
     use super::sandbox::{PyScriptJob, probe};
+    #[pymodule_export]
+    use super::script::{read_script, script_hints};
     #[pymodule_export]
     use super::setup::PySetup;
     #[pymodule_export]

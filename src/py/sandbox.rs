@@ -2,7 +2,8 @@
 
 use super::error;
 use crate::sandbox::job::{Answer, Job};
-use crate::sandbox::{Request, probe as try_profiles, run};
+use crate::sandbox::packages::InstallRequest;
+use crate::sandbox::{Request, install, probe as try_profiles, run};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,13 @@ impl PyScriptJob {
     fn run(request: &str) -> PyResult<Self> {
         let request: Request = serde_json::from_str(request).map_err(|cause| error::value(cause.to_string()))?;
         Ok(Self(Job::start(move |teller| run(request, teller))?))
+    }
+
+    /// Starts the installation of packages.
+    #[staticmethod]
+    fn install(request: &str) -> PyResult<Self> {
+        let request: InstallRequest = serde_json::from_str(request).map_err(|cause| error::value(cause.to_string()))?;
+        Ok(Self(Job::start(move |teller| install(request, teller))?))
     }
 
     /// The descriptor to watch: readable while there are events.

@@ -50,4 +50,8 @@ impl Refused {
     pub(crate) fn dependency(message: impl Into<String>) -> Self {
         Self::new(RefusedCode::DependencyRejected, message)
     }
+
+    pub(crate) fn install(message: impl Into<String>) -> Self {
+        Self::new(RefusedCode::DependencyInstallFailed, message)
+    }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Order {
     pub(crate) readable: Vec<PathBuf>,
     /// What it may read and write, but not execute: device nodes.
     pub(crate) devices: Vec<PathBuf>,
+    /// What is to be removed where the runner is gone, and nobody else would.
+    pub(crate) folder: Option<PathBuf>,
     /// The user that it becomes, where the program is root.
     pub(crate) user: Option<u32>,
     /// Its limits.

@@ -19,16 +19,21 @@ const LONGEST: usize = 16 << 20;
 pub(crate) struct Channel {
     socket: OwnedFd,
     received: Vec<u8>,
+    closed: bool,
 }
 
 impl Channel {
-    /// Takes stdin over, so that the script can have another one.
+    /// Takes stdin over, so that the script can have another one. All that was handed down besides is closed.
     pub(crate) fn of_stdin() -> Result<Self, Fault> {
+        // SAFETY: nothing has opened a descriptor yet but the three standard ones.
+        if unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } != 0 {
+            return Err(Fault::last("closing descriptors"));
+        }
         let socket = fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at(STAGE)?;
         rustix::net::sockopt::socket_domain(&socket).at(STAGE)?;
         let flags = fcntl_getfl(&socket).at(STAGE)?;
         fcntl_setfl(&socket, flags - OFlags::NONBLOCK).at(STAGE)?;
-        Ok(Self { socket, received: Vec::new() })
+        Ok(Self { socket, received: Vec::new(), closed: false })
     }
 
     /// What is to be done, and the script's stdin, if it has one.
@@ -53,9 +58,15 @@ impl Channel {
             found.push(serde_json::from_slice(&text).map_err(io::Error::from).at(STAGE)?);
         }
         if !is_open {
+            self.closed = true;
             found.push(Instruction::Stop);
         }
         Ok(found)
+    }
+
+    /// Whether the runner was found gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), Fault> {
@@ -82,7 +93,7 @@ impl Channel {
 
     /// Returns whether the other side is still there.
     fn receive(&mut self, descriptor: &mut Option<OwnedFd>, flags: RecvFlags) -> Result<bool, Fault> {
-        let mut bytes = [0; 65_536];
+        let mut bytes = [0; 16_384];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = flags | RecvFlags::CMSG_CLOEXEC;

@@ -3,8 +3,8 @@
 use crate::fault::Fault;
 use crate::wire::{Order, Profile};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::io;
 use std::path::Path;
@@ -17,9 +17,8 @@ const LEAST_ALONE: i32 = 6;
 
 /// Confines this process and all that it starts. Returns the version of landlock that holds.
 pub(crate) fn confine(order: &Order) -> Result<i32, Fault> {
-    let version = version().ok_or_else(|| {
-        Fault { stage: STAGE.into(), cause: io::Error::from_raw_os_error(libc::EOPNOTSUPP) }
-    })?;
+    let version = version()
+        .ok_or_else(|| Fault { stage: STAGE.into(), cause: io::Error::from_raw_os_error(libc::EOPNOTSUPP) })?;
     if order.profile == Profile::Restricted && version < LEAST_ALONE {
         let words = format!("the kernel has version {version} of it, and without namespaces {LEAST_ALONE} is needed");
         return Err(Fault::new(STAGE, words));
@@ -45,9 +44,7 @@ fn ruleset(order: &Order) -> Result<RulesetCreated, RulesetError> {
     let reading = AccessFs::from_read(NEWEST);
     let everything = AccessFs::from_all(NEWEST) & !AccessFs::MakeBlock & !AccessFs::MakeChar & !AccessFs::IoctlDev;
     let device = AccessFs::ReadFile | AccessFs::WriteFile;
-    for (paths, access) in
-        [(&order.readable, reading), (&order.writable, everything), (&order.devices, device)]
-    {
+    for (paths, access) in [(&order.readable, reading), (&order.writable, everything), (&order.devices, device)] {
         for path in paths {
             ruleset = allow(ruleset, path, access)?;
         }

@@ -27,7 +27,8 @@ type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// Filters the calls of this process and of all that it starts.
 pub(crate) fn apply(order: &Order) -> Result<(), Fault> {
-    let fault = |error: &dyn std::error::Error| Fault { stage: STAGE.into(), cause: io::Error::other(error.to_string()) };
+    let fault =
+        |error: &dyn std::error::Error| Fault { stage: STAGE.into(), cause: io::Error::other(error.to_string()) };
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| fault(&error))?;
     let alone = order.profile == Profile::Restricted;
     let mut filters: Vec<BpfProgram> = vec![unknown()];
@@ -53,7 +54,9 @@ fn unknown() -> BpfProgram {
     let one = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     // What lies above the last known one includes the x32 space.
     #[cfg(target_arch = "x86_64")]
-    const { assert!(X32 > LAST_KNOWN) };
+    const {
+        assert!(X32 > LAST_KNOWN);
+    };
     vec![
         one(LOAD_NUMBER, 0, 0, 0),
         one(IF_GREATER, 0, 1, LAST_KNOWN),

@@ -10,6 +10,8 @@ mod fault;
 mod filter;
 mod payload;
 mod privilege;
+#[path = "../../sandbox/runner/removal.rs"]
+mod removal;
 mod room;
 mod tree;
 mod watch;
@@ -49,5 +51,9 @@ fn run(channel: &mut Channel) -> Result<(), Fault> {
     drop(folder);
     privilege::shed(&order)?;
     let payload = payload::Payload::start(&order, stdin)?;
-    watch::Watch::new(channel, &order.bounds, payload)?.until_the_end()
+    let ended = watch::Watch::new(channel, &order.bounds, payload)?.until_the_end();
+    if let Some(folder) = order.folder.filter(|_| channel.is_closed()) {
+        removal::remove(&folder);
+    }
+    ended
 }

@@ -51,7 +51,10 @@ impl Payload {
                     Err(fault) => fault,
                 };
                 let errno = fault.cause.raw_os_error().unwrap_or(0);
-                tell(&telling, &Word::Fault { stage: fault.stage.into_owned(), errno, message: fault.cause.to_string() });
+                tell(
+                    &telling,
+                    &Word::Fault { stage: fault.stage.into_owned(), errno, message: fault.cause.to_string() },
+                );
                 // SAFETY: ends the child at once; nothing of the parent's is to be run or flushed.
                 unsafe { libc::_exit(125) }
             }

@@ -2,7 +2,7 @@
 
 use crate::fault::{At, Fault};
 use crate::wire::{Order, Profile};
-use rustix::fs::{Mode, OFlags, chownat, AtFlags, CWD, open};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::process::{Gid, Uid};
 use std::ffi::CString;
@@ -24,8 +24,14 @@ pub(crate) fn furnish(order: &Order) -> Result<Option<OwnedFd>, Fault> {
         Profile::Restricted => {
             if let Some(user) = order.user.filter(|_| crate::privilege::reachable(order)) {
                 for folder in &order.writable {
-                    chownat(CWD, folder, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)), AtFlags::SYMLINK_NOFOLLOW)
-                        .at(STAGE)?;
+                    chownat(
+                        CWD,
+                        folder,
+                        Some(Uid::from_raw(user)),
+                        Some(Gid::from_raw(user)),
+                        AtFlags::SYMLINK_NOFOLLOW,
+                    )
+                    .at(STAGE)?;
                 }
             }
         }
@@ -77,7 +83,8 @@ fn mount_folders(order: &Order) -> Result<(), Fault> {
         }
         let inner = Path::new(DISK).join(index.to_string());
         fs::create_dir(&inner).at(STAGE)?;
-        chownat(CWD, &inner, Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW).at(STAGE)?;
+        chownat(CWD, &inner, Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW)
+            .at(STAGE)?;
         mount_bind(&inner, folder).at(STAGE)?;
     }
     unmount(DISK, UnmountFlags::DETACH).at(STAGE)

@@ -16,7 +16,10 @@ pub(crate) struct Tree {
 /// What all processes together use right now.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Use {
+    /// In bytes.
     pub(crate) memory: u64,
+    /// What of it is shared, and no limit of the system counts.
+    pub(crate) shared: u64,
     pub(crate) cpu_ms: u64,
 }
 
@@ -51,24 +54,34 @@ impl Tree {
         found
     }
 
-    /// What the living use, and what the ended have used. Memory that they share counts once, where that decides
-    /// anything: to know it takes longer.
+    /// What the living use, and what the ended have used. What several share counts once, where that could matter: to
+    /// know it takes longer.
     pub(crate) fn measure(&self, memory_at_most: u64) -> Use {
         let living = self.living();
-        let mut used = Use { memory: 0, cpu_ms: ended_cpu_ms() };
+        let mut used = Use { cpu_ms: ended_cpu_ms(), ..Use::default() };
         for pid in &living {
-            used.memory += self.resident(*pid).unwrap_or(0);
+            let (resident, shared) = self.resident(*pid).unwrap_or_default();
+            used.memory += resident;
+            used.shared += shared;
             used.cpu_ms += self.cpu_ms(*pid).unwrap_or(0);
         }
-        if used.memory > memory_at_most / 5 * 4 && living.len() > 1 {
-            used.memory = living.iter().map(|pid| proportional(*pid).or_else(|| self.resident(*pid)).unwrap_or(0)).sum();
+        if used.memory > memory_at_most / 5 * 4 || used.shared > memory_at_most / 5 * 2 {
+            (used.memory, used.shared) = (0, 0);
+            for pid in &living {
+                let parts = proportional(*pid).or_else(|| self.resident(*pid));
+                let (memory, shared) = parts.unwrap_or_default();
+                used.memory += memory;
+                used.shared += shared;
+            }
         }
         used
     }
 
-    fn resident(&self, pid: i32) -> Option<u64> {
+    /// All memory of a process, and what of it others could have too.
+    fn resident(&self, pid: i32) -> Option<(u64, u64)> {
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-        text.split(' ').nth(1)?.parse::<u64>().ok().map(|pages| pages.saturating_mul(self.page))
+        let mut pages = text.split(' ').skip(1).map_while(|one| one.parse::<u64>().ok());
+        Some((pages.next()?.saturating_mul(self.page), pages.next()?.saturating_mul(self.page)))
     }
 
     fn cpu_ms(&self, pid: i32) -> Option<u64> {
@@ -119,8 +132,7 @@ fn ended_now() -> Option<Pid> {
     // SAFETY: all fields of it are numbers.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: the structure lives until the call returns; the options leave the child as it is.
-    let answer =
-        unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+    let answer = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
     if answer != 0 {
         return None;
     }
@@ -148,11 +160,14 @@ fn usage_of_ended() -> Option<libc::rusage> {
     (unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) } == 0).then_some(usage)
 }
 
-/// Memory of a process, of what is shared its part.
-fn proportional(pid: i32) -> Option<u64> {
+/// All memory of a process, of what is shared its part; and what of it is shared and no file's.
+fn proportional(pid: i32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+    let part = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+    };
+    Some((part("Pss:")?, part("Pss_Shmem:").unwrap_or(0)))
 }
 
 fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {

@@ -128,6 +128,8 @@ impl<'a> Watch<'a> {
         self.cpu_ms = self.cpu_ms.max(used.cpu_ms);
         for (name, used, most) in [
             ("memory", used.memory, self.bounds.memory_bytes),
+            // A look comes late, and nothing else holds it back: so half of it must do.
+            ("memory", used.shared, self.bounds.memory_bytes / 2),
             ("cpu", used.cpu_ms, self.bounds.cpu_seconds.saturating_mul(1000)),
         ] {
             if used > most {
@@ -151,13 +153,10 @@ impl<'a> Watch<'a> {
         }
         // Its own end first, where it has come: in the rounds it would be lost.
         let own = waitpid(Some(self.payload.pid), WaitOptions::NOHANG).ok().flatten();
-        let own = match own {
-            Some(status) => Some(status),
-            None => {
-                let _ = rustix::process::kill_process(self.payload.pid, rustix::process::Signal::KILL);
-                waitpid(Some(self.payload.pid), WaitOptions::empty()).ok().flatten()
-            }
-        };
+        let own = own.or_else(|| {
+            let _ = rustix::process::kill_process(self.payload.pid, rustix::process::Signal::KILL);
+            waitpid(Some(self.payload.pid), WaitOptions::empty()).ok().flatten()
+        });
         self.tree.end();
         let status = own.map(|(_, status)| status);
         let report = Report::End {

@@ -60,21 +60,15 @@ impl Capture {
 
 /// How many of the bytes end with a whole character, or with what is none at all.
 fn whole(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default()) {
-        Ok(_) => bytes.len(),
-        Err(_) => {
-            let last = bytes.iter().rev().take(3).position(|byte| byte & 0xc0 != 0x80);
-            let Some(back) = last else { return bytes.len() };
-            let start = bytes.len() - 1 - back;
-            let needed = match bytes.get(start) {
-                Some(0xc2..=0xdf) => 2,
-                Some(0xe0..=0xef) => 3,
-                Some(0xf0..=0xf4) => 4,
-                _ => 1,
-            };
-            if back + 1 < needed { start } else { bytes.len() }
-        }
-    }
+    let Some(back) = bytes.iter().rev().take(3).position(|byte| byte & 0xc0 != 0x80) else { return bytes.len() };
+    let start = bytes.len() - 1 - back;
+    let needed = match bytes.get(start) {
+        Some(0xc2..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf4) => 4,
+        _ => 1,
+    };
+    if back + 1 < needed { start } else { bytes.len() }
 }
 
 #[cfg(test)]

@@ -3,33 +3,31 @@
 use super::super::event::{Event, Isolation, Outcome, Status};
 use super::super::job::Teller;
 use super::super::wire::{Instruction, Profile, Report};
-use super::capture::Capture;
-use super::folder::{self, Most};
+use super::folder::{self, Most, Size};
 use super::launched::Launched;
 use super::place::{Place, Program};
 use super::probe::{Unavailable, lost};
 use super::prompts::Prompts;
 use super::request::Request;
+use super::stream::Stream;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the launcher may take to end everything.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long it may take until the box stands.
+const START: Duration = Duration::from_secs(30);
 /// How often the files are measured where no limit of the system holds.
 const PERIOD: Duration = Duration::from_millis(25);
-
-/// What a pipe holds.
-const PIPE: usize = 1 << 16;
 
 /// Runs a script and returns the last event.
 pub(super) async fn run(request: &Request, profile: Profile, teller: &mut Teller) -> Event {
     match Course::start(request, profile).await {
-        Ok(mut course) => course.run(teller).await.unwrap_or_else(|missing| missing.into()),
+        Ok(mut course) => course.run(teller).await.unwrap_or_else(Into::into),
         Err(missing) => missing.into(),
     }
 }
@@ -55,42 +53,6 @@ struct Course<'a> {
     warned_of_output: bool,
 }
 
-struct Stream {
-    pipe: Receiver,
-    capture: Capture,
-    open: bool,
-}
-
-impl Stream {
-    /// The next piece, as text. May be given up and called again.
-    async fn next(&mut self) -> String {
-        loop {
-            let mut bytes = [0; PIPE];
-            match self.pipe.try_read(&mut bytes) {
-                Ok(0) => break,
-                Ok(count) => return self.capture.push(bytes.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.pipe.readable().await.is_err() {
-                        break;
-                    }
-                }
-                Err(_) => break,
-            }
-        }
-        self.open = false;
-        String::new()
-    }
-
-    /// What the pipe holds right now.
-    fn present(&mut self) -> String {
-        let mut bytes = [0; PIPE];
-        match self.pipe.try_read(&mut bytes) {
-            Ok(count) => self.capture.push(bytes.get(..count).unwrap_or_default()),
-            Err(_) => String::new(),
-        }
-    }
-}
-
 /// How the launcher says that the script ended.
 struct End {
     exit: Option<i32>,
@@ -107,7 +69,7 @@ impl<'a> Course<'a> {
         let mut prompts = request.interactive.then(Prompts::new).transpose().map_err(at_start)?;
         let theirs = prompts.as_mut().and_then(|prompts| prompts.theirs.take());
         let (launched, output) = Launched::start(&mut place, theirs.as_ref()).await.map_err(at_start)?;
-        let stream = |pipe| Stream { pipe, capture: Capture::new(request.limits.kept_bytes), open: true };
+        let stream = |pipe| Stream::new(pipe, request.limits.kept_bytes);
         Ok(Self {
             request,
             profile,
@@ -119,7 +81,7 @@ impl<'a> Course<'a> {
             stderr: stream(output.stderr),
             layers: Vec::new(),
             began: None,
-            deadline: None,
+            deadline: Some(Instant::now() + START),
             open: None,
             asked: 0,
             stopped: None,
@@ -206,6 +168,10 @@ impl<'a> Course<'a> {
                     }
                 }
                 () = until(patience) => {
+                    if self.began.is_none() {
+                        self.launched.kill();
+                        return Err(Unavailable::new("starting", 0, "the box did not stand in time"));
+                    }
                     let status = if self.open.is_some() { Status::IdleTimeout } else { Status::Timeout };
                     self.stop(status).await;
                 }
@@ -215,7 +181,7 @@ impl<'a> Course<'a> {
                         self.stop(Status::DiskLimit).await;
                     }
                     // Where measuring takes long, it is done less often.
-                    look = Instant::now() + PERIOD.max(began.elapsed() * 4);
+                    look = Instant::now() + PERIOD.max(began.elapsed());
                 }
                 () = until(self.stopped.map(|(_, at_most)| at_most)) => {
                     self.launched.kill();
@@ -311,13 +277,14 @@ impl<'a> Course<'a> {
         let Some(work) = self.work.clone() else { return false };
         let temporary = self.place.folder.as_ref().and_then(|folder| folder::open(&folder.path().join("tmp")).ok());
         let limits = &self.request.limits;
+        let most = Size { files: limits.disk_files, bytes: limits.disk_bytes };
         let measured = tokio::task::spawn_blocking(move || {
-            let work = folder::measure(&work)?;
-            let other = temporary.map_or(Some(folder::Size::default()), |folder| folder::measure(&folder))?;
+            let work = folder::measure(&work, most)?;
+            let other = temporary.map_or(Some(Size::default()), |folder| folder::measure(&folder, most))?;
             Some((work.files + other.files, work.bytes + other.bytes))
         });
         match measured.await {
-            Ok(Some((files, bytes))) => files > limits.disk_files || bytes > limits.disk_bytes,
+            Ok(Some((files, bytes))) => files > most.files || bytes > most.bytes,
             Ok(None) => true,
             Err(_) => false,
         }
@@ -338,7 +305,8 @@ impl<'a> Course<'a> {
         let (target, session) = (self.request.artifacts.clone(), self.request.session.clone());
         let taken = tokio::task::spawn_blocking(move || {
             let mut hints = Vec::new();
-            let (artifacts, refused) = target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
+            let (artifacts, refused) =
+                target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
             if refused > 0 {
                 hints.push(format!(
                     "{refused} files of out/ were not kept: at most {} files of {} bytes together are",

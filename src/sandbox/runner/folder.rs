@@ -9,6 +9,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, OsStr};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -105,8 +106,9 @@ fn own(file: &OwnedFd, owner: Option<u32>) -> io::Result<()> {
     Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
 }
 
-/// What a folder holds, on the host, while a script works in it. `None` where it is too deep to be measured.
-pub(super) fn measure(folder: &OwnedFd) -> Option<Size> {
+/// What a folder holds, on the host, while a script works in it. It looks no further once that is too much. `None` where
+/// it is too deep to be measured.
+pub(super) fn measure(folder: &OwnedFd, most: Size) -> Option<Size> {
     let mut size = Size::default();
     let mut next = vec![PathBuf::from(".")];
     while let Some(path) = next.pop() {
@@ -117,8 +119,17 @@ pub(super) fn measure(folder: &OwnedFd) -> Option<Size> {
             Err(Errno::NAMETOOLONG) => return None,
             Err(_) => continue,
         };
-        for (name, status) in entries(inner.as_fd()) {
+        let Ok(listed) = Dir::read_from(&inner) else { continue };
+        for entry in listed.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
             size.files += 1;
+            if size.files > most.files || size.bytes > most.bytes {
+                return Some(size);
+            }
+            let Ok(status) = statat(&inner, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             size.bytes += u64::try_from(status.st_blocks).unwrap_or(0) * 512;
             if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
                 next.push(path.join(OsStr::from_bytes(name.to_bytes())));
@@ -193,7 +204,11 @@ fn copy(folder: BorrowedFd<'_>, name: &CStr, target: &Path, size: u64) -> io::Re
         target.write_all(piece)?;
         count += read as u64;
     }
-    let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hash.finalize().iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string succeeds.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    });
     Ok((count, digits))
 }
 
@@ -206,7 +221,8 @@ impl Names {
         let name = harmless(name);
         let path = |name: &str| way.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("/");
         let mut given = path(&name);
-        let (stem, ending) = name.rsplit_once('.').map_or((name.as_str(), String::new()), |(stem, ending)| (stem, format!(".{ending}")));
+        let (stem, ending) =
+            name.rsplit_once('.').map_or((name.as_str(), String::new()), |(stem, ending)| (stem, format!(".{ending}")));
         // Also where only the case differs, which some file systems don't see.
         for number in 2.. {
             if self.0.insert(given.to_lowercase()) {
@@ -223,7 +239,8 @@ fn harmless(name: &CStr) -> String {
     const LONGEST: usize = 100;
     const RESERVED: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
     let text = String::from_utf8_lossy(name.to_bytes());
-    let keep = |one: char| one.is_alphanumeric() || matches!(one, '.' | '-' | '_' | ' ' | '(' | ')' | '+' | ',' | '=' | '@');
+    let keep =
+        |one: char| one.is_alphanumeric() || matches!(one, '.' | '-' | '_' | ' ' | '(' | ')' | '+' | ',' | '=' | '@');
     let mut text: String = text.chars().map(|one| if keep(one) { one } else { '_' }).collect();
     if text.starts_with(['-', '.', ' ']) {
         text.replace_range(..1, "_");
@@ -232,13 +249,19 @@ fn harmless(name: &CStr) -> String {
         text.pop();
     }
     let stem = text.split('.').next().unwrap_or_default().to_uppercase();
-    let numbered = stem.len() == 4 && (stem.starts_with("COM") || stem.starts_with("LPT")) && stem.ends_with(|one: char| one.is_ascii_digit());
+    let numbered = stem.len() == 4
+        && (stem.starts_with("COM") || stem.starts_with("LPT"))
+        && stem.ends_with(|one: char| one.is_ascii_digit());
     if RESERVED.contains(&stem.as_str()) || numbered {
         text.insert(0, '_');
     }
     if text.len() > LONGEST {
         // The ending says what it is.
-        let ending = text.rsplit_once('.').map(|(_, ending)| format!(".{ending}")).filter(|ending| ending.len() < 12).unwrap_or_default();
+        let ending = text
+            .rsplit_once('.')
+            .map(|(_, ending)| format!(".{ending}"))
+            .filter(|ending| ending.len() < 12)
+            .unwrap_or_default();
         let mut end = LONGEST - ending.len();
         while !text.is_char_boundary(end) {
             end -= 1;

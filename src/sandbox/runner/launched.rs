@@ -154,4 +154,3 @@ fn output() -> io::Result<(Receiver, OwnedFd)> {
     rustix::io::ioctl_fionbio(&reading, true)?;
     Ok((Receiver::from_owned_fd(reading)?, writing))
 }
-

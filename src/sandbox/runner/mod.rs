@@ -9,6 +9,7 @@ mod probe;
 mod prompts;
 mod removal;
 mod request;
+mod stream;
 mod user;
 
 pub use probe::{Offered, probe};
@@ -41,8 +42,7 @@ async fn choose(request: &Request) -> Result<Profile, Unavailable> {
     match (profile, offered.isolated, offered.restricted) {
         (Some(Profile::Isolated) | None, None, _) => Ok(Profile::Isolated),
         (Some(Profile::Restricted), _, None) | (None, Some(_), None) => Ok(Profile::Restricted),
-        (Some(Profile::Restricted), _, Some(missing)) => Err(missing),
-        (Some(_), Some(missing), _) => Err(missing),
+        (Some(Profile::Restricted), _, Some(missing)) | (Some(_), Some(missing), _) => Err(missing),
         (None, Some(isolated), Some(restricted)) => Err(isolated.and(&restricted)),
         (Some(Profile::Unconfined), None, _) => Ok(Profile::Unconfined),
     }
@@ -51,7 +51,8 @@ async fn choose(request: &Request) -> Result<Profile, Unavailable> {
 impl From<Unavailable> for Event {
     fn from(missing: Unavailable) -> Self {
         let message = missing.to_string();
-        let error = if missing.stage == "starting the interpreter" { "interpreter_missing" } else { "isolation_unavailable" };
+        let error =
+            if missing.stage == "starting the interpreter" { "interpreter_missing" } else { "isolation_unavailable" };
         Self::Failed { error, stage: Some(missing.stage), errno: Some(missing.errno), message }
     }
 }

@@ -11,8 +11,7 @@ use tokio::process::Command;
 
 const NODES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// What belongs to the system's programs outside of `/usr`: certificates, where libraries are, and the time zone.
-const SETTINGS: [&str; 5] =
-    ["/etc/ssl", "/etc/pki", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
+const SETTINGS: [&str; 5] = ["/etc/ssl", "/etc/pki", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
 const LINKS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 const SHARED_MEMORY: u64 = 16 << 20;
 /// Holds a script and its encoded form.
@@ -145,7 +144,8 @@ fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
     let mut command = Command::new(bwrap);
     command.args(arguments);
     let script = Path::new("/run/callslip/script.py");
-    let order = order(Profile::Isolated, program, Path::new("/tmp"), script, packages, writable, readable, user);
+    let order =
+        order(Profile::Isolated, program, Path::new("/tmp"), script, packages.as_deref(), writable, readable, user);
     Ok(Place { command, order, folder: None })
 }
 
@@ -169,7 +169,8 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     }
     let user = (profile == Profile::Restricted).then(user::stranger).flatten();
     let writable = vec![work, temporary.clone()];
-    let order = order(profile, program, &temporary, &script, packages, writable, readable, user);
+    let mut order = order(profile, program, &temporary, &script, packages.as_deref(), writable, readable, user);
+    order.folder = Some(folder.path().to_owned());
     Ok(Place { command: Command::new(&tools.launcher), order, folder: Some(folder) })
 }
 
@@ -179,7 +180,7 @@ fn order(
     program: &Program<'_>,
     temporary: &Path,
     script: &Path,
-    packages: Option<PathBuf>,
+    packages: Option<&Path>,
     writable: Vec<PathBuf>,
     readable: Vec<PathBuf>,
     user: Option<u32>,
@@ -200,6 +201,7 @@ fn order(
         writable,
         readable,
         devices: NODES.map(PathBuf::from).to_vec(),
+        folder: None,
         user,
         bounds: super::probe::BOUNDS,
         namespaces: namespaces(),
@@ -208,7 +210,7 @@ fn order(
         let mode = if request.interactive { "interactive" } else { "silent" };
         order.command = vec![text(&request.python)];
         order.command.extend(["-I", "-S", "-B", "-X", "utf8", "-c", include_str!("bootstrap.py")].map(str::to_owned));
-        order.command.extend([text(script), packages.as_deref().map(text).unwrap_or_default(), mode.to_owned()]);
+        order.command.extend([text(script), packages.map(text).unwrap_or_default(), mode.to_owned()]);
         order.script = Some((script.to_owned(), request.code.clone()));
         order.bounds = request.limits.bounds();
     }

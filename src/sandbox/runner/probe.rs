@@ -14,14 +14,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
 /// Of a program that does nothing.
-pub(super) const BOUNDS: Bounds = Bounds {
-    cpu_seconds: 5,
-    memory_bytes: 1 << 28,
-    processes: 16,
-    files: 64,
-    disk_bytes: 1 << 20,
-    disk_files: 64,
-};
+pub(super) const BOUNDS: Bounds =
+    Bounds { cpu_seconds: 5, memory_bytes: 1 << 28, processes: 16, files: 64, disk_bytes: 1 << 20, disk_files: 64 };
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is missing for each profile; `None` where it is offered.
@@ -85,7 +79,11 @@ async fn attempt(profile: Profile, tools: &Tools) -> Result<(), Unavailable> {
 
 enum Ending {
     Well,
-    Fault { stage: String, errno: i32, message: String },
+    Fault {
+        stage: String,
+        errno: i32,
+        message: String,
+    },
     /// The launcher told no end.
     Lost,
 }

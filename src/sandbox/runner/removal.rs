@@ -1,6 +1,8 @@
 //! Removes a folder, whatever a script did to it.
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -10,7 +12,8 @@ use std::path::Path;
 ///
 /// However deep it is, no path gets long and few descriptors are open: folders in folders are moved up first.
 pub(super) fn remove(folder: &Path) {
-    let open = || openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let open =
+        || openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     if let Ok(top) = open() {
         empty(&top);
     }
@@ -95,8 +98,8 @@ mod tests {
         fs::write(made.join("x/y/z"), "").unwrap();
         fs::write(made.join("moved-1"), "").unwrap();
         std::os::unix::fs::symlink("/", made.join("x/link")).unwrap();
-        fs::set_permissions(made.join("x/y"), fs::Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(made.join("x"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(made.join("x/y"), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(made.join("x"), fs::Permissions::from_mode(0o0)).unwrap();
         remove(&made);
         assert!(!made.exists());
     }

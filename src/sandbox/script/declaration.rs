@@ -18,9 +18,9 @@ const PYTHON: &str = "requires-python";
 
 const EXAMPLE: &str = "write one line, for example # dependencies = [\"requests\"]";
 
-/// What only an installer's settings begin with.
-const SETTINGS: [&str; 8] =
-    ["tool", "index", "index-url", "extra-index-url", "find-links", "sources", "default-index", "pip"];
+/// The tables of an installer's settings, and the settings that need none.
+const TABLES: [&str; 4] = ["tool", "index", "sources", "pip"];
+const SETTINGS: [&str; 4] = ["index-url", "extra-index-url", "default-index", "find-links"];
 
 /// What a script declares, as it was written.
 #[derive(Debug, Default)]
@@ -207,17 +207,20 @@ fn is_assigned(text: &str, key: &str) -> bool {
     text.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
 }
 
-/// Whether a line of comment would set up an installer, were it not in a comment.
+/// Whether a line of comment would set up an installer, were it not in a comment. Prose is let alone.
 fn is_setting(text: &str) -> bool {
-    let name = text.trim_start_matches('[').trim_start();
-    let is_table = name.len() < text.len();
-    SETTINGS.iter().any(|setting| {
-        name.strip_prefix(setting).map(str::trim_start).is_some_and(|rest| {
-            (is_table && rest.starts_with([']', '.']))
-                || rest.starts_with('=')
-                || (rest.starts_with('.') && rest.contains('='))
-        })
-    })
+    let is_key = |key: &str| {
+        !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-\"' ".contains(letter))
+    };
+    let first = |key: &str| key.split('.').next().unwrap_or_default().trim_matches(['"', '\'', ' ']).to_owned();
+    let text = text.split('#').next().unwrap_or_default().trim();
+    if let Some(table) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        let table = table.trim_start_matches('[').trim_end_matches(']').trim();
+        return is_key(table) && TABLES.contains(&first(table).as_str());
+    }
+    let Some((key, _)) = text.split_once('=') else { return false };
+    let key = key.trim();
+    is_key(key) && (SETTINGS.contains(&first(key).as_str()) || (key.contains('.') && first(key) == "tool"))
 }
 
 fn unknown(key: &str, line: usize) -> Refused {

@@ -13,6 +13,7 @@ mod stdlib;
 use super::Refused;
 use pep508_rs::pep440_rs::{Version, VersionSpecifiers};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 pub use hint::hints;
@@ -100,6 +101,16 @@ impl Script {
             format!("the script requires Python {wanted}, this one is {version}: write it for Python {version}");
         Err(Refused::dependency(message))
     }
+}
+
+/// These requirements as PEP 508 writes them: sorted, each once.
+///
+/// # Errors
+/// `dependency_rejected` where one of them is no name with versions.
+pub(crate) fn normalise(requirements: &[String]) -> Result<Vec<String>, Refused> {
+    let read: Result<BTreeSet<_>, _> =
+        requirements.iter().enumerate().map(|(place, written)| requirement::read(written, place)).collect();
+    Ok(read?.into_iter().map(|requirement| requirement.text).collect())
 }
 
 /// The lines of a script, as Python's tokenizer splits them.
