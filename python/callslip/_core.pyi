@@ -664,16 +664,6 @@ class Run:
     @property
     def finished(self) -> bool: ...
 
-def script_hints(code: str, stderr: str, *, interactive: bool, network: bool) -> list[str]:
-    """Return what the end of a script's standard error means for its writer."""
-
-def read_script(code: str, python_version: str | None = None) -> str:
-    """Read what a script declares; its `requires-python` is checked. Returns JSON.
-
-    `code`, `dependencies`, `names`, `requires_python` and `hints`; or `refused` with `code` and
-    `message`.
-    """
-
 @final
 class ScriptJob:
     """A script, or an installation of packages, under way on a thread of its own.

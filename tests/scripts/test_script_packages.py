@@ -29,7 +29,9 @@ def test_what_is_approved_may_be_had(external, how, deps):
 @both
 @pytest.mark.parametrize("deps", [[], ["pytest"], ["pytest", "hypothesis>=7"]])
 def test_what_is_not_approved_is_denied_by_name(external, how, deps):
-    with pytest.raises(ScriptRefused, match="^these packages are not approved: hypothesis>=6") as caught:
+    with pytest.raises(
+        ScriptRefused, match="^these packages are not approved: hypothesis>=6"
+    ) as caught:
         run(external(deps=deps), how, TWO)
     assert caught.value.code == "dependency_denied"
 

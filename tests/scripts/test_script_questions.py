@@ -41,9 +41,7 @@ def test_after_the_last_answer_comes_the_end_of_input(make, how):
     code = "try:\n  print(input(), input())\nexcept EOFError: print('end')"
     result = run(make(), how, code, answers=["1"])
     assert result.stdout == "end\n"
-    assert result.hints == (
-        "the script asked more often than it was answered: 1 answer was given",
-    )
+    assert result.hints == ("the script asked more often than it was answered: 1 answer was given",)
 
 
 def test_the_standard_input_is_answered_by_lines(make):
@@ -76,7 +74,9 @@ def test_a_function_answers(make, how, kind):
 
 @both
 def test_a_function_that_returns_no_text_is_a_mistake(make, how):
-    with pytest.raises(UsageError, match=r"^expected ask\(request\) to return a string, .* got int$"):
+    with pytest.raises(
+        UsageError, match=r"^expected ask\(request\) to return a string, .* got int$"
+    ):
         run(make(ask=lambda _: 7), how, NAME)
 
 
@@ -175,7 +175,7 @@ def typing(keyboard, text, when=None):
 
 @both
 def test_a_person_at_a_terminal_answers(make, how, terminal, capsys):
-    os.write(terminal, "Ann\n".encode())
+    os.write(terminal, b"Ann\n")
     result = run(make(), how, NAME)
     assert result.stdout == "beforeHello Ann\n"
     assert capsys.readouterr().out == "before\n[script] Name? Hello Ann\n"

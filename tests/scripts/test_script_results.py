@@ -70,7 +70,9 @@ def test_of_a_session_with_a_person_a_model_learns_only_how_it_ended(status, tol
 
 
 def test_escape_codes_reach_neither_models_nor_people():
-    text = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x9b2J\x08\u202eabc\r\nend\rx"
+    text = (
+        "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x9b2J\x08\u202eabc\r\nend\rx"
+    )
     assert cleaned(text) == "red linkabc\nend\nx"
     assert result(stdout=text).for_model()["stdout"] == "red linkabc\nend\nx"
     assert str(result(stdout=text)) == "red linkabc\nend\nx"
@@ -151,7 +153,10 @@ def test_paths_that_may_not(path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"wall_seconds": 0}, r"^expected ScriptLimits\(wall_seconds=…\) to be more than 0: got 0$"),
+        (
+            {"wall_seconds": 0},
+            r"^expected ScriptLimits\(wall_seconds=…\) to be more than 0: got 0$",
+        ),
         ({"prompts": -1}, r"^expected ScriptLimits\(prompts=…\) to be 0 or more: got -1$"),
         ({"files": 1.5}, r"^expected ScriptLimits\(files=…\) to be a whole number: got 1.5$"),
         ({"cpu_seconds": "1"}, "to be a whole number: got '1'$"),
@@ -171,7 +176,12 @@ def test_a_limit_may_allow_nothing():
 def test_exceptions_cross_to_other_processes():
     first = IsolationUnavailable("no", "landlock", 38, "a newer kernel")
     copy = pickle.loads(pickle.dumps(first))
-    assert (str(copy), copy.stage, copy.errno, copy.remedy) == ("no", "landlock", 38, "a newer kernel")
+    assert (str(copy), copy.stage, copy.errno, copy.remedy) == (
+        "no",
+        "landlock",
+        38,
+        "a newer kernel",
+    )
     refused = pickle.loads(pickle.dumps(ScriptRefused("no", "dependency_denied")))
     assert (str(refused), refused.code) == ("no", "dependency_denied")
     assert issubclass(RunnerLost, SandboxError)

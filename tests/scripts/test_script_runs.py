@@ -289,7 +289,10 @@ def test_that_auto_came_to_less_is_said_once(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"profile": "open"}, "^expected profile='auto' or 'isolated' or 'restricted' or 'unconfined'"),
+        (
+            {"profile": "open"},
+            "^expected profile='auto' or 'isolated' or 'restricted' or 'unconfined'",
+        ),
         ({"ask": "me"}, "^expected ask='auto', a function or None: got 'me'$"),
         ({"deps": "numpy"}, "^expected deps='ask', a list of packages or a function: got 'numpy'$"),
         ({"deps": [1]}, "^expected deps to be a list of strings: got 1 in it$"),
@@ -307,7 +310,11 @@ def test_a_wrong_option_says_what_there_is(options, words):
     [
         ((b"1",), {}, "^expected the script as a string: got bytes$"),
         (("1",), {"interactive": 1}, "^expected interactive to be True or False: got 1$"),
-        (("1",), {"answers": []}, "^answers are for scripts that may ask: say interactive=True too$"),
+        (
+            ("1",),
+            {"answers": []},
+            "^answers are for scripts that may ask: say interactive=True too$",
+        ),
         (("1",), {"interactive": True, "answers": "ab"}, "^expected answers as a list of strings"),
     ],
 )
@@ -347,7 +354,7 @@ def test_a_hostile_tree_is_removed(tmp_path, monkeypatch):
     try:
         os.chdir(folder.path)
         for _ in range(1500):
-            os.mkdir("d")
+            Path("d").mkdir()
             Path("f").write_text("x")
             os.chdir("d")
         os.fchdir(here)

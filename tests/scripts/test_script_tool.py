@@ -30,7 +30,19 @@ from callslip import (
 )
 from callslip.scripts import _native
 from callslip.scripts._folders import WorkFolder
-from scripted import act, block, call, finish, give, load, results_of, spawn, turn_of, wait, wait_for
+from scripted import (
+    act,
+    block,
+    call,
+    finish,
+    give,
+    load,
+    results_of,
+    spawn,
+    turn_of,
+    wait,
+    wait_for,
+)
 
 NAME = "execute_python_code"
 KEPT = "open('f', 'a').write('x'); print(len(open('f').read()))"
@@ -223,7 +235,9 @@ def test_a_notebook_is_asked_by_its_own_thread_in_any_case(make, how, limits, ke
 
 
 def test_a_notebook_shows_images_as_they_come(make, kernel):
-    code = "import os; os.mkdir('out')\nfor n in ('a.png', 'b.txt'): open('out/' + n, 'w').write('x')"
+    code = (
+        "import os; os.mkdir('out')\nfor n in ('a.png', 'b.txt'): open('out/' + n, 'w').write('x')"
+    )
     agent = Agent(ScriptedModel(replies("react", code)), protocol="react", python=make())
     told = agent.run_sync("x").tickets[0].result
     assert sorted(one["path"] for one in told["artifacts"]) == ["a.png", "b.txt"]
@@ -419,7 +433,9 @@ def test_a_tool_of_that_name_stays_the_programs_own(box):
 
 
 def test_what_is_no_runner_is_refused():
-    with pytest.raises(UsageError, match="^expected python=True, False or a PythonRunner: got str$"):
+    with pytest.raises(
+        UsageError, match="^expected python=True, False or a PythonRunner: got str$"
+    ):
         Agent(ScriptedModel([]), python="3.12")
 
 

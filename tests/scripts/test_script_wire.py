@@ -112,7 +112,10 @@ def test_a_refusal_is_told_with_its_code():
         ("print('[' * 100_000, flush=True)", "^expected a line of JSON from the runner: got '\\["),
         ("say([1])", r'^expected an event {"type": …} from the runner: got \'\[1\]\'$'),
         ("say({'type': 'begun'})", "to be one of started, .*: got 'begun'$"),
-        ("say({'type': 'started'})", "^expected the event 'started' of the runner to have 'profile'$"),
+        (
+            "say({'type': 'started'})",
+            "^expected the event 'started' of the runner to have 'profile'$",
+        ),
         (
             "say({'type': 'deps', 'stage': 1, 'message': ''})",
             "^expected 'stage' in the event 'deps' of the runner to be a string: "
@@ -322,13 +325,13 @@ def test_what_a_script_leaves_running_is_ended(external):
 def test_threads_and_descriptors_come_back(external):
     external().run("1")
     time.sleep(0.3)
-    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         external().run("1")
     until = time.monotonic() + 10
     while threading.active_count() > before[0] and time.monotonic() < until:
         time.sleep(0.02)
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    assert (threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))) == before
 
 
 def test_packages_that_an_external_runner_lacks_are_refused(external):
@@ -341,7 +344,11 @@ def test_packages_that_an_external_runner_lacks_are_refused(external):
 @pytest.mark.parametrize(
     ("command", "options", "words"),
     [
-        ("docker run", {}, r"^expected the command as a list, \['docker', 'run', …\]: got a string$"),
+        (
+            "docker run",
+            {},
+            r"^expected the command as a list, \['docker', 'run', …\]: got a string$",
+        ),
         ([], {}, "got an empty one$"),
         (["true"], {"start_seconds": 0}, "^expected start_seconds to be more than 0: got 0$"),
     ],

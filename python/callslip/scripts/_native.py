@@ -180,13 +180,11 @@ def install_request(dependencies: list[str], interpreter: Interpreter, index: st
     Raises:
         ScriptRefused: uv is not installed.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return json.dumps(
         {
             "dependencies": dependencies,
             "python": interpreter.path,
             "uv": find_uv(),
-            "cache": str(Path(cache, "callslip", "packages")),
             "index": index,
         }
     )
