@@ -148,9 +148,11 @@ class Agent:
         """Return what runs the scripts of the model, where it may write any."""
         if python is False:
             return None
-        if python is None and (
-            self.protocol.name != "chatty" or "execute_python_code" in self._tools.names
-        ):
+        # A program that brings a tool for it, by any name, has made up its mind.
+        has_own = any(
+            tool.name == "execute_python_code" or hasattr(tool, "runner") for tool in self._tools
+        )
+        if python is None and (self.protocol.name != "chatty" or has_own):
             return None
         from callslip.scripts import PythonRunner
         from callslip.scripts._native import has_box, unavailable

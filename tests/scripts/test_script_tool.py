@@ -432,6 +432,15 @@ def test_a_tool_of_that_name_stays_the_programs_own(box):
         Agent(ScriptedModel([]), protocol="chatty", tools=[execute_python_code], python=True)
 
 
+def test_one_tool_for_scripts_is_enough(box):
+    box(True)
+    own = PythonRunner().as_tool(name="python")
+    agent = Agent(ScriptedModel([]), protocol="chatty", tools=[own])
+    assert agent.python is None
+    assert NAME not in agent.system_prompt
+    assert "`python` runs Python" in agent.system_prompt
+
+
 def test_what_is_no_runner_is_refused():
     with pytest.raises(
         UsageError, match="^expected python=True, False or a PythonRunner: got str$"

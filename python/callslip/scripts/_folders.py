@@ -17,29 +17,26 @@ __all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
 class ArtifactFolder:
     """Where the artifacts of one script are. A temporary one lasts as long as this object.
 
+    It is made with the first of them: of a process that is killed before, nothing is left.
+
     Args:
         above: The folder that it is made in; `None` for a temporary one.
     """
 
     def __init__(self, above: Path | None) -> None:
-        if above is not None:
-            above.mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="script-", dir=above))
+        folder = Path(tempfile.gettempdir()) if above is None else above.absolute()
+        self.path = folder / f"script-{secrets.token_hex(8)}"
         if above is None:
             weakref.finalize(self, _forget, self.path, os.getpid())
 
     def put(self, path: str, content: bytes) -> Path:
         """Write a file. Its path is known to be safe."""
         file = self.path / path
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as out:
             out.write(content)
         return file
-
-    def drop_if_empty(self) -> None:
-        """Remove it where nothing lies in it."""
-        with suppress(OSError):
-            self.path.rmdir()
 
 
 class WorkFolder:

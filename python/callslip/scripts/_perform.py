@@ -6,16 +6,15 @@ takes them in this thread, `perform_async` on the running event loop.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from callslip.errors import RunnerLost
 from callslip.scripts._events import InputRequest
 
 if TYPE_CHECKING:
+    import asyncio
     from threading import Lock
 
     from callslip.scripts._answer import Answerer
@@ -98,6 +97,8 @@ class Turn:
 
     async def perform_async(self) -> bool:
         """Wait without holding up the event loop."""
+        import asyncio
+
         while not self._lock.acquire(blocking=False):  # noqa: ASYNC110  # threads wait for it too
             await asyncio.sleep(_LOOK / 10)
         return True
@@ -201,6 +202,8 @@ class Follow:
 
     async def perform_async(self) -> None:
         """Follow it on the running event loop."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         news = asyncio.Event()
         loop.add_reader(self._stream.fileno(), news.set)
@@ -259,7 +262,7 @@ def awaited_sync(awaitable: Awaitable[T], attend: Callable[[], None]) -> T:
         while True:
             try:
                 return future.result(_LOOK)
-            except FutureTimeoutError:
+            except TimeoutError:
                 if future.done():
                     raise
                 attend()
@@ -287,6 +290,8 @@ def _wait_until_dead(stream: ScriptStream) -> None:
 
 
 async def _until_dead(stream: ScriptStream) -> None:
+    import asyncio
+
     loop = asyncio.get_running_loop()
     until = loop.time() + _PATIENCE
     while not stream.over and loop.time() < until:

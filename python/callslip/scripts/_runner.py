@@ -360,7 +360,6 @@ class ScriptSession:
             yield Follow(self._opened().start(request), taking, answerer)
         finally:
             self._turn.release()
-        folder.drop_if_empty()
         hints = [*script["hints"], *self._hints(script["code"], taking, interactive=interactive)]
         if isinstance(answerer, Scripted) and answerer.ran_out:
             hints.append(answerer.hint)

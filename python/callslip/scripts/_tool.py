@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,22 @@ __all__ = ["ScriptTool"]
 
 _MESSAGE = 500
 
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string", "description": "The script."},
+        "interactive": {
+            "type": "boolean",
+            "default": False,
+            "description": (
+                "Whether it asks the user by input(). You then learn only that the session ended."
+            ),
+        },
+    },
+    "required": ["code"],
+    "additionalProperties": False,
+}
+
 
 class ScriptTool(Tool[..., Any]):
     """A tool whose calls run scripts. Made by `PythonRunner.as_tool`.
@@ -37,14 +55,7 @@ class ScriptTool(Tool[..., Any]):
     def __init__(
         self, runner: PythonRunner, *, name: str, description: str | None, needs_approval: bool
     ) -> None:
-        def execute_python_code(code: str, interactive: bool = False) -> Any:  # noqa: FBT001, FBT002  # what the model writes
-            """Run a script.
-
-            Args:
-                code: The script.
-                interactive: Whether it asks the user by `input()`. You then learn only that the
-                    session ended.
-            """
+        def execute_python_code(code: str, *, interactive: bool = False) -> dict[str, Any]:
             return runner.run(code, interactive=interactive).for_model(interactive=interactive)
 
         # A script of a box changes nothing but its own files.
@@ -59,13 +70,18 @@ class ScriptTool(Tool[..., Any]):
         self.runner = runner
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return _PARAMETERS
+
+    @property
     def wants_context(self) -> bool:
         """Always: a run has a session."""
         return True
 
     def spec(self) -> str:
         """Return what the core is told of the tool, as JSON text."""
-        return to_json({**_from_json(super().spec()), "kind": "script"})
+        return to_json({**json.loads(super().spec()), "kind": "script"})
 
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Run a script in this thread.
@@ -125,10 +141,7 @@ class _Telling:
     """Tells whoever watches the run how far a script has come."""
 
     def __init__(self, context: Context | None, seconds: float) -> None:
-        import time
-
         self._context = context
-        self._clock = time.monotonic
         self._begun = time.monotonic()
         self._seconds = seconds
 
@@ -148,7 +161,7 @@ class _Telling:
         else:
             message = data["message"]
         if self._context is not None:
-            done = round(self._clock() - self._begun, 3)
+            done = round(time.monotonic() - self._begun, 3)
             self._context.progress(done, self._seconds, message[:_MESSAGE])
 
 
@@ -159,10 +172,3 @@ def _call_of(context: Context | None) -> Call | None:
 
 def _read(arguments: Mapping[str, Any]) -> tuple[str, bool]:
     return arguments["code"], arguments.get("interactive", False)
-
-
-def _from_json(text: str) -> dict[str, Any]:
-    import json
-
-    value: dict[str, Any] = json.loads(text)
-    return value
