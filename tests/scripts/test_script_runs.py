@@ -344,7 +344,7 @@ def test_what_a_killed_process_left_is_removed(monkeypatch, tmp_path):
     own.remove()
     other.remove()
     own.remove()
-    assert list(own.path.parent.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_hostile_tree_is_removed(tmp_path, monkeypatch):

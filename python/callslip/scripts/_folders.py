@@ -47,22 +47,33 @@ class WorkFolder:
     """
 
     def __init__(self) -> None:
-        above = Path(tempfile.gettempdir()) / f"callslip-{os.getuid()}"
-        above.mkdir(mode=0o700, exist_ok=True)
-        about = above.lstat()
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
-            # Somebody else's, in a folder that anybody may write to.
-            above = Path(tempfile.mkdtemp(prefix="callslip-"))
-        _sweep(above)
-        name = secrets.token_hex(8)
-        self.path = above / name
-        self._lock = _lock(self.path)
-        self.path.mkdir(mode=0o700)
-        self._finalizer = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
+        while True:
+            try:
+                self.path, lock = _made()
+                break
+            except FileNotFoundError:
+                # Whoever removed the last one has removed the folder of all.
+                continue
+        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def remove(self) -> None:
         """Remove it. May be said any number of times."""
         self._finalizer()
+
+
+def _made() -> tuple[Path, int]:
+    """Make a working directory and its lock, in a folder that is this user's alone."""
+    above = Path(tempfile.gettempdir()) / f"callslip-{os.getuid()}"
+    above.mkdir(mode=0o700, exist_ok=True)
+    about = above.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        # Somebody else's, in a folder that anybody may write to.
+        above = Path(tempfile.mkdtemp(prefix="callslip-"))
+    _sweep(above)
+    path = above / secrets.token_hex(8)
+    lock = _lock(path)
+    path.mkdir(mode=0o700)
+    return path, lock
 
 
 def _forget(path: Path, process: int) -> None:
@@ -96,6 +107,8 @@ def _remove(path: Path, lock: int, process: int) -> None:
         remove_tree(path)
         with suppress(OSError):
             path.with_suffix(".lock").unlink()
+        with suppress(OSError):
+            path.parent.rmdir()
     with suppress(OSError):
         os.close(lock)
 
