@@ -10,10 +10,11 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, OsStr};
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The folder whose files are artifacts.
@@ -192,7 +193,8 @@ fn read(folder: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
 fn copy(folder: BorrowedFd<'_>, name: &CStr, target: &Path, size: u64) -> io::Result<(u64, String)> {
     let source = read(folder, name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     if let Some(parent) = target.parent() {
-        std::fs::create_dir_all(parent)?;
+        // Nobody else's business.
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     let mut target = File::create_new(target)?;
     let mut source = File::from(source).take(size);
