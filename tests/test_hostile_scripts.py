@@ -54,7 +54,7 @@ def user_of(users, name):
 
 
 def there(answers, profile):
-    """Skip what a machine cannot offer; in CI it is expected to."""
+    """Skip what a machine cannot offer an ordinary user; in CI it is expected to."""
     told = [problem for answer in answers.values() for problem in answer["wrong"]]
     missing = [problem for problem in told if problem.startswith("IsolationUnavailable")]
     if missing and not os.environ.get("CI"):

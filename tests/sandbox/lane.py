@@ -28,6 +28,10 @@ from sandbox.checks import Outcome, problems
 from sandbox.scene import Scene, gone, processes_below
 
 PR_SET_CHILD_SUBREAPER = 36
+UNTOLD: dict[str, Any] = {
+    "exit_code": None, "signal": None, "stdout": "", "stderr": "", "stdout_truncated": False,
+    "stderr_truncated": False, "hints": [], "artifacts": [], "layers": [],
+}  # fmt: skip
 GRACE = 1.0
 """Seconds in which what is killed must be gone after the result."""
 
@@ -44,11 +48,12 @@ class Lane:
         self.temporary.mkdir()
         tempfile.tempdir = os.environ["TMPDIR"] = str(self.temporary)
         self.events: list[str] = []
-        self.finished: Any = None
+        self.finished: dict[str, Any] = {}
 
     def run(self, case: Case) -> tuple[list[str], dict[str, Any]]:
         """What is wrong, and what came of it."""
         self.events.clear()
+        self.finished = {}
         began = time.monotonic()
         result = self._result(case)
         seconds = time.monotonic() - began
@@ -111,12 +116,14 @@ class Lane:
                     result = runner.run(code)
             except ScriptRefused as refused:
                 return {"refused": refused.code, "message": str(refused)}
+        if result is None:
+            return {**UNTOLD, "status": "cancelled", **self.finished}
         return told(result)
 
     def _heard(self, event: Any) -> None:
-        self.events.append(event.type)
-        if event.type == "finished":
-            self.finished = event.result
+        self.events.append(event.kind)
+        if event.kind == "finished":
+            self.finished = dict(event.data)
 
     async def _arun(self, runner: Any, code: str, asking: bool, options: dict[str, Any]) -> Any:
         task = asyncio.create_task(runner.arun(code, interactive=asking))
@@ -125,8 +132,8 @@ class Lane:
             task.cancel()
         with suppress(asyncio.CancelledError):
             return await task
-        # A caller that cancels gets its own cancellation; the events tell the result.
-        return self.finished
+        # A caller that cancels gets its own cancellation; the events tell how the script ended.
+        return None
 
 
 def _answerer(case: Case) -> Any:
