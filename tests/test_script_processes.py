@@ -164,7 +164,7 @@ def test_200_runs_leave_nothing(profile, left, folder):
     def state():
         gc.collect()
         mounts = Path("/proc/self/mountinfo").read_text()
-        return len(os.listdir("/proc/self/fd")), mounts, files(folder)
+        return len(list(Path("/proc/self/fd").iterdir())), mounts, files(folder)
 
     runner = PythonRunner(profile=profile)
 
@@ -250,6 +250,7 @@ def test_a_fork_of_the_program_harms_no_script(profile):
 
 NEIGHBOUR = """
 import os, signal, time
+signal.signal(signal.SIGURG, lambda *_: print("signalled", flush=True))
 open("mine", "w").write("x")
 for folder in ("/tmp", "/dev/shm", "/var/tmp"):
     try:
@@ -260,6 +261,7 @@ print("there", flush=True)
 time.sleep(1.5)
 print("still there")
 """
+# A signal that harms nobody, should it get through to all of this machine.
 LOOK = """
 import os, signal
 seen = []
@@ -268,18 +270,10 @@ for folder in (".", "..", "/tmp", "/dev/shm", "/var/tmp"):
         seen += [name for name in os.listdir(folder) if name in ("mine", "callslip-neighbour")]
     except OSError:
         pass
-for entry in os.listdir("/proc") if os.access("/proc", os.R_OK) else []:
-    if entry.isdigit() and int(entry) not in (1, os.getpid(), os.getppid()):
-        try:
-            if b"callslip" in open(f"/proc/{entry}/cmdline", "rb").read():
-                seen.append(entry)
-        except OSError:
-            pass
-for signalled in range(2, 70000) if os.getpid() > 1000 else [-1]:
-    try:
-        os.kill(signalled, signal.SIGKILL) if signalled not in (os.getpid(), os.getppid()) else 0
-    except OSError:
-        pass
+try:
+    os.kill(-1, signal.SIGURG)
+except OSError:
+    pass
 print(seen)
 """
 
@@ -294,7 +288,7 @@ def test_scripts_side_by_side_do_not_see_each_other(box, left):
 
     first, second = asyncio.run(both())
     assert (first.status, first.stdout) == ("ok", "there\nstill there\n")
-    assert second.stdout in ("[]\n", "")
+    assert (second.status, second.stdout) == ("ok", "[]\n")
     assert left() == []
     assert not Path("/dev/shm/callslip-neighbour").exists()
 
