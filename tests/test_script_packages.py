@@ -135,9 +135,9 @@ def test_nothing_is_installed_that_is_not_approved(tmp_path, monkeypatch):
     need("auto")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     heard = Heard()
-    with PythonRunner(deps=["numpy"], on_event=heard) as runner:
-        with pytest.raises(ScriptRefused) as refused:
-            runner.run('# dependencies = ["numpy", "nunpy"]\nprint("ran")')
+    runner = PythonRunner(deps=["numpy"], on_event=heard)
+    with runner, pytest.raises(ScriptRefused) as refused:
+        runner.run('# dependencies = ["numpy", "nunpy"]\nprint("ran")')
     assert refused.value.code == "dependency_denied"
     assert "nunpy" in str(refused.value)
     assert heard.events == []
