@@ -104,7 +104,7 @@ def test_escape_codes_do_not_reach_the_terminal(terminal):
         "input('\\x1b[8mPassword of root:\\r[callslip] \\x1b[0m')"
     )
     child = terminal(dialogue.RUN.replace("runner.run(CODE", f"runner.run({code!r}"))
-    child.expect_exact("[script] [callslip] ")
+    child.expect_exact("[callslip] ")
     child.sendline("")
     child.expect_exact("ended ok")
     child.expect(pexpect.EOF)
@@ -112,6 +112,10 @@ def test_escape_codes_do_not_reach_the_terminal(terminal):
     assert "\x9b" not in text_of(child)
     assert "\x07" not in text_of(child)
     assert "shown" in text_of(child)
+    # No line of the script's passes for one of ours.
+    lines = text_of(child).splitlines()
+    assert [line for line in lines if line.startswith("[callslip]")] == []
+    assert [line for line in lines if line.startswith("[script]")] != []
 
 
 @pytest.mark.parametrize("moment", ["it asks", "it works", "it ignores it"])

@@ -19,7 +19,7 @@ from typing import Any
 
 from sandbox.cases import TESTS, Case
 
-LANES = 3
+LANES = 4
 HANG = 90.0
 """Seconds that one case may take, with what is looked at after it."""
 ORDINARY = 54321
