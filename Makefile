@@ -126,6 +126,12 @@ fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
 	  sed -n "s/^stat::number_of_executed_units: */fuzz-smoke: $$target holds, inputs tried: /p" $$log; \
 	done
 
+PROFILES ?= isolated restricted
+
+.PHONY: hostile
+hostile: dev ## Run the hostile scripts in PROFILES="isolated restricted" (ARGS="--user --only fs-")
+	PYTHONPATH=tests $(PY) -m sandbox $(PROFILES) $(ARGS)
+
 N ?= 300
 
 .PHONY: crash-test
@@ -137,7 +143,7 @@ soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 
 	PYTHONPATH=tests $(PY) -m soak $(SECONDS) $(ARGS)
 
 .PHONY: bench
-bench: bench-loop bench-agents bench-parse bench-stop bench-store bench-openapi ## Run the benchmarks
+bench: bench-loop bench-agents bench-parse bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
@@ -164,6 +170,10 @@ bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and L
 .PHONY: bench-openapi
 bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown
 	@$(PY) benches/openapi.py $(ARGS)
+
+.PHONY: bench-sandbox
+bench-sandbox: dev $(VENV)/.bench ## Measure scripts in their boxes beside Python's own start and smolagents, as Markdown
+	@$(PY) benches/sandbox.py $(ARGS)
 
 .PHONY: wheel
 wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
