@@ -37,6 +37,7 @@ pub async fn run(_request: Request, teller: Teller) {
         error: "isolation_unavailable",
         stage: Some(STAGE.to_owned()),
         errno: None,
+        remedy: Some(REMEDY.to_owned()),
         message: format!("{MESSAGE}; {REMEDY}"),
     });
 }

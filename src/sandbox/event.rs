@@ -77,6 +77,8 @@ pub enum Event {
         stage: Option<String>,
         /// The system's error number.
         errno: Option<i32>,
+        /// What to do, where that is known.
+        remedy: Option<String>,
         /// What is wrong and what to do.
         message: String,
     },

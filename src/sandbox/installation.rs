@@ -14,9 +14,13 @@ pub async fn install(request: InstallRequest, teller: Teller) {
         Err(NotInstalled::Refused(refused)) => {
             Event::Refused { code: refused.code.as_str().to_owned(), message: refused.message }
         }
-        Err(error @ NotInstalled::InterpreterMissing(_)) => {
-            Event::Failed { error: "interpreter_missing", stage: None, errno: None, message: error.to_string() }
-        }
+        Err(error @ NotInstalled::InterpreterMissing(_)) => Event::Failed {
+            error: "interpreter_missing",
+            stage: None,
+            errno: None,
+            remedy: None,
+            message: error.to_string(),
+        },
         Err(error @ NotInstalled::Cancelled) => {
             Event::Refused { code: "dependency_install_failed".to_owned(), message: error.to_string() }
         }

@@ -159,6 +159,7 @@ impl Drop for Teller {
             error: "runner_lost",
             stage: None,
             errno: None,
+            remedy: None,
             message: "the job ended without a result: please report this as a bug of callslip".to_owned(),
         });
     }

@@ -53,6 +53,7 @@ impl From<Unavailable> for Event {
         let message = missing.to_string();
         let error =
             if missing.stage == "starting the interpreter" { "interpreter_missing" } else { "isolation_unavailable" };
-        Self::Failed { error, stage: Some(missing.stage), errno: Some(missing.errno), message }
+        let remedy = Some(missing.remedy);
+        Self::Failed { error, stage: Some(missing.stage), errno: Some(missing.errno), remedy, message }
     }
 }

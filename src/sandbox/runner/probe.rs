@@ -31,7 +31,7 @@ pub(super) struct Unavailable {
     pub(super) stage: String,
     pub(super) errno: i32,
     message: String,
-    remedy: String,
+    pub(super) remedy: String,
 }
 
 /// Which profiles the machine offers. Waits for it, in this thread.

@@ -9,8 +9,6 @@ use tokio::net::UnixStream;
 
 /// A prompt that is longer is no prompt.
 const LONGEST: usize = 1 << 16;
-/// What of a prompt is shown, in characters.
-const SHOWN: usize = 2000;
 
 pub(super) struct Prompts {
     stream: UnixStream,
@@ -42,10 +40,8 @@ impl Prompts {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
                 // What is no prompt was written by the script itself: it is not answered.
                 match serde_json::from_slice::<Prompt>(&line) {
-                    Ok(mut prompt) => {
-                        prompt.prompt = shown(&prompt.prompt);
-                        return Some(prompt);
-                    }
+                    // Whoever shows it cleans it.
+                    Ok(prompt) => return Some(prompt),
                     Err(_) => continue,
                 }
             }
@@ -67,9 +63,4 @@ impl Prompts {
         let write = self.stream.write_all(line.as_bytes());
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), write).await;
     }
-}
-
-/// Without what could write elsewhere on a terminal.
-fn shown(prompt: &str) -> String {
-    prompt.chars().filter(|one| !one.is_control() || matches!(one, '\n' | '\t')).take(SHOWN).collect()
 }
