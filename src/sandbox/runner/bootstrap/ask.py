@@ -19,7 +19,9 @@ def ask_the_host(builtins, sys):
         sys.stdout.flush()
         sys.stderr.flush()
         with turn:
-            asked = json.dumps({"prompt": str(prompt), "secret": secret}) + "\n"
+            # No more is shown; half of a pair of surrogates is no text.
+            shown = str(prompt)[:4000].encode("utf-8", "replace").decode()
+            asked = json.dumps({"prompt": shown, "secret": secret}) + "\n"
             rest = memoryview(asked.encode())
             while rest:
                 rest = rest[os.write(channel.fileno(), rest) :]
