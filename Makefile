@@ -76,16 +76,19 @@ types: dev ## Check the types, and the stub against the extension
 lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path src/launcher/Cargo.toml
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(CARGO) clippy --all-targets --no-default-features $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
+	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 
 .PHONY: fmt
 fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(CARGO) fmt
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --manifest-path src/launcher/Cargo.toml
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
@@ -186,7 +189,7 @@ ci: ## Do what CI does
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here
-	rm -rf $(VENV) target dist python/callslip/_core*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) target dist python/callslip/_core*.so python/callslip/callslip-launcher .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find python tests examples benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(PY):
@@ -216,6 +219,6 @@ $(VENV)/.weights: | $(VENV)/.build
 	touch $@
 
 # What users get is what is tested: the release profile.
-$(EXTENSION): $(shell find src -name '*.rs' -o -name '*.txt') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
+$(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
 	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release $(LOCKED)
 	touch $@

@@ -12,6 +12,7 @@ from callslip import (
     Limits,
     LocalModel,
     OpenAPI,
+    PythonRunner,
     ReactProtocol,
     ScriptedModel,
     TemplateError,
@@ -48,6 +49,15 @@ def test_built_in_prompts_show_the_tools_and_are_short(kind):
 @pytest.mark.parametrize("word", ["DELEGATE", "spawn_agent", "execute_python_code"])
 def test_built_in_prompts_offer_nothing_that_is_not_there(kind, word):
     assert word not in kind().system_prompt([weather])
+    agent = Agent(ScriptedModel([]), protocol=kind(), tools=[weather], delegate=False, python=False)
+    assert word not in agent.system_prompt
+
+
+@pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
+def test_built_in_prompts_offer_what_is_there(kind):
+    runner = PythonRunner(profile="unconfined")
+    agent = Agent(ScriptedModel([]), protocol=kind(), delegate=False, python=runner)
+    assert "execute_python_code" in agent.system_prompt
 
 
 def test_the_three_placeholder_styles():

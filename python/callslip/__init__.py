@@ -34,12 +34,18 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.errors import (
         CallslipError,
+        InterpreterMissing,
+        IsolationUnavailable,
         LimitExceeded,
         ModelError,
         ProtocolError,
         ReplayError,
         RunCancelled,
         RunFailed,
+        RunnerLost,
+        RunnerProtocolError,
+        SandboxError,
+        ScriptRefused,
         StoreError,
         TemplateError,
         ToolError,
@@ -56,14 +62,24 @@ if TYPE_CHECKING:
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
     from callslip.roles import Role
     from callslip.runs import Run, RunResult, Ticket, Usage
+    from callslip.scripts import (
+        Artifact,
+        CommandRunner,
+        PythonRunner,
+        ScriptEvent,
+        ScriptLimits,
+        ScriptResult,
+    )
     from callslip.store import StoredRun, TicketStore, replay
     from callslip.tools import Context, Fail, NotDone, Retry, Tool, tool
 
 __all__ = [
     "Agent",
+    "Artifact",
     "BoundedModel",
     "CallslipError",
     "ChattyProtocol",
+    "CommandRunner",
     "Context",
     "Delta",
     "Event",
@@ -72,6 +88,8 @@ __all__ = [
     "FunctionModel",
     "Grammar",
     "HistoryPolicy",
+    "InterpreterMissing",
+    "IsolationUnavailable",
     "KeepLast",
     "LimitExceeded",
     "Limits",
@@ -85,6 +103,7 @@ __all__ = [
     "PartialCall",
     "Progress",
     "ProtocolError",
+    "PythonRunner",
     "ReactProtocol",
     "Reader",
     "Repair",
@@ -96,6 +115,13 @@ __all__ = [
     "RunCancelled",
     "RunFailed",
     "RunResult",
+    "RunnerLost",
+    "RunnerProtocolError",
+    "SandboxError",
+    "ScriptEvent",
+    "ScriptLimits",
+    "ScriptRefused",
+    "ScriptResult",
     "ScriptedModel",
     "Snapshot",
     "StoreError",
@@ -123,8 +149,9 @@ _HOMES = {
     ),
     "callslip.agent": "Agent",
     "callslip.errors": (
-        "CallslipError LimitExceeded ModelError ProtocolError ReplayError RunCancelled RunFailed "
-        "StoreError TemplateError ToolError UsageError"
+        "CallslipError InterpreterMissing IsolationUnavailable LimitExceeded ModelError "
+        "ProtocolError ReplayError RunCancelled RunFailed RunnerLost RunnerProtocolError "
+        "SandboxError ScriptRefused StoreError TemplateError ToolError UsageError"
     ),
     "callslip.events": "Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast",
@@ -136,6 +163,9 @@ _HOMES = {
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage",
+    "callslip.scripts": (
+        "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
+    ),
     "callslip.store": "StoredRun TicketStore replay",
     "callslip.tools": "Context Fail NotDone Retry Tool tool",
 }
@@ -152,6 +182,7 @@ _MODULES = {
     "protocols",
     "roles",
     "runs",
+    "scripts",
     "store",
     "tools",
 }

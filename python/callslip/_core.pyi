@@ -430,6 +430,18 @@ class Document:
     def check_response(self, name: str, status: int, media: str, body: str) -> list[str]: ...
 
 def json_text(text: str) -> str | None: ...
+def read_script(code: str, python_version: str | None = None) -> str:
+    """What a script declares, as JSON: `code`, `dependencies`, `names`, `requires_python`, `hints`.
+
+    `{"refused": {"code": …, "message": …}}` where it declares what can't be, is not code, or asks
+    for another Python than `python_version`.
+    """
+
+def script_hints(code: str, stderr: str, *, interactive: bool, network: bool) -> list[str]:
+    """What the end of a script's stderr means for whoever wrote it.
+
+    `interactive` is whether its questions were answered, `network` whether it had one.
+    """
 
 @final
 class ToolSet:
@@ -651,3 +663,39 @@ class Run:
     def grammar(self, thoughts: int) -> Grammar: ...
     @property
     def finished(self) -> bool: ...
+
+@final
+class ScriptJob:
+    """A script, or an installation of packages, under way on a thread of its own.
+
+    Its events are those of external runners; the last one is `finished`, `refused` or `failed`.
+    """
+
+    @staticmethod
+    def run(request: str) -> ScriptJob: ...
+    @staticmethod
+    def install(request: str) -> ScriptJob: ...
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while there is news."""
+
+    def news(self) -> list[str]:
+        """Return the events since the last call, as JSON. Never blocks."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for news, at most so long."""
+
+    def answer(self, id: int, text: str | None) -> None:
+        """Answer a question; `None` is the end of input."""
+
+    def cancel(self) -> None:
+        """Kill it, from any thread. The last event still comes."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the last event was handed out."""
+
+def probe(launcher: str, bwrap: str | None) -> str:
+    """Try what keeps scripts apart here, once in a process. Returns JSON.
+
+    `isolated` and `restricted`, each `null` or an object of `stage`, `errno`, `message`, `remedy`.
+    """

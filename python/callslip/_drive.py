@@ -109,7 +109,7 @@ async def make_call(session: Session, command: Command.CallTool, call: Call) -> 
 async def _made(
     tool: Tool[..., Any] | Reconciling, command: Command.CallTool, context: Context | None
 ) -> Outcome:
-    if tool.is_async:
+    if tool.is_async or tool.awaits_on_loop:
         return await tool.acall(command.arguments, context)
     if tool.gate is None:
         outcome = await in_thread(tool.call, command.arguments, context)

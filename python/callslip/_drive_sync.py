@@ -96,6 +96,21 @@ class _Driver:
             awaited.cancel()
         return True
 
+    def here(self, function: Callable[[], T]) -> Future[T]:
+        """Have the run's own thread call a function, once it waits for nothing but calls."""
+        future: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+
+        self._ended.put(call)
+        return future
+
     def result(self) -> Awaitable[RunResult]:
         """Return what is to be awaited for the end of the run."""
         from callslip._drive import End

@@ -23,7 +23,10 @@ class Offer:
         built_in: list[str] = []
         if delegates:
             built_in = _core.ToolSet.delegation(protocol.name, sorted(agent.roles))
-        self.toolbox = agent._tools.offered(  # noqa: SLF001  # one class in two parts
+        tools = agent._tools  # noqa: SLF001  # one class in two parts
+        if agent.python is not None:
+            tools = tools.beside(agent.python.as_tool())
+        self.toolbox = tools.offered(
             protocol.native,
             built_in,
             only=None if agents else lambda tool: not hasattr(tool, "agent"),

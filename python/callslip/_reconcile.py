@@ -15,6 +15,7 @@ class Reconciling:
     """A call that may have been made before: its tool's `reconcile` is asked first."""
 
     is_async = False
+    awaits_on_loop = False
 
     def __init__(self, tool: Tool[..., Any]) -> None:
         self._tool = tool

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from callslip._core import Command, Delta
-from callslip.errors import RunCancelled, StoreError, UsageError
+from callslip.errors import RunCancelled, SandboxError, StoreError, UsageError
 from callslip.events import Event, Progress
 from callslip.protocols import TicketProtocol
 
@@ -43,6 +43,16 @@ Listener: TypeAlias = Callable[[Event | Delta], None]
 
 Notice: TypeAlias = Callable[[Progress], None]
 """Takes what passes by, from any thread."""
+
+
+class Kept(Protocol):
+    """What is closed when the run is left."""
+
+    def close(self) -> None:
+        """Close it. May be said any number of times."""
+
+
+K = TypeVar("K", bound=Kept)
 
 _call: ContextVar[Call | None] = ContextVar("callslip_call", default=None)
 
@@ -115,6 +125,8 @@ class Session:
         "_closed",
         "_fault",
         "_history",
+        "_is_left",
+        "_kept",
         "_outcome",
         "_plain",
         "_words",
@@ -171,6 +183,9 @@ class Session:
         # Others may say something in the very moment in which the driver finds the run over.
         self._words = threading.RLock()
         self._closed = False
+        # What its tools keep for as long as it goes on.
+        self._kept: dict[object, Kept] | None = None
+        self._is_left = False
         # The wall clock may jump in mid-run; a time limit must not.
         self._clock = time.time() - time.perf_counter()
 
@@ -333,6 +348,21 @@ class Session:
         with self._words:
             return None if self._closed else make(self.now())
 
+    def keep(self, owner: object, make: Callable[[], K]) -> K:
+        """Return what the run keeps for a tool: made on first use, and closed when the run is left.
+
+        Raises:
+            RunCancelled: The run was left, and the call is one that it has given up.
+        """
+        with self._words:
+            if self._is_left:
+                raise RunCancelled("the run is over", self.run)
+            if self._kept is None:
+                self._kept = {}
+            if owner not in self._kept:
+                self._kept[owner] = make()
+            return cast("K", self._kept[owner])
+
     def over(self) -> bool:
         """Whether the run has ended. If so, nothing more is taken."""
         with self._words:
@@ -350,10 +380,13 @@ class Session:
     ) -> None:
         """Leave the run to whoever resumes it."""
         with self._words:
-            self._closed = True
+            self._closed = self._is_left = True
+            kept, self._kept = self._kept, None
+        for one in (kept or {}).values():
+            one.close()
         self.core.release()
         self.run.left()
-        if isinstance(error, StoreError) and error.run is None:
+        if isinstance(error, (StoreError, SandboxError)) and error.run is None:
             error.run = self.run
         if isinstance(error, UsageError) and error._cause is not None:  # noqa: SLF001
             error.__cause__ = error._cause  # noqa: SLF001

@@ -64,6 +64,17 @@ class Toolbox(ToolSource):
         self.tool_set = ToolSet([one.spec() for one in made], documents)
         self._tools = {one.name: one for one in (*operations, *made)}
 
+    def beside(self, tool: Tool[..., Any]) -> Toolbox:
+        """Return these tools and one more.
+
+        Raises:
+            ToolError: One of them has its name.
+        """
+        more = Toolbox(self)
+        more._tools = {**self._tools, tool.name: tool}  # of this class
+        more.tool_set = self.tool_set.changed([], [tool.spec()])
+        return more
+
     def offered(
         self,
         protocol: NativeProtocol,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
     from callslip.roles import Role
+    from callslip.scripts import PythonRunner
     from callslip.store import TicketStore
 
 __all__ = ["Agent"]
@@ -51,6 +52,9 @@ class Agent:
         delegate: Whether runs may give tasks to runs of their own, up to `Limits.depth` levels:
             `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty,
             `delegate_task` in react. Default: in all but react.
+        python: Whether the model may run scripts, by the tool `execute_python_code`: a
+            `PythonRunner`, or `True` for one with its defaults. Default: in chatty, where this
+            machine can keep scripts apart.
         roles: Agents to take for the roles that a run spawns agents for (chatty): a `Role`, or
             an `Agent`. For any other role it is this agent.
         history: What of a long transcript the model is shown, for example `KeepLast(20)`; default
@@ -61,7 +65,8 @@ class Agent:
         stop: Stop sequences; offered to the model.
 
     Raises:
-        UsageError: The model can't be called, or `roles` or `history` is none.
+        UsageError: The model can't be called, or `roles`, `python` or `history` is none.
+        IsolationUnavailable: `python` is `True`, and this machine can't keep scripts apart.
         ToolError: A tool can't be offered.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one.
         StoreError: The file can't be opened or belongs to another process.
@@ -79,6 +84,7 @@ class Agent:
         store: TicketStore | str | os.PathLike[str] | None = None,
         name: str = "agent",
         delegate: bool | None = None,
+        python: PythonRunner | bool | None = None,
         roles: Mapping[str, Agent | Role] | None = None,
         history: HistoryPolicy | None = None,
         grammar: bool = True,
@@ -100,6 +106,7 @@ class Agent:
         if delegate is None:
             delegate = self.protocol.name != "react" and not _OWN.intersection(self._tools.names)
         self.delegate = delegate
+        self.python = self._python(python)
         if self.roles and not (delegate and self.protocol.name == "chatty"):
             raise UsageError(
                 "roles are for agents that are spawned, which only the chatty protocol does: give "
@@ -136,6 +143,31 @@ class Agent:
             "grammar": grammar,
             **offered,
         }
+
+    def _python(self, python: PythonRunner | bool | None) -> PythonRunner | None:  # noqa: FBT001  # private
+        """Return what runs the scripts of the model, where it may write any."""
+        if python is False:
+            return None
+        # A program that brings a tool for it, by any name, has made up its mind.
+        has_own = any(
+            tool.name == "execute_python_code" or hasattr(tool, "runner") for tool in self._tools
+        )
+        if python is None and (self.protocol.name != "chatty" or has_own):
+            return None
+        from callslip.scripts import PythonRunner
+        from callslip.scripts._native import has_box, unavailable
+
+        if isinstance(python, PythonRunner):
+            return python
+        if python not in (None, True):
+            raise UsageError(
+                f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
+            )
+        if has_box():
+            return PythonRunner()
+        if python is None:
+            return None
+        raise unavailable()
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -390,6 +422,7 @@ class Agent:
             limits=prepared.limits or self.limits,
             name=role,
             delegate=self.delegate,
+            python=self.python or False,
             roles=self.roles if protocol.name == "chatty" else None,
             **self._more,
         )

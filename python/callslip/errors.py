@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallslipError",
+    "InterpreterMissing",
+    "IsolationUnavailable",
     "LimitExceeded",
     "ModelError",
     "ProtocolError",
     "ReplayError",
     "RunCancelled",
     "RunFailed",
+    "RunnerLost",
+    "RunnerProtocolError",
+    "SandboxError",
+    "ScriptRefused",
     "StoreError",
     "TemplateError",
     "ToolError",
@@ -69,6 +75,59 @@ class StoreError(CallslipError):
 
 class ReplayError(CallslipError):
     """A log is none, or the run that it records does not come out again as it was."""
+
+
+class SandboxError(CallslipError):
+    """A script could not be run, and neither it nor the model that wrote it is at fault.
+
+    `run` is the run that was ended by it, where one was.
+    """
+
+    run: Run | None = None
+
+
+class IsolationUnavailable(SandboxError):
+    """Scripts can't be kept apart here as was asked for; nothing of the script was run.
+
+    `stage` is what failed, `errno` the system's number for it, `remedy` what to do about it; each
+    is `None` where that is not known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        stage: str | None = None,
+        errno: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.errno = errno
+        self.remedy = remedy
+
+
+class InterpreterMissing(SandboxError):
+    """The Python that scripts are to be run by is not there, or is none."""
+
+
+class RunnerProtocolError(SandboxError):
+    """An external runner said what is no event, or not at its time."""
+
+
+class RunnerLost(SandboxError):
+    """A runner can't be started, ended before its script did, or does not answer any more."""
+
+
+class ScriptRefused(CallslipError):
+    """A script was not run; the message is for whoever wrote it.
+
+    `code` is `bad_code`, `dependency_rejected`, `dependency_denied`, `dependency_install_failed` or
+    `interactive_unavailable`.
+    """
+
+    def __init__(self, message: str, code: str = "bad_code") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class RunFailed(CallslipError):

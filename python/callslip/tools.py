@@ -193,6 +193,7 @@ class Tool(Generic[P, R]):
         gate: Bounds the calls of it that run at once; `None` for no bound.
         needs_approval: Each call waits until a person approves it.
         is_async: Whether calling it gives a coroutine for certain.
+        awaits_on_loop: Whether a run on an event loop awaits `acall`, though it is not async.
     """
 
     _function: Callable[P, R]
@@ -205,6 +206,7 @@ class Tool(Generic[P, R]):
     gate: Gate | None
     needs_approval: bool
     is_async: bool
+    awaits_on_loop: bool = False
 
     def __init__(
         self,

@@ -17,6 +17,8 @@ use std::fmt::Write as _;
 const TEMPLATE: &str = include_str!("prompts/chatty.txt");
 /// What stands in it where agents can be started.
 const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
+/// What stands in it where scripts can be run.
+const SCRIPTS: &str = include_str!("prompts/chatty_scripts.txt");
 
 /// The chatty protocol with its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,10 +53,13 @@ impl Protocol for Chatty {
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
-        let mut agents = String::new();
-        if tools.plain().any(|tool| tool.kind == ToolKind::Spawn) {
-            agents = AGENTS.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end);
-        }
+        let tagged = |section: &str| {
+            section.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end)
+        };
+        let of_kind = |kind| tools.plain().find(|tool| tool.kind == kind);
+        let scripts = of_kind(ToolKind::Script).map(|tool| tagged(SCRIPTS).replace("{NAME}", &tool.name));
+        let agents = of_kind(ToolKind::Spawn).map(|_| tagged(AGENTS));
+        let (scripts, agents) = (scripts.unwrap_or_default(), agents.unwrap_or_default());
         let interface = tools.interface(Layout::Json, self.budget);
         let mut placeholders = vec![
             Placeholder {
@@ -66,6 +71,7 @@ impl Protocol for Chatty {
             Placeholder { name: "AVAILABLE_TOOLS_INTERFACE", value: &interface, required: true },
         ];
         if self.template.is_none() {
+            placeholders.push(Placeholder { name: "SCRIPTS", value: &scripts, required: true });
             placeholders.push(Placeholder { name: "AGENTS", value: &agents, required: true });
         }
         render(template, Style::Capitals, &placeholders)

@@ -9,6 +9,8 @@ mod protocol;
 mod reader;
 mod reply;
 mod run;
+mod sandbox;
+mod script;
 mod setup;
 mod store;
 mod toolset;
@@ -32,6 +34,10 @@ mod _core {
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
     #[pymodule_export]
     use super::run::PyRun;
+    #[pymodule_export]
+    use super::sandbox::{PyScriptJob, probe};
+    #[pymodule_export]
+    use super::script::{read_script, script_hints};
     #[pymodule_export]
     use super::setup::PySetup;
     #[pymodule_export]

@@ -158,14 +158,14 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Opt
     text.joined(offered(tools).map(|tool| tool.line(routes, detail)), "\n", "")
 }
 
-/// The tools but for the runtime's own.
+/// The tools but for those that stand first.
 fn offered(tools: &ToolSet) -> impl Iterator<Item = Shown<'_>> {
-    tools.shown().filter(|tool| !tool.kind().is_built_in())
+    tools.shown().filter(|tool| !tool.kind().stands_first())
 }
 
-/// The runtime's own tools, which are shown whole in any form, those that look up others first.
+/// The runtime's own tools and the one for scripts, which are shown whole in any form, those that look up others first.
 fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
-    let mut own: Vec<&ToolSpec> = tools.plain().filter(|tool| tool.kind.is_built_in()).collect();
+    let mut own: Vec<&ToolSpec> = tools.plain().filter(|tool| tool.kind.stands_first()).collect();
     if own.is_empty() {
         return Some(());
     }

@@ -151,7 +151,7 @@ fn line_of(tool: Shown<'_>, routes: bool) -> String {
 }
 
 fn groups(tools: &ToolSet) -> String {
-    let groups = grouped(tools.shown().filter(|tool| !tool.kind().is_built_in()));
+    let groups = grouped(tools.shown().filter(|tool| !tool.kind().stands_first()));
     let listed: Vec<&str> = groups.iter().take(GROUPS).map(|(group, _)| &**group).collect();
     let listed = listed.join(", ");
     if groups.len() <= GROUPS { listed } else { format!("{listed} and others") }

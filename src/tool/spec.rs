@@ -34,12 +34,19 @@ pub enum ToolKind {
     Wait,
     /// It looks up the other tools, which are too many for the prompt.
     LookUp,
+    /// It runs a script that the model writes. The function that does is the program's.
+    Script,
 }
 
 impl ToolKind {
     /// Whether the tool is the runtime's own, and not one of the program.
     pub fn is_built_in(self) -> bool {
         matches!(self, Self::Delegate | Self::Spawn | Self::Wait | Self::LookUp)
+    }
+
+    /// Whether it is shown whole and first, however little room there is.
+    pub fn stands_first(self) -> bool {
+        self.is_built_in() || self == Self::Script
     }
 
     /// Whether a call starts a run.

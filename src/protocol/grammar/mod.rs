@@ -106,7 +106,7 @@ fn callable<'a>(
     // Waiting has a form of its own, which names the agents that there are.
     let tools = scope.tools.shown().filter(|tool| tool.kind() != ToolKind::Wait);
     let crowded = scope.tools.is_crowded();
-    let (own, others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().is_built_in());
+    let (own, others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().stands_first());
     let each = own.into_iter().filter_map(|tool| {
         let spec = scope.tools.get(tool.name())?;
         let arguments = Converter::new(rules, level, first, &spec.parameters).arguments(tool.name())?;

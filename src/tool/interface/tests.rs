@@ -1,6 +1,6 @@
 use super::{Budget, Layout};
-use crate::tool::ToolSet;
 use crate::tool::set::tests::{set, tool};
+use crate::tool::{ToolKind, ToolSet};
 use serde_json::{Map, Value as Json, json};
 
 const LAYOUTS: [Layout; 3] = [Layout::Json, Layout::List, Layout::Operations];
@@ -146,6 +146,18 @@ fn the_runtimes_own_tools_are_always_shown_whole() {
         assert_eq!(text.matches("\"spawn_agent\"").count(), 1);
     }
     assert!(shown(&tools, Layout::Json, 300).1.contains("\nThere are 120 tools, "));
+}
+
+#[test]
+fn the_tool_for_scripts_is_shown_whole_too() {
+    let mut scripts = tool("execute_python_code", "Run a script, under these limits.", json!({"type": "object"}));
+    scripts.kind = ToolKind::Script;
+    let tools = many(40).with(vec![scripts]).unwrap();
+    for layout in LAYOUTS {
+        let text = shown(&tools, layout, 300).1;
+        assert_eq!(text.matches("Run a script, under these limits.").count(), 1, "{text}");
+        assert!(text.contains("There are 120 "), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,63 @@
+"""The bounds of a script."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["ScriptLimits"]
+
+_MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
+_SECONDS = ("wall_seconds", "idle_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptLimits:
+    """How far a script may go.
+
+    Attributes:
+        wall_seconds: From its start to its end, without the time that it waits for a person.
+        cpu_seconds: Of all its processes.
+        memory_bytes: Of all its processes.
+        processes: At once, threads among them.
+        files: Open ones of one process.
+        kept_bytes: Of each of its two streams that the result has: the beginning and the end.
+        output_bytes: Of both streams; a script that writes more is stopped.
+        disk_bytes: Of its files.
+        disk_files: Files and folders that it may make.
+        artifacts: Files of `out/` that are handed over; 0 for none.
+        artifact_bytes: Of all of them.
+        prompts: Questions of an interactive script.
+        idle_seconds: For the answer to a question.
+    """
+
+    wall_seconds: float = 60.0
+    cpu_seconds: int = 30
+    memory_bytes: int = 1 << 30
+    processes: int = 64
+    files: int = 256
+    kept_bytes: int = 64 * 1024
+    output_bytes: int = 64 << 20
+    disk_bytes: int = 64 << 20
+    disk_files: int = 4096
+    artifacts: int = 64
+    artifact_bytes: int = 32 << 20
+    prompts: int = 100
+    idle_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        values: dict[str, Any] = asdict(self)
+        for name, value in values.items():
+            is_time = name in _SECONDS
+            kind = "a number" if is_time else "a whole number"
+            is_right = isinstance(value, (int, float) if is_time else int)
+            if not is_right or isinstance(value, bool) or not value < math.inf:
+                raise ValueError(f"expected ScriptLimits({name}=…) to be {kind}: got {value!r}")
+            if value < 0 or (value == 0 and name not in _MAY_BE_NONE_AT_ALL):
+                bound = "0 or more" if name in _MAY_BE_NONE_AT_ALL else "more than 0"
+                raise ValueError(f"expected ScriptLimits({name}=…) to be {bound}: got {value}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the limits as runners take them."""
+        return asdict(self)

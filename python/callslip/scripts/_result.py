@@ -1,0 +1,185 @@
+"""What came of a script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from callslip.scripts._text import cleaned
+
+__all__ = ["Artifact", "Isolation", "ScriptResult", "ScriptStatus", "safe_path"]
+
+ScriptStatus: TypeAlias = Literal[
+    "ok",
+    "error",
+    "timeout",
+    "cpu_limit",
+    "memory_limit",
+    "output_limit",
+    "disk_limit",
+    "prompt_limit",
+    "idle_timeout",
+    "cancelled",
+    "killed",
+]
+
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What kept a script apart.
+
+    Attributes:
+        profile: `isolated`, `restricted` or `unconfined`; a runner of another kind may have its
+            own word.
+        layers: What was in force, as it was measured.
+    """
+
+    profile: str
+    layers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file that a script left in `out/`. Its content is whatever the script wrote.
+
+    Attributes:
+        path: Its name below `out/`, made safe.
+        size: In bytes.
+        sha256: Of its content, in hexadecimal digits.
+        mime: What its name says that it is.
+        file: The copy of it. Unless the runner was made with `artifacts=…`, it is there as long as
+            this object.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    mime: str
+    file: Path
+    _folder: object = field(default=None, repr=False, compare=False)
+
+    def read_bytes(self) -> bytes:
+        """Return its content."""
+        return self.file.read_bytes()
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Copy it into a directory, below which it has its `path`. Returns where it is.
+
+        Raises:
+            FileExistsError: There is a file of that name.
+        """
+        target = Path(directory) / self.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy)
+        return target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a model is told of it."""
+        return {"path": self.path, "size": self.size, "mime": self.mime}
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        from callslip.scripts._display import artifact_html
+
+        return {"text/plain": repr(self), "text/html": artifact_html(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptResult:
+    """What came of a script.
+
+    Attributes:
+        status: `ok`, `error` (it failed by itself), or what ended it: a limit (`timeout`,
+            `cpu_limit`, `memory_limit`, `output_limit`, `disk_limit`, `prompt_limit`,
+            `idle_timeout`), `cancelled`, or `killed` by a signal that was none of these.
+        exit_code: `None` where it was ended by a signal.
+        signal: The number of that signal; `None` where there was none.
+        stdout: What it printed: of more than `ScriptLimits.kept_bytes` the beginning and the end.
+        stderr: The same of its standard error.
+        stdout_truncated: Whether some of `stdout` is left out.
+        stderr_truncated: The same of `stderr`.
+        stdout_bytes: All that it wrote to its standard output.
+        stderr_bytes: The same of its standard error.
+        duration_ms: From its start to its end.
+        cpu_ms: Of all its processes.
+        max_rss: Bytes of memory that it took at most.
+        artifacts: Files that it left in `out/`.
+        isolation: What kept it apart.
+        hints: What the writer of the script should know.
+    """
+
+    status: ScriptStatus
+    exit_code: int | None
+    signal: int | None = None
+    stdout: str
+    stderr: str
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    duration_ms: float = 0
+    cpu_ms: float = 0
+    max_rss: int = 0
+    artifacts: tuple[Artifact, ...] = ()
+    isolation: Isolation
+    hints: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether it came to its end without an error."""
+        return self.status == "ok"
+
+    def for_model(self, *, interactive: bool = False) -> dict[str, Any]:
+        """Return what a model is told.
+
+        Args:
+            interactive: Whether a person has dealt with the script: then what was said between the
+                two is no business of the model.
+        """
+        if interactive:
+            words = {"ok": "session ended", "cancelled": "session cancelled"}
+            status = words.get(self.status, "session failed")
+            return {"status": status, "exit_code": self.exit_code}
+        told: dict[str, Any] = {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "stdout": cleaned(self.stdout),
+            "stderr": cleaned(self.stderr),
+            "duration_s": round(self.duration_ms / 1000, 3),
+            "truncated": self.stdout_truncated or self.stderr_truncated,
+        }
+        if self.signal is not None:
+            told["signal"] = self.signal
+        if self.artifacts:
+            told["artifacts"] = [artifact.to_dict() for artifact in self.artifacts]
+        if self.hints:
+            told["hints"] = list(self.hints)
+        return told
+
+    def __str__(self) -> str:
+        from callslip.scripts._display import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from callslip.scripts._display import result_html
+
+        return result_html(self)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+
+def safe_path(path: str) -> bool:
+    """Whether a path stays below the folder that it is taken from, on any machine."""
+    if not path or cleaned(path) != path or "\t" in path or "\n" in path:
+        return False
+    if any(character in path for character in '\\:*?"<>|'):
+        return False
+    parts = path.split("/")
+    return all(part.strip(". ") and len(part.encode()) <= _LONGEST_NAME for part in parts)

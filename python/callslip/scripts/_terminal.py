@@ -1,0 +1,106 @@
+"""A person at a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from callslip.scripts._answer import Attend, Screen
+from callslip.scripts._events import InputRequest, ScriptEvent
+from callslip.scripts._text import prompt_lines
+
+__all__ = ["Terminal"]
+
+_LINE = 4096
+_PATIENCE = 0.05
+
+_taken = threading.Lock()
+"""Two scripts that ask at once are answered one after the other."""
+
+
+class Terminal:
+    """A person at the terminal that is this program's standard input.
+
+    A line is read only once it is there, so that Ctrl-C, the script's end and an event loop are
+    never held up.
+
+    Args:
+        descriptor: The terminal.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._screen = Screen()
+
+    def ask(self, request: InputRequest, attend: Attend) -> str | None:
+        """Show the question and wait for a line, in this thread."""
+        import select
+
+        while not _taken.acquire(timeout=_PATIENCE):
+            attend(None)
+        try:
+            with self._asking(request):
+                poll = select.poll()
+                poll.register(self._descriptor, select.POLLIN)
+                while not poll.poll(0):
+                    attend(self._descriptor)
+                return self._line()
+        finally:
+            _taken.release()
+
+    async def ask_async(self, request: InputRequest) -> str | None:
+        """Show the question and wait for a line, without holding up the event loop."""
+        import asyncio
+
+        while not _taken.acquire(blocking=False):  # noqa: ASYNC110  # threads wait for it too
+            await asyncio.sleep(_PATIENCE)
+        try:
+            with self._asking(request):
+                loop = asyncio.get_running_loop()
+                is_there = asyncio.Event()
+                loop.add_reader(self._descriptor, is_there.set)
+                try:
+                    await is_there.wait()
+                finally:
+                    loop.remove_reader(self._descriptor)
+                return self._line()
+        finally:
+            _taken.release()
+
+    def show(self, event: ScriptEvent) -> None:
+        """Show output."""
+        self._screen.show(event)
+
+    def _line(self) -> str | None:
+        line = os.read(self._descriptor, _LINE)
+        if not line:
+            return None
+        text = line.decode(getattr(sys.stdin, "encoding", None) or "utf-8", "replace")
+        return text.rstrip("\r\n")
+
+    @contextmanager
+    def _asking(self, request: InputRequest) -> Iterator[None]:
+        self._screen.begin_line()
+        self._screen.write(prompt_lines(request.prompt, asker=request.asker))
+        if not request.secret:
+            try:
+                yield
+            except BaseException:
+                # What comes next is no answer to it.
+                self._screen.write("\n")
+                raise
+            self._screen.is_mid_line = False  # whoever answers ends the line
+            return
+        before = termios.tcgetattr(self._descriptor)
+        silent = [*before]
+        silent[3] &= ~termios.ECHO
+        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, silent)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+            self._screen.write("\n")

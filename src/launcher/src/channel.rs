@@ -1,0 +1,135 @@
+//! The socket to the runner.
+
+use crate::fault::{At, Fault};
+use crate::wire::{Instruction, Order, Report};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+const STAGE: &str = "the socket to the runner";
+/// A script of a megabyte, all of it escaped.
+const LONGEST: usize = 16 << 20;
+
+pub(crate) struct Channel {
+    socket: OwnedFd,
+    received: Vec<u8>,
+    closed: bool,
+}
+
+impl Channel {
+    /// Takes stdin over, so that the script can have another one. All that was handed down besides is closed.
+    pub(crate) fn of_stdin() -> Result<Self, Fault> {
+        // SAFETY: nothing has opened a descriptor yet but the three standard ones.
+        if unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } != 0 {
+            return Err(Fault::last("closing descriptors"));
+        }
+        let socket = fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at(STAGE)?;
+        rustix::net::sockopt::socket_domain(&socket).at(STAGE)?;
+        let flags = fcntl_getfl(&socket).at(STAGE)?;
+        fcntl_setfl(&socket, flags - OFlags::NONBLOCK).at(STAGE)?;
+        Ok(Self { socket, received: Vec::new(), closed: false })
+    }
+
+    /// What is to be done, and the script's stdin, if it has one.
+    pub(crate) fn order(&mut self) -> Result<(Order, Option<OwnedFd>), Fault> {
+        let mut descriptor = None;
+        loop {
+            if let Some(text) = self.message()? {
+                let order = serde_json::from_slice(&text).map_err(io::Error::from).at("the order")?;
+                return Ok((order, descriptor));
+            }
+            if !self.receive(&mut descriptor, RecvFlags::empty())? {
+                return Err(Fault::new(STAGE, "it was closed before the order came"));
+            }
+        }
+    }
+
+    /// The instructions that have come, without waiting. `Stop` once the runner is gone.
+    pub(crate) fn instructions(&mut self) -> Result<Vec<Instruction>, Fault> {
+        let mut found = Vec::new();
+        let is_open = self.receive(&mut None, RecvFlags::DONTWAIT)?;
+        while let Some(text) = self.message()? {
+            found.push(serde_json::from_slice(&text).map_err(io::Error::from).at(STAGE)?);
+        }
+        if !is_open {
+            self.closed = true;
+            found.push(Instruction::Stop);
+        }
+        Ok(found)
+    }
+
+    /// Whether the runner was found gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), Fault> {
+        let text = serde_json::to_vec(report).map_err(io::Error::from).at(STAGE)?;
+        let mut bytes = u32::try_from(text.len()).map_err(io::Error::other).at(STAGE)?.to_le_bytes().to_vec();
+        bytes.extend(text);
+        let descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(|one| one.as_fd()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        }
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match sendmsg(&self.socket, &[IoSlice::new(rest)], &mut ancillary, SendFlags::NOSIGNAL) {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno).at(STAGE),
+            }
+            ancillary.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns whether the other side is still there.
+    fn receive(&mut self, descriptor: &mut Option<OwnedFd>, flags: RecvFlags) -> Result<bool, Fault> {
+        let mut bytes = [0; 16_384];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = flags | RecvFlags::CMSG_CLOEXEC;
+        let message = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+            Ok(message) => message,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
+            Err(Errno::CONNRESET) => return Ok(false),
+            Err(errno) => return Err(errno).at(STAGE),
+        };
+        if message.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Fault::new(STAGE, "more descriptors came than one"));
+        }
+        for one in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = one {
+                *descriptor = descriptors.into_iter().next();
+            }
+        }
+        self.received.extend(bytes.get(..message.bytes).unwrap_or_default());
+        Ok(message.bytes > 0)
+    }
+
+    fn message(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(&head) = self.received.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes(head) as usize;
+        if length > LONGEST {
+            return Err(Fault::new(STAGE, "a message is too long"));
+        }
+        let Some(text) = self.received.get(4..4 + length) else { return Ok(None) };
+        let text = text.to_vec();
+        self.received.drain(..4 + length);
+        Ok(Some(text))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

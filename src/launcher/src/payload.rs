@@ -1,0 +1,205 @@
+//! The script's own process, from its birth to the moment its program begins.
+
+use crate::fault::{At, Fault};
+use crate::wire::{Bounds, Order, Profile};
+use crate::{confine, filter, privilege, room};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit, setsid};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+const STAGE: &str = "the script's process";
+
+/// What the script's process tells of itself before its program begins.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Word {
+    Ready(Vec<String>),
+    Fault { stage: String, errno: i32, message: String },
+}
+
+pub(crate) struct Payload {
+    pub(crate) pid: Pid,
+    /// Readable when it has ended.
+    pub(crate) ended: OwnedFd,
+    /// Its words. At its end once the program has begun, or couldn't.
+    pub(crate) words: OwnedFd,
+    /// A byte here lets the program begin.
+    pub(crate) gate: OwnedFd,
+}
+
+impl Payload {
+    /// Forks. The child builds the rest of the box around itself, tells of it, and waits at the gate.
+    pub(crate) fn start(order: &Order, stdin: Option<OwnedFd>) -> Result<Self, Fault> {
+        let (words, telling) = pipe_with(PipeFlags::CLOEXEC).at(STAGE)?;
+        let (waiting, gate) = pipe_with(PipeFlags::CLOEXEC).at(STAGE)?;
+        // What is slow and no part of the box, the parent does: the child counts as the script's.
+        let processes = processes_at_most(order);
+        // SAFETY: this process has one thread, so that the child may do anything that its parent may.
+        match unsafe { libc::fork() } {
+            -1 => Err(Fault::last(STAGE)),
+            0 => {
+                drop((words, gate));
+                let fault = match become_payload(order, stdin, processes, &telling, &waiting) {
+                    Ok(never) => match never {},
+                    Err(fault) => fault,
+                };
+                let errno = fault.cause.raw_os_error().unwrap_or(0);
+                tell(
+                    &telling,
+                    &Word::Fault { stage: fault.stage.into_owned(), errno, message: fault.cause.to_string() },
+                );
+                // SAFETY: ends the child at once; nothing of the parent's is to be run or flushed.
+                unsafe { libc::_exit(125) }
+            }
+            raw => {
+                let pid = Pid::from_raw(raw).ok_or_else(|| Fault::new(STAGE, "it has no number"))?;
+                let ended = pidfd_open(pid, PidfdFlags::empty()).at(STAGE)?;
+                Ok(Self { pid, ended, words, gate })
+            }
+        }
+    }
+}
+
+fn tell(telling: &OwnedFd, word: &Word) {
+    if let Ok(mut line) = serde_json::to_vec(word) {
+        line.push(b'\n');
+        // Short enough for the pipe; where nobody reads, there is nobody to be told.
+        let _ = rustix::io::write(telling, &line);
+    }
+}
+
+enum Never {}
+
+fn become_payload(
+    order: &Order,
+    stdin: Option<OwnedFd>,
+    processes: u64,
+    telling: &OwnedFd,
+    waiting: &OwnedFd,
+) -> Result<Never, Fault> {
+    setsid().at(STAGE)?;
+    let stdin = match stdin {
+        Some(given) => given,
+        None => open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at("opening /dev/null")?,
+    };
+    rustix::stdio::dup2_stdin(stdin).at(STAGE)?;
+    if let Some(folder) = order.writable.first() {
+        rustix::process::chdir(folder).at("entering the script's folder")?;
+    }
+    limit(&order.bounds, processes)?;
+    privilege::drop_all(order)?;
+    let layers = match order.profile {
+        Profile::Unconfined => Vec::new(),
+        Profile::Isolated | Profile::Restricted => {
+            let version = confine::confine(order)?;
+            filter::apply(order)?;
+            measured(order, version)?
+        }
+    };
+    tell(telling, &Word::Ready(layers));
+    loop {
+        match rustix::io::read(waiting, &mut [0; 1]) {
+            Ok(1) => break,
+            Err(Errno::INTR) => {}
+            _ => return Err(Fault::new(STAGE, "it was never let go")),
+        }
+    }
+    let Some((program, arguments)) = order.command.split_first() else {
+        return Err(Fault::new(STAGE, "no program was named"));
+    };
+    let environment = order.environment.iter().map(|(name, value)| (name, value));
+    let cause = Command::new(program).args(arguments).env_clear().envs(environment).exec();
+    Err(Fault { stage: "starting the interpreter".into(), cause })
+}
+
+fn limit(bounds: &Bounds, processes: u64) -> Result<(), Fault> {
+    let same = |amount| (amount, amount);
+    for (resource, (soft, hard)) in [
+        (Resource::Core, same(0)),
+        (Resource::Cpu, (bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1))),
+        (Resource::Data, same(bounds.memory_bytes)),
+        (Resource::Fsize, same(bounds.disk_bytes)),
+        (Resource::Nofile, same(bounds.files)),
+        (Resource::Nproc, same(processes)),
+        (Resource::Memlock, same(0)),
+        (Resource::Msgqueue, same(0)),
+    ] {
+        let held = rustix::process::getrlimit(resource);
+        // What is limited more already stays so.
+        let at_most = |amount: u64, held: Option<u64>| Some(held.map_or(amount, |held| held.min(amount)));
+        let limit = Rlimit { current: at_most(soft, held.maximum), maximum: at_most(hard, held.maximum) };
+        setrlimit(resource, limit).at("setting limits")?;
+    }
+    Ok(())
+}
+
+/// The system counts all processes of a user. In a user namespace, or as a user of its own, the script starts at none;
+/// else it gets as many on top of those that are there.
+fn processes_at_most(order: &Order) -> u64 {
+    let own = order.bounds.processes;
+    if order.user.is_some() || room::apart(order, "user") {
+        // The launcher is one of them.
+        return own.saturating_add(u64::from(order.user.is_none()));
+    }
+    own.saturating_add(threads_of(rustix::process::getuid().as_raw()))
+}
+
+fn threads_of(user: u32) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit())))
+        .filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == user))
+        .map(|entry| fs::metadata(entry.path().join("task")).map_or(1, |task| task.nlink().saturating_sub(2)))
+        .sum()
+}
+
+/// The layers that hold now, as the system tells them. One that is missing is a fault.
+fn measured(order: &Order, landlock: i32) -> Result<Vec<String>, Fault> {
+    const STAGE: &str = "measuring the box";
+    let mut layers = Vec::new();
+    if order.profile == Profile::Isolated {
+        let spaces = [
+            ("user", "user namespace"),
+            ("mnt", "mount namespace"),
+            ("pid", "pid namespace"),
+            ("net", "network namespace"),
+            ("ipc", "ipc namespace"),
+            ("uts", "uts namespace"),
+            ("cgroup", "cgroup namespace"),
+        ];
+        layers.extend(spaces.iter().filter(|(kind, _)| room::apart(order, kind)).map(|(_, words)| (*words).to_owned()));
+    }
+    layers.push(format!("landlock {landlock}"));
+    let mode = rustix::thread::secure_computing_mode().at(STAGE)?;
+    if mode != rustix::thread::SecureComputingMode::Filter {
+        return Err(Fault::new(STAGE, "no filter of system calls holds"));
+    }
+    layers.push("seccomp".to_owned());
+    if !rustix::thread::no_new_privs().at(STAGE)? {
+        return Err(Fault::new(STAGE, "privileges could be gained"));
+    }
+    layers.push("no new privileges".to_owned());
+    if !privilege::has_none() {
+        return Err(Fault::new(STAGE, "capabilities are left"));
+    }
+    layers.push("no capabilities".to_owned());
+    if let Some(user) = order.user {
+        if rustix::process::getuid().as_raw() != user {
+            return Err(Fault::new(STAGE, "it is still the same user"));
+        }
+        layers.push("another user".to_owned());
+    }
+    if Path::new(".").metadata().is_err() {
+        return Err(Fault { stage: STAGE.into(), cause: io::Error::last_os_error() });
+    }
+    Ok(layers)
+}

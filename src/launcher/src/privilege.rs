@@ -1,0 +1,116 @@
+//! Who the launcher and the script are, and what they may do.
+
+use crate::fault::{At, Fault};
+use crate::wire::{Order, Profile};
+use rustix::process::{DumpableBehavior, getpid, set_child_subreaper, set_dumpable_behavior};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+    clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits,
+    set_no_new_privs,
+};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const STAGE: &str = "dropping privileges";
+
+/// What the launcher itself goes on needing: to end the script's processes and to see how much memory they share,
+/// and until the script starts, to make it somebody else.
+const KEPT: CapabilitySet = CapabilitySet::KILL
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::DAC_READ_SEARCH);
+
+/// Takes over the processes that lose their parents.
+pub(crate) fn become_reaper(profile: Profile) -> Result<(), Fault> {
+    const STAGE: &str = "adopting processes";
+    if getpid().is_init() {
+        return Ok(());
+    }
+    if profile == Profile::Isolated {
+        return Err(Fault::new(STAGE, "it is not the first process of a namespace"));
+    }
+    set_child_subreaper(Some(getpid())).at(STAGE)
+}
+
+/// Drops what the launcher needs no longer, and keeps the script from looking into it.
+pub(crate) fn shed(order: &Order) -> Result<(), Fault> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(STAGE)?;
+    if order.profile == Profile::Unconfined {
+        return Ok(());
+    }
+    let held = capabilities(None).at(STAGE)?;
+    let kept = held.permitted & KEPT;
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() })
+        .at(STAGE)?;
+    clear_ambient_capability_set().at(STAGE)
+}
+
+/// In the script's process: becomes another user, where one is told, and gives up every privilege for good.
+pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
+    if order.profile == Profile::Unconfined {
+        return Ok(());
+    }
+    // Where it may be done. What is left of the set can't be had without a set-user-id program, and none works here.
+    if capabilities(None).at(STAGE)?.effective.contains(CapabilitySet::SETPCAP) {
+        let secured = CapabilitiesSecureBits::NO_ROOT
+            | CapabilitiesSecureBits::NO_ROOT_LOCKED
+            | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+            | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+        set_capabilities_secure_bits(secured).at(STAGE)?;
+        for bit in 0..64 {
+            let one = CapabilitySet::from_bits_retain(1 << bit);
+            if capability_is_in_bounding_set(one).unwrap_or(false) {
+                remove_capability_from_bounding_set(one).at(STAGE)?;
+            }
+        }
+    }
+    if let Some(user) = order.user {
+        become_user(user, order)?;
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).at(STAGE)?;
+    set_no_new_privs(true).at(STAGE)
+}
+
+/// The number of processes is not limited for root, so that the script must be somebody else.
+fn become_user(user: u32, order: &Order) -> Result<(), Fault> {
+    const STAGE: &str = "becoming another user";
+    let owner = if reachable(order) { user } else { 0 };
+    // SAFETY: no groups are given, so that no memory is read.
+    if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
+        return Err(Fault::last(STAGE));
+    }
+    // SAFETY: takes plain numbers; the process has one thread.
+    if unsafe { libc::setresgid(user, owner, owner) } != 0 {
+        return Err(Fault::last(STAGE));
+    }
+    // Where others can't enter the folders of the interpreter, it stays their owner's in all but the count of
+    // processes. Landlock holds it back from everything else, and the filter from changing back.
+    // SAFETY: takes plain numbers; the process has one thread.
+    if unsafe { libc::setresuid(user, owner, owner) } != 0 {
+        return Err(Fault::last(STAGE));
+    }
+    Ok(())
+}
+
+/// Whether somebody else could enter all that the script needs.
+pub(crate) fn reachable(order: &Order) -> bool {
+    order.profile == Profile::Isolated
+        || order.readable.iter().chain(&order.writable).all(|path| {
+            path.ancestors().skip(1).all(|folder| mode(folder).is_ok_and(|mode| mode & 0o001 != 0))
+                && mode(path).is_ok_and(|mode| mode & 0o004 != 0 || order.writable.contains(path))
+        })
+}
+
+fn mode(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.mode())
+}
+
+/// Whether nothing is left, as the system tells it.
+pub(crate) fn has_none() -> bool {
+    capabilities(None).is_ok_and(|held| (held.effective | held.permitted | held.inheritable).is_empty())
+}

@@ -1,0 +1,29 @@
+//! The installation of packages as a job.
+
+use super::event::Event;
+use super::job::Teller;
+use super::packages::{self, InstallRequest, NotInstalled};
+
+/// Installs what is not there yet, and tells of it.
+pub async fn install(request: InstallRequest, teller: Teller) {
+    let tell = |stage: &str, message: &str| {
+        teller.tell(&Event::Deps { stage: stage.to_owned(), message: message.to_owned() });
+    };
+    let last = match packages::install(&request, tell, teller.cancelled.clone()).await {
+        Ok(installed) => Event::Installed { path: installed.path, fresh: installed.fresh },
+        Err(NotInstalled::Refused(refused)) => {
+            Event::Refused { code: refused.code.as_str().to_owned(), message: refused.message }
+        }
+        Err(error @ NotInstalled::InterpreterMissing(_)) => Event::Failed {
+            error: "interpreter_missing",
+            stage: None,
+            errno: None,
+            remedy: None,
+            message: error.to_string(),
+        },
+        Err(error @ NotInstalled::Cancelled) => {
+            Event::Refused { code: "dependency_install_failed".to_owned(), message: error.to_string() }
+        }
+    };
+    teller.tell(&last);
+}

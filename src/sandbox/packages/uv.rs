@@ -1,0 +1,199 @@
+//! The one process: uv, without settings, without a shell, without this program's environment.
+
+use super::cache::{Cache, Draft};
+use super::settings::Settings;
+use super::{NotInstalled, Refused, is_executable, reason};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+/// What is kept of a line, and of all lines.
+const LINE_BYTES: usize = 4 << 10;
+const KEPT_LINES: usize = 200;
+
+/// What is told of one installation.
+const TOLD: usize = 300;
+
+/// How a set is made.
+pub(super) struct Order<'a> {
+    pub(super) uv: &'a Path,
+    pub(super) python: &'a Path,
+    pub(super) cache: &'a Cache,
+    pub(super) draft: &'a Draft,
+    pub(super) settings: &'a Settings,
+}
+
+impl Order<'_> {
+    /// Fills the draft with these requirements.
+    pub(super) async fn run(
+        &self,
+        requirements: &[String],
+        limit: Duration,
+        tell: &mut impl FnMut(&str, &str),
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<(), NotInstalled> {
+        if !is_executable(self.uv) {
+            let message = "packages can't be installed here, because uv is missing (the developer can install \
+                           callslip[sandbox]): write the script without them";
+            return Err(Refused::install(message).into());
+        }
+        let started = self.command(requirements).spawn();
+        let child = started.map_err(|cause| Refused::install(format!("the installer can't be started: {cause}")))?;
+        let mut group = Group(child);
+        let mut lines = Lines::default();
+        let ended = tokio::select! {
+            ended = group.follow(&mut lines, |line| {
+                if let Some((stage, words)) = progress(line) {
+                    tell(stage, &self.settings.conceal(words));
+                }
+            }) => ended,
+            () = told(&mut cancelled) => {
+                group.end().await;
+                return Err(NotInstalled::Cancelled);
+            }
+            () = tokio::time::sleep(limit) => {
+                group.end().await;
+                let seconds = limit.as_secs();
+                let message = format!("the packages took longer than {seconds} s to install: ask for fewer or smaller ones");
+                return Err(Refused::install(message).into());
+            }
+        };
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => {
+                let reason = reason::reason(&lines.kept, status.code());
+                Err(Refused::install(self.settings.conceal(&reason)).into())
+            }
+            Err(cause) => Err(Refused::install(format!("the installer was lost: {cause}")).into()),
+        }
+    }
+
+    fn command(&self, requirements: &[String]) -> Command {
+        let home = self.draft.home();
+        let mut command = Command::new(self.uv);
+        command
+            .args(["pip", "install", "--no-config", "--no-build", "--no-python-downloads", "--compile-bytecode"])
+            .args(["--color", "never", "--keyring-provider", "disabled"])
+            .arg("--cache-dir")
+            .arg(self.cache.downloads())
+            .arg("--python")
+            .arg(self.python)
+            .arg("--target")
+            .arg(self.draft.target())
+            .arg("--")
+            .args(requirements)
+            .env_clear()
+            .envs(self.settings.variables())
+            // Without one it would look up the user's, with credentials in it.
+            .env("HOME", &home)
+            .env("TMPDIR", &home)
+            .current_dir(&home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        command
+    }
+}
+
+/// Until it is cancelled; for ever where nobody can do that any more.
+async fn told(cancelled: &mut watch::Receiver<bool>) {
+    if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The installer and the compilers that it starts: dead when this is dropped.
+struct Group(Child);
+
+impl Group {
+    async fn follow(&mut self, lines: &mut Lines, mut heard: impl FnMut(&str)) -> std::io::Result<ExitStatus> {
+        if let Some(stderr) = self.0.stderr.take() {
+            lines.read(stderr, &mut heard).await?;
+        }
+        self.0.wait().await
+    }
+
+    /// Kills all of it and waits, so that nothing is written to the draft any more.
+    async fn end(&mut self) {
+        self.kill();
+        let _ = self.0.wait().await;
+    }
+
+    fn kill(&self) {
+        // There is no id any more once it has been waited for; until then it names nothing else.
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What the installer says, as far as it is kept.
+#[derive(Default)]
+struct Lines {
+    kept: Vec<String>,
+    told: usize,
+}
+
+impl Lines {
+    async fn read(&mut self, mut from: impl AsyncRead + Unpin, heard: &mut impl FnMut(&str)) -> std::io::Result<()> {
+        let mut buffer = [0; 4096];
+        let mut line = Vec::new();
+        loop {
+            let count = from.read(&mut buffer).await?;
+            for byte in buffer.iter().take(count) {
+                if *byte == b'\n' {
+                    self.end(&mut line, heard);
+                } else if line.len() < LINE_BYTES {
+                    line.push(*byte);
+                }
+            }
+            if count == 0 {
+                self.end(&mut line, heard);
+                return Ok(());
+            }
+        }
+    }
+
+    fn end(&mut self, line: &mut Vec<u8>, heard: &mut impl FnMut(&str)) {
+        let text: String = String::from_utf8_lossy(line).chars().filter(|letter| !letter.is_control()).collect();
+        line.clear();
+        if text.trim().is_empty() {
+            return;
+        }
+        self.told += 1;
+        if self.told <= TOLD {
+            heard(&text);
+        }
+        if self.kept.len() < KEPT_LINES {
+            self.kept.push(text);
+        }
+    }
+}
+
+/// The stage that a line of the installer's tells, and its words.
+fn progress(line: &str) -> Option<(&'static str, &str)> {
+    let line = line.trim();
+    let stages = [
+        ("Resolved ", "resolve"),
+        ("Downloading ", "download"),
+        ("Downloaded ", "download"),
+        ("Prepared ", "download"),
+        ("Installed ", "install"),
+        ("+ ", "install"),
+        ("Bytecode compiled ", "compile"),
+    ];
+    let (_, stage) = stages.iter().find(|(words, _)| line.starts_with(words))?;
+    Some((*stage, line.strip_prefix("+ ").unwrap_or(line)))
+}

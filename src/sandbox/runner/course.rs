@@ -1,0 +1,369 @@
+//! The course of one script, from its start to its result.
+
+use super::super::event::{Event, Isolation, Outcome, Status};
+use super::super::job::Teller;
+use super::super::wire::{Instruction, Profile, Report};
+use super::folder::{self, Most, Size};
+use super::launched::Launched;
+use super::place::{Place, Program};
+use super::probe::{Unavailable, lost};
+use super::prompts::Prompts;
+use super::request::Request;
+use super::stream::Stream;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long the launcher may take to end everything.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long it may take until the box stands.
+const START: Duration = Duration::from_secs(30);
+/// How often the files are measured where no limit of the system holds.
+const PERIOD: Duration = Duration::from_millis(25);
+
+/// Runs a script and returns the last event.
+pub(super) async fn run(request: &Request, profile: Profile, teller: &mut Teller) -> Event {
+    match Course::start(request, profile).await {
+        Ok(mut course) => course.run(teller).await.unwrap_or_else(Into::into),
+        Err(missing) => missing.into(),
+    }
+}
+
+struct Course<'a> {
+    request: &'a Request,
+    profile: Profile,
+    place: Place,
+    launched: Launched,
+    prompts: Option<Prompts>,
+    work: Option<Arc<OwnedFd>>,
+    stdout: Stream,
+    stderr: Stream,
+    layers: Vec<String>,
+    began: Option<Instant>,
+    /// When it has taken too long. Put off while it waits for an answer.
+    deadline: Option<Instant>,
+    /// The prompt that waits for an answer: its number, and since when.
+    open: Option<(u64, Instant)>,
+    asked: u64,
+    /// Why it is being ended, and when that must be over.
+    stopped: Option<(Status, Instant)>,
+    warned_of_output: bool,
+}
+
+/// How the launcher says that the script ended.
+struct End {
+    exit: Option<i32>,
+    signal: Option<i32>,
+    limit: Option<String>,
+    cpu_ms: u64,
+    max_rss: u64,
+}
+
+impl<'a> Course<'a> {
+    async fn start(request: &'a Request, profile: Profile) -> Result<Self, Unavailable> {
+        let at_start = |error: io::Error| Unavailable::of(profile, &error);
+        let mut place = Place::new(profile, &request.tools(), &Program::Script(request)).map_err(at_start)?;
+        let mut prompts = request.interactive.then(Prompts::new).transpose().map_err(at_start)?;
+        let theirs = prompts.as_mut().and_then(|prompts| prompts.theirs.take());
+        let (launched, output) = Launched::start(&mut place, theirs.as_ref()).await.map_err(at_start)?;
+        let stream = |pipe| Stream::new(pipe, request.limits.kept_bytes);
+        Ok(Self {
+            request,
+            profile,
+            place,
+            launched,
+            prompts,
+            work: None,
+            stdout: stream(output.stdout),
+            stderr: stream(output.stderr),
+            layers: Vec::new(),
+            began: None,
+            deadline: Some(Instant::now() + START),
+            open: None,
+            asked: 0,
+            stopped: None,
+            warned_of_output: false,
+        })
+    }
+
+    async fn run(&mut self, teller: &mut Teller) -> Result<Event, Unavailable> {
+        let end = self.until_end(teller).await?;
+        self.launched.gone().await;
+        self.drain(teller).await;
+        let duration = self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        let (artifacts, hints) = self.take_over().await;
+        for artifact in &artifacts {
+            teller.tell(&Event::Artifact(artifact.clone()));
+        }
+        let status = self.status(&end);
+        let exited = matches!(status, Status::Ok | Status::Error);
+        Ok(Event::Finished {
+            result: Box::new(Outcome {
+                status,
+                exit_code: end.exit.filter(|_| exited),
+                signal: end.signal.filter(|_| self.stopped.is_none()),
+                stdout: self.stdout.capture.text(),
+                stderr: self.stderr.capture.text(),
+                stdout_truncated: self.stdout.capture.is_truncated(),
+                stderr_truncated: self.stderr.capture.is_truncated(),
+                stdout_bytes: self.stdout.capture.count(),
+                stderr_bytes: self.stderr.capture.count(),
+                duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+                cpu_ms: end.cpu_ms,
+                max_rss: end.max_rss,
+                artifacts,
+                isolation: Isolation { profile: self.profile.as_str(), layers: self.layers.clone() },
+                hints,
+            }),
+        })
+    }
+
+    /// Follows the script until it and all of its processes have ended.
+    async fn until_end(&mut self, teller: &mut Teller) -> Result<End, Unavailable> {
+        let measured = self.profile != Profile::Isolated;
+        let mut look = Instant::now() + PERIOD;
+        loop {
+            let patience = match (self.stopped, self.open) {
+                (Some(_), _) => None,
+                (None, Some((_, since))) => Some(since + seconds(self.request.limits.idle_seconds)),
+                (None, None) => self.deadline,
+            };
+            tokio::select! {
+                report = self.launched.report() => match report {
+                    Ok(Some(report)) => if let Some(end) = self.reported(report, teller).await? { return Ok(end) },
+                    Ok(None) => return self.without_end().await,
+                    Err(error) => return Err(Unavailable::of(self.profile, &error)),
+                },
+                text = self.stdout.next(), if self.stdout.open => self.output(Event::Stdout { text }, teller).await,
+                text = self.stderr.next(), if self.stderr.open => self.output(Event::Stderr { text }, teller).await,
+                prompt = next_prompt(&mut self.prompts), if self.open.is_none() && self.stopped.is_none() => match prompt {
+                    Some(prompt) => {
+                        self.drain_now(teller);
+                        self.asked += 1;
+                        if self.asked > self.request.limits.prompts {
+                            self.stop(Status::PromptLimit).await;
+                        } else {
+                            self.open = Some((self.asked, Instant::now()));
+                            teller.tell(&Event::InputRequest { id: self.asked, prompt: prompt.prompt, secret: prompt.secret });
+                        }
+                    }
+                    None => self.prompts = None,
+                },
+                Some(answer) = teller.answers.recv() => {
+                    if let Some((id, since)) = self.open.filter(|(id, _)| *id == answer.id) {
+                        debug_assert_eq!(id, self.asked);
+                        self.open = None;
+                        self.deadline = self.deadline.map(|deadline| deadline + since.elapsed());
+                        if let Some(prompts) = &mut self.prompts {
+                            prompts.answer(answer.text).await;
+                        }
+                    }
+                }
+                Ok(()) = teller.cancelled.changed(), if self.stopped.is_none() => {
+                    if *teller.cancelled.borrow_and_update() {
+                        self.stop(Status::Cancelled).await;
+                    }
+                }
+                () = until(patience) => {
+                    if self.began.is_none() {
+                        self.launched.kill();
+                        return Err(Unavailable::new("starting", 0, "the box did not stand in time"));
+                    }
+                    let status = if self.open.is_some() { Status::IdleTimeout } else { Status::Timeout };
+                    self.stop(status).await;
+                }
+                () = sleep_until(look), if measured && self.began.is_some() && self.stopped.is_none() => {
+                    let began = Instant::now();
+                    if self.writes_too_much().await {
+                        self.stop(Status::DiskLimit).await;
+                    }
+                    // Where measuring takes long, it is done less often.
+                    look = Instant::now() + PERIOD.max(began.elapsed());
+                }
+                () = until(self.stopped.map(|(_, at_most)| at_most)) => {
+                    self.launched.kill();
+                    return self.without_end().await;
+                }
+            }
+        }
+    }
+
+    async fn reported(&mut self, report: Report, teller: &Teller) -> Result<Option<End>, Unavailable> {
+        match report {
+            Report::Standing => {
+                let work = match self.launched.take_descriptor() {
+                    Some(descriptor) => Some(descriptor),
+                    None => self.place.folder.as_ref().and_then(|folder| folder::open(&folder.work()).ok()),
+                };
+                self.work = work.map(Arc::new);
+            }
+            Report::Ready { layers } => {
+                self.bring_session().await.map_err(|error| Unavailable::of(self.profile, &error))?;
+                self.layers.clone_from(&layers);
+                teller.tell(&Event::Started { profile: self.profile.as_str(), layers });
+                self.launched.instruct(Instruction::Go).await;
+                let now = Instant::now();
+                self.began = Some(now);
+                self.deadline = now.checked_add(seconds(self.request.limits.wall_seconds));
+            }
+            Report::Fault { stage, errno, message } => return Err(Unavailable::new(&stage, errno, &message)),
+            Report::Warning { limit } => {
+                let message = format!("most of the {limit} limit is used up");
+                teller.tell(&Event::LimitWarning { limit, message });
+            }
+            Report::End { exit, signal, limit, cpu_ms, max_rss } => {
+                return Ok(Some(End { exit, signal, limit, cpu_ms, max_rss }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The launcher has ended without a report of the script's end.
+    async fn without_end(&mut self) -> Result<End, Unavailable> {
+        if self.began.is_none() && self.stopped.is_none() {
+            return Err(lost(self.profile, &mut self.launched, &mut self.stderr.pipe).await);
+        }
+        self.launched.kill();
+        Ok(End { exit: None, signal: Some(9), limit: None, cpu_ms: 0, max_rss: 0 })
+    }
+
+    async fn stop(&mut self, status: Status) {
+        if self.stopped.is_none() {
+            self.stopped = Some((status, Instant::now() + GRACE));
+            self.launched.instruct(Instruction::Stop).await;
+        }
+    }
+
+    async fn output(&mut self, event: Event, teller: &Teller) {
+        teller.tell(&event);
+        let count = self.stdout.capture.count() + self.stderr.capture.count();
+        let most = self.request.limits.output_bytes;
+        if count > most {
+            self.stop(Status::OutputLimit).await;
+        } else if count > most / 5 * 4 && !self.warned_of_output {
+            self.warned_of_output = true;
+            let message = format!("{count} of {most} bytes of output are used up");
+            teller.tell(&Event::LimitWarning { limit: "output".to_owned(), message });
+        }
+    }
+
+    /// Takes what the pipes hold right now, so that it is shown before a prompt.
+    fn drain_now(&mut self, teller: &Teller) {
+        let (stdout, stderr) = (self.stdout.present(), self.stderr.present());
+        teller.tell(&Event::Stdout { text: stdout });
+        teller.tell(&Event::Stderr { text: stderr });
+    }
+
+    /// Takes the rest. All who could write are dead, but where nothing confines them.
+    async fn drain(&mut self, teller: &Teller) {
+        let rest = async {
+            while self.stdout.open {
+                let text = self.stdout.next().await;
+                teller.tell(&Event::Stdout { text });
+            }
+            while self.stderr.open {
+                let text = self.stderr.next().await;
+                teller.tell(&Event::Stderr { text });
+            }
+        };
+        // What somebody who escaped still writes is nobody's concern.
+        let _ = timeout(GRACE, rest).await;
+    }
+
+    async fn writes_too_much(&self) -> bool {
+        let Some(work) = self.work.clone() else { return false };
+        let temporary = self.place.folder.as_ref().and_then(|folder| folder::open(&folder.path().join("tmp")).ok());
+        let limits = &self.request.limits;
+        let most = Size { files: limits.disk_files, bytes: limits.disk_bytes };
+        let measured = tokio::task::spawn_blocking(move || {
+            let work = folder::measure(&work, most)?;
+            let other = temporary.map_or(Some(Size::default()), |folder| folder::measure(&folder, most))?;
+            Some((work.files + other.files, work.bytes + other.bytes))
+        });
+        match measured.await {
+            Ok(Some((files, bytes))) => files > most.files || bytes > most.bytes,
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    async fn bring_session(&self) -> io::Result<()> {
+        let (Some(session), Some(work)) = (self.request.session.clone(), self.work.clone()) else { return Ok(()) };
+        let owner = self.place.order.user;
+        let copied = tokio::task::spawn_blocking(move || folder::copy_all(&folder::open(&session)?, &work, owner));
+        copied.await.map_err(io::Error::other)?
+    }
+
+    /// Takes the artifacts and the session's files over.
+    async fn take_over(&mut self) -> (Vec<super::super::event::Artifact>, Vec<String>) {
+        let Some(work) = self.work.take() else { return (Vec::new(), Vec::new()) };
+        let limits = &self.request.limits;
+        let most = Most { files: limits.artifacts, bytes: limits.artifact_bytes };
+        let (target, session) = (self.request.artifacts.clone(), self.request.session.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let mut hints = Vec::new();
+            let (artifacts, refused) =
+                target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
+            if refused > 0 {
+                hints.push(format!(
+                    "{refused} files of out/ were not kept: at most {} files of {} bytes together are",
+                    most.files, most.bytes
+                ));
+            }
+            if let Some(Err(error)) = session.map(|session| keep_session(&work, &session)) {
+                hints.push(format!("the files for later calls could not be kept: {error}"));
+            }
+            (artifacts, hints)
+        });
+        taken.await.unwrap_or_default()
+    }
+
+    fn status(&self, end: &End) -> Status {
+        const XCPU: i32 = 24;
+        const XFSZ: i32 = 25;
+        const KILL: i32 = 9;
+        if let Some((status, _)) = self.stopped {
+            return status;
+        }
+        let cpu_used = end.cpu_ms / 1000 >= self.request.limits.cpu_seconds;
+        match (end.limit.as_deref(), end.exit, end.signal) {
+            (Some("memory"), ..) => Status::MemoryLimit,
+            (Some(_), ..) | (None, _, Some(XCPU)) => Status::CpuLimit,
+            (None, _, Some(KILL)) if cpu_used => Status::CpuLimit,
+            (None, _, Some(KILL)) => Status::Killed,
+            (None, _, Some(XFSZ)) => Status::DiskLimit,
+            (None, Some(0), _) => Status::Ok,
+            _ => Status::Error,
+        }
+    }
+}
+
+/// Puts the files into a new folder, and that in the place of the old one.
+fn keep_session(work: &OwnedFd, session: &PathBuf) -> io::Result<()> {
+    let fresh = tempfile::Builder::new().prefix(".session-").tempdir_in(session.parent().unwrap_or(session))?;
+    folder::copy_all(work, &folder::open(fresh.path())?, None)?;
+    let old = tempfile::Builder::new().prefix(".session-").tempdir_in(session.parent().unwrap_or(session))?;
+    std::fs::rename(session, old.path())?;
+    std::fs::rename(fresh.keep(), session)
+}
+
+async fn next_prompt(prompts: &mut Option<Prompts>) -> Option<super::prompts::Prompt> {
+    match prompts {
+        Some(prompts) => prompts.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn seconds(count: f64) -> Duration {
+    Duration::try_from_secs_f64(count).unwrap_or(Duration::MAX)
+}

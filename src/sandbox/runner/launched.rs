@@ -1,0 +1,156 @@
+//! A launcher that was started: the socket to it, and the script's output.
+
+use super::super::wire::{Instruction, Report};
+use super::place::Place;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::Serialize;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Stdio;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::Child;
+
+pub(super) struct Launched {
+    /// bubblewrap, or the launcher itself. In a process group of its own: Ctrl-C is the program's business.
+    child: Child,
+    socket: UnixStream,
+    received: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+}
+
+/// What the script writes.
+pub(super) struct Output {
+    pub(super) stdout: Receiver,
+    pub(super) stderr: Receiver,
+}
+
+impl Launched {
+    /// Starts it and gives it its order.
+    pub(super) async fn start(place: &mut Place, stdin: Option<&OwnedFd>) -> io::Result<(Self, Output)> {
+        let flags = SocketFlags::CLOEXEC;
+        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = std::os::unix::net::UnixStream::from(socket);
+        socket.set_nonblocking(true)?;
+        let (stdout, their_stdout) = output()?;
+        let (stderr, their_stderr) = output()?;
+        let child = place
+            .command
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::from(their_stdout))
+            .stderr(Stdio::from(their_stderr))
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        // The command keeps the ends that the child has; with them the pipes would never end.
+        place.command = tokio::process::Command::new("/nonexistent");
+        let socket = UnixStream::from_std(socket)?;
+        let mut launched = Self { child, socket, received: Vec::new(), descriptor: None };
+        launched.send(&place.order, stdin).await?;
+        Ok((launched, Output { stdout, stderr }))
+    }
+
+    /// Tells the launcher what to do next. Where it has ended already, its last report says so.
+    pub(super) async fn instruct(&mut self, instruction: Instruction) {
+        let _ = self.send(&instruction, None).await;
+    }
+
+    /// The next report, or `None` once the launcher has ended. May be given up and called again.
+    pub(super) async fn report(&mut self) -> io::Result<Option<Report>> {
+        loop {
+            if let Some(text) = self.message() {
+                return Ok(Some(serde_json::from_slice(&text)?));
+            }
+            self.socket.readable().await?;
+            let mut bytes = [0; 4096];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let result = self.socket.try_io(Interest::READABLE, || {
+                let mut parts = [IoSliceMut::new(&mut bytes)];
+                Ok(recvmsg(&self.socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes)
+            });
+            match result {
+                Ok(0) => return Ok(None),
+                Ok(count) => {
+                    self.received.extend(bytes.get(..count).unwrap_or_default());
+                    for one in ancillary.drain() {
+                        if let RecvAncillaryMessage::ScmRights(descriptors) = one {
+                            self.descriptor = descriptors.into_iter().next();
+                        }
+                    }
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::ConnectionReset => return Ok(None),
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// The descriptor that came with a report.
+    pub(super) fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
+    }
+
+    /// Waits until the launcher is gone, and with it in a namespace everything else.
+    pub(super) async fn gone(&mut self) {
+        // Somebody else may have taken up its end: then it is gone too.
+        let _ = self.child.wait().await;
+    }
+
+    /// Kills it where it doesn't answer.
+    pub(super) fn kill(&mut self) {
+        // It may be gone.
+        let _ = self.child.start_kill();
+    }
+
+    async fn send(&mut self, message: &impl Serialize, descriptor: Option<&OwnedFd>) -> io::Result<()> {
+        let text = serde_json::to_vec(message)?;
+        let mut bytes = u32::try_from(text.len()).map_err(io::Error::other)?.to_le_bytes().to_vec();
+        bytes.extend(text);
+        let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().map(AsFd::as_fd).collect();
+        let mut descriptors = descriptors.as_slice();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            self.socket.writable().await?;
+            let result = self.socket.try_io(Interest::WRITABLE, || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = SendAncillaryBuffer::new(&mut space);
+                if !descriptors.is_empty() {
+                    ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+                }
+                Ok(sendmsg(&self.socket, &[IoSlice::new(rest)], &mut ancillary, SendFlags::NOSIGNAL)?)
+            });
+            match result {
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    descriptors = &[];
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self) -> Option<Vec<u8>> {
+        let length = u32::from_le_bytes(*self.received.first_chunk::<4>()?) as usize;
+        let text = self.received.get(4..length.checked_add(4)?)?.to_vec();
+        self.received.drain(..4 + length);
+        Some(text)
+    }
+}
+
+fn output() -> io::Result<(Receiver, OwnedFd)> {
+    let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&reading, true)?;
+    Ok((Receiver::from_owned_fd(reading)?, writing))
+}

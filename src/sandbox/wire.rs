@@ -1,0 +1,124 @@
+//! What the runner and the launcher say to each other, over one stream socket.
+//!
+//! A message is its length in four bytes, the lowest first, and JSON. The launcher is a package of its own and takes
+//! this file in, so that it stands once.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How a script is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Profile {
+    /// Namespaces by bubblewrap, landlock and seccomp.
+    Isolated,
+    /// Landlock and seccomp.
+    Restricted,
+    /// Limits and the kill of the whole tree only.
+    Unconfined,
+}
+
+impl Profile {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Isolated => "isolated",
+            Self::Restricted => "restricted",
+            Self::Unconfined => "unconfined",
+        }
+    }
+}
+
+/// The first message to the launcher. With it come the script's stdin, where it is not `/dev/null`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// How the script is confined.
+    pub(crate) profile: Profile,
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// The whole environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The script's text, and where the launcher writes it.
+    pub(crate) script: Option<(PathBuf, String)>,
+    /// Where the script may write: the folder that it starts in, then others.
+    pub(crate) writable: Vec<PathBuf>,
+    /// What it may read and execute.
+    pub(crate) readable: Vec<PathBuf>,
+    /// What it may read and write, but not execute: device nodes.
+    pub(crate) devices: Vec<PathBuf>,
+    /// What is to be removed where the runner is gone, and nobody else would.
+    pub(crate) folder: Option<PathBuf>,
+    /// The user that it becomes, where the program is root.
+    pub(crate) user: Option<u32>,
+    /// Its limits.
+    pub(crate) bounds: Bounds,
+    /// The namespaces of the program, as `/proc/self/ns` tells them.
+    pub(crate) namespaces: Vec<(String, String)>,
+}
+
+/// The limits that the launcher keeps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Bounds {
+    /// Of the whole tree.
+    pub(crate) cpu_seconds: u64,
+    /// Of the whole tree.
+    pub(crate) memory_bytes: u64,
+    /// Processes and threads.
+    pub(crate) processes: u64,
+    /// Descriptors of one process.
+    pub(crate) files: u64,
+    /// Of what is written.
+    pub(crate) disk_bytes: u64,
+    /// Files and folders.
+    pub(crate) disk_files: u64,
+}
+
+/// What the launcher is told later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Instruction {
+    /// The script may start.
+    Go,
+    /// Kill everything.
+    Stop,
+}
+
+/// What the launcher tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "lowercase")]
+pub(crate) enum Report {
+    /// The folder that the script starts in stands; its descriptor comes along.
+    Standing,
+    /// The whole box stands, with these layers, as they were measured.
+    Ready {
+        /// In words.
+        layers: Vec<String>,
+    },
+    /// The box can't be built. Nothing of the script has run.
+    Fault {
+        /// What was being done.
+        stage: String,
+        /// The system's error number; 0 where there is none.
+        errno: i32,
+        /// In words.
+        message: String,
+    },
+    /// Most of a limit is used up.
+    Warning {
+        /// `memory` or `cpu`.
+        limit: String,
+    },
+    /// The script has ended, and all of its processes with it.
+    End {
+        /// Its exit code.
+        exit: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+        /// The limit for which it was killed: `memory` or `cpu`.
+        limit: Option<String>,
+        /// Time on the processor, of all its processes, in milliseconds.
+        cpu_ms: u64,
+        /// The most memory of all its processes together that was seen, in bytes.
+        max_rss: u64,
+    },
+}
