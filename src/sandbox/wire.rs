@@ -46,8 +46,6 @@ pub(crate) struct Order {
     pub(crate) readable: Vec<PathBuf>,
     /// What it may read and write, but not execute: device nodes.
     pub(crate) devices: Vec<PathBuf>,
-    /// What is to be removed where the runner is gone, and nobody else would.
-    pub(crate) folder: Option<PathBuf>,
     /// The user that it becomes, where the program is root.
     pub(crate) user: Option<u32>,
     /// Its limits.
@@ -114,7 +112,7 @@ pub(crate) enum Report {
         exit: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
-        /// The limit for which it was killed: `memory` or `cpu`.
+        /// The limit for which it was killed: `memory`, `cpu` or `disk`.
         limit: Option<String>,
         /// Time on the processor, of all its processes, in milliseconds.
         cpu_ms: u64,

@@ -23,6 +23,21 @@ const LISTMOUNT: c_long = 458;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
+/// `FS_IOC_SETFLAGS` and `FS_IOC_SETVERSION` with their 32-bit forms, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`,
+/// `FS_IOC_SET_ENCRYPTION_POLICY`, `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`.
+const ATTRIBUTES: [u64; 10] = [
+    0x4008_6602,
+    0x4004_6602,
+    0x4008_7602,
+    0x4004_7602,
+    0x401c_5820,
+    0x4080_6685,
+    0x800c_6613,
+    0x4004_9409,
+    0x4020_940d,
+    0xc018_9436,
+];
+
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// Filters the calls of this process and of all that it starts.
@@ -34,7 +49,12 @@ pub(crate) fn apply(order: &Order) -> Result<(), Fault> {
     let mut filters: Vec<BpfProgram> = vec![unknown()];
     let mut lists = vec![(denied(alone).map_err(|error| fault(&error))?, libc::EPERM), (missing(), libc::ENOSYS)];
     let buffers = buffers().map_err(|error| fault(&error))?;
-    lists.push((if alone { buffers.into_iter().chain(pretended()).collect() } else { buffers }, 0));
+    if alone {
+        lists.push((buffers.into_iter().chain(pretended()).collect(), 0));
+        lists.push((attributes(), libc::EOPNOTSUPP));
+    } else {
+        lists.push((buffers, 0));
+    }
     for (rules, errno) in lists {
         let action = SeccompAction::Errno(errno.cast_unsigned());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).map_err(|error| fault(&error))?;
@@ -80,6 +100,18 @@ fn buffers() -> Result<Rules, seccompiler::BackendError> {
     let sizes = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
     let each = sizes.into_iter().map(|size| Rule::new(vec![equal(1, libc::SOL_SOCKET)?, equal(2, size)?]));
     Ok(Rules::from([(libc::SYS_setsockopt, each.collect::<Result<_, _>>()?)]))
+}
+
+/// What is read of a file besides its content, which landlock doesn't hold back either: as on a file system without.
+fn attributes() -> Rules {
+    always(&[
+        libc::SYS_getxattr,
+        libc::SYS_lgetxattr,
+        libc::SYS_fgetxattr,
+        libc::SYS_listxattr,
+        libc::SYS_llistxattr,
+        libc::SYS_flistxattr,
+    ])
 }
 
 /// Landlock doesn't hold these back. They answer as if they had been done, since much that is harmless calls them.
@@ -132,30 +164,37 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     let each = spaces.into_iter().map(|space| Rule::new(vec![flag(0, u64::from(space.cast_unsigned()))?]));
     rules.insert(libc::SYS_clone, each.collect::<Result<_, _>>()?);
 
-    // Typing into the terminal.
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD, libc::TIOCCONS];
-    let each = typing.into_iter().map(|request| Rule::new(vec![equal(1, request)?]));
+    // Typing into the terminal, and attributes of files that are open for reading only.
+    let requests = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD, libc::TIOCCONS];
+    let each = requests.into_iter().chain(ATTRIBUTES).map(|request| Rule::new(vec![equal(1, request)?]));
     rules.insert(libc::SYS_ioctl, each.collect::<Result<_, _>>()?);
 
-    // Larger pipes, whose memory no limit sees.
-    rules.insert(libc::SYS_fcntl, vec![Rule::new(vec![equal(1, u64::from(libc::F_SETPIPE_SZ.cast_unsigned()))?])?]);
+    // Larger pipes, whose memory no limit sees; leases and notes, which hold up whoever else opens a file.
+    let commands = [libc::F_SETPIPE_SZ, libc::F_SETLEASE, libc::F_NOTIFY];
+    let each = commands.into_iter().map(|command| Rule::new(vec![equal(1, u64::from(command.cast_unsigned()))?]));
+    rules.insert(libc::SYS_fcntl, each.collect::<Result<_, _>>()?);
 
     // Other layouts of memory, but asking for the present one.
     rules.insert(libc::SYS_personality, vec![Rule::new(vec![unequal(0, 0)?, unequal(0, 0xffff_ffff)?])?]);
 
     if alone {
         rules.extend(always(DENIED_ALONE));
-        #[cfg(target_arch = "x86_64")]
-        rules.extend(always(&[libc::SYS_inotify_init]));
-        // Other processes of the user: the first argument, or the second, names one.
+        // Whose priority, and of what: this process, and nothing of the user's.
+        for (call, process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
+            rules.insert(call, vec![Rule::new(vec![unequal(0, process)?])?, Rule::new(vec![unequal(1, 0)?])?]);
+        }
+        // The launcher must be able to look into it.
+        rules.insert(
+            libc::SYS_prctl,
+            vec![Rule::new(vec![equal(0, u64::from(libc::PR_SET_DUMPABLE.cast_unsigned()))?])?],
+        );
+        // Other processes of the user: the first argument names one.
         for (call, index) in [
             (libc::SYS_prlimit64, 0),
             (libc::SYS_sched_setaffinity, 0),
             (libc::SYS_sched_setattr, 0),
             (libc::SYS_sched_setparam, 0),
             (libc::SYS_sched_setscheduler, 0),
-            (libc::SYS_setpriority, 1),
-            (libc::SYS_ioprio_set, 1),
         ] {
             rules.insert(call, vec![Rule::new(vec![unequal(index, 0)?])?]);
         }
@@ -201,6 +240,9 @@ const DENIED: &[c_long] = &[
     libc::SYS_lookup_dcookie,
     libc::SYS_nfsservctl,
     libc::SYS_vmsplice,
+    // Of which a user has few, in all processes together.
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
     libc::SYS_set_mempolicy_home_node,
     // Mounts and namespaces.
     libc::SYS_mount,
@@ -276,17 +318,11 @@ const DENIED_ON_X86_64: &[c_long] = &[
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
     libc::SYS_uselib,
+    libc::SYS_inotify_init,
     libc::SYS_ustat,
     libc::SYS_sysfs,
     libc::SYS__sysctl,
 ];
 
 /// Without namespaces: every way to another process, and the changes of files that are not the script's own.
-const DENIED_ALONE: &[c_long] = &[
-    libc::SYS_socket,
-    libc::SYS_connect,
-    libc::SYS_bind,
-    libc::SYS_listen,
-    libc::SYS_inotify_init1,
-    libc::SYS_inotify_add_watch,
-];
+const DENIED_ALONE: &[c_long] = &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];

@@ -15,12 +15,15 @@ mod removal;
 mod room;
 mod tree;
 mod watch;
+mod way;
 #[path = "../../sandbox/wire.rs"]
 #[allow(dead_code, reason = "the runner uses the rest of it")]
 mod wire;
 
 use channel::Channel;
 use fault::Fault;
+use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 use wire::Report;
 
@@ -32,15 +35,19 @@ fn main() -> ExitCode {
             return ExitCode::from(125);
         }
     };
-    match run(&mut channel) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Fault { stage, cause }) => {
-            let errno = cause.raw_os_error().unwrap_or(0);
-            // Where the runner is gone, nobody asks why.
-            let _ = channel.send(&Report::Fault { stage: stage.into_owned(), errno, message: cause.to_string() }, None);
-            ExitCode::from(125)
-        }
+    let done = run(&mut channel);
+    let told = done.as_ref().is_ok_and(|()| !channel.is_closed()) || done.is_err_and(|fault| tell(&mut channel, fault));
+    // Where the runner is gone, nobody else removes the script's folder. It is the only argument.
+    if let Some(folder) = env::args_os().nth(1).filter(|_| !told) {
+        removal::remove(Path::new(&folder));
     }
+    ExitCode::from(if told { 0 } else { 125 })
+}
+
+/// Returns whether anybody was there to be told.
+fn tell(channel: &mut Channel, Fault { stage, cause }: Fault) -> bool {
+    let errno = cause.raw_os_error().unwrap_or(0);
+    channel.send(&Report::Fault { stage: stage.into_owned(), errno, message: cause.to_string() }, None).is_ok()
 }
 
 fn run(channel: &mut Channel) -> Result<(), Fault> {
@@ -51,9 +58,5 @@ fn run(channel: &mut Channel) -> Result<(), Fault> {
     drop(folder);
     privilege::shed(&order)?;
     let payload = payload::Payload::start(&order, stdin)?;
-    let ended = watch::Watch::new(channel, &order.bounds, payload)?.until_the_end();
-    if let Some(folder) = order.folder.filter(|_| channel.is_closed()) {
-        removal::remove(&folder);
-    }
-    ended
+    watch::Watch::new(channel, &order.bounds, payload)?.until_the_end()
 }

@@ -8,10 +8,6 @@ use rustix::thread::{
     clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits,
     set_no_new_privs,
 };
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 const STAGE: &str = "dropping privileges";
 
@@ -21,8 +17,7 @@ const KEPT: CapabilitySet = CapabilitySet::KILL
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETPCAP)
-    .union(CapabilitySet::DAC_READ_SEARCH);
+    .union(CapabilitySet::SETPCAP);
 
 /// Takes over the processes that lose their parents.
 pub(crate) fn become_reaper(profile: Profile) -> Result<(), Fault> {
@@ -69,7 +64,7 @@ pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
         }
     }
     if let Some(user) = order.user {
-        become_user(user, order)?;
+        become_user(user)?;
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).at(STAGE)?;
@@ -77,37 +72,21 @@ pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
 }
 
 /// The number of processes is not limited for root, so that the script must be somebody else.
-fn become_user(user: u32, order: &Order) -> Result<(), Fault> {
+fn become_user(user: u32) -> Result<(), Fault> {
     const STAGE: &str = "becoming another user";
-    let owner = if reachable(order) { user } else { 0 };
     // SAFETY: no groups are given, so that no memory is read.
     if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
         return Err(Fault::last(STAGE));
     }
     // SAFETY: takes plain numbers; the process has one thread.
-    if unsafe { libc::setresgid(user, owner, owner) } != 0 {
+    if unsafe { libc::setresgid(user, user, user) } != 0 {
         return Err(Fault::last(STAGE));
     }
-    // Where others can't enter the folders of the interpreter, it stays their owner's in all but the count of
-    // processes. Landlock holds it back from everything else, and the filter from changing back.
     // SAFETY: takes plain numbers; the process has one thread.
-    if unsafe { libc::setresuid(user, owner, owner) } != 0 {
+    if unsafe { libc::setresuid(user, user, user) } != 0 {
         return Err(Fault::last(STAGE));
     }
     Ok(())
-}
-
-/// Whether somebody else could enter all that the script needs.
-pub(crate) fn reachable(order: &Order) -> bool {
-    order.profile == Profile::Isolated
-        || order.readable.iter().chain(&order.writable).all(|path| {
-            path.ancestors().skip(1).all(|folder| mode(folder).is_ok_and(|mode| mode & 0o001 != 0))
-                && mode(path).is_ok_and(|mode| mode & 0o004 != 0 || order.writable.contains(path))
-        })
-}
-
-fn mode(path: &Path) -> io::Result<u32> {
-    Ok(fs::metadata(path)?.mode())
 }
 
 /// Whether nothing is left, as the system tells it.

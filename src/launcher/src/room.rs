@@ -1,6 +1,7 @@
 //! The folders that a script may write to.
 
 use crate::fault::{At, Fault};
+use crate::way;
 use crate::wire::{Order, Profile};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
@@ -22,7 +23,8 @@ pub(crate) fn furnish(order: &Order) -> Result<Option<OwnedFd>, Fault> {
             mount_folders(order)?;
         }
         Profile::Restricted => {
-            if let Some(user) = order.user.filter(|_| crate::privilege::reachable(order)) {
+            if let Some(user) = order.user {
+                way::open(order)?;
                 for folder in &order.writable {
                     chownat(
                         CWD,

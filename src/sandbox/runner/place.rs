@@ -11,7 +11,16 @@ use tokio::process::Command;
 
 const NODES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// What belongs to the system's programs outside of `/usr`: certificates, where libraries are, and the time zone.
-const SETTINGS: [&str; 5] = ["/etc/ssl", "/etc/pki", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
+const SETTINGS: [&str; 8] = [
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/localtime",
+];
 const LINKS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 const SHARED_MEMORY: u64 = 16 << 20;
 /// Holds a script and its encoded form.
@@ -109,7 +118,8 @@ fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
     for path in SETTINGS {
         add(&[&"--ro-bind-try", &path, &path]);
     }
-    add(&[&"--proc", &"/proc", &"--dir", &"/dev"]);
+    // The kernel's own arguments say how the host is set up.
+    add(&[&"--proc", &"/proc", &"--ro-bind", &"/dev/null", &"/proc/cmdline", &"--dir", &"/dev"]);
     for path in NODES {
         add(&[&"--dev-bind", &path, &path]);
     }
@@ -169,9 +179,10 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     }
     let user = (profile == Profile::Restricted).then(user::stranger).flatten();
     let writable = vec![work, temporary.clone()];
-    let mut order = order(profile, program, &temporary, &script, packages.as_deref(), writable, readable, user);
-    order.folder = Some(folder.path().to_owned());
-    Ok(Place { command: Command::new(&tools.launcher), order, folder: Some(folder) })
+    let order = order(profile, program, &temporary, &script, packages.as_deref(), writable, readable, user);
+    let mut command = Command::new(&tools.launcher);
+    command.arg(folder.path());
+    Ok(Place { command, order, folder: Some(folder) })
 }
 
 #[expect(clippy::too_many_arguments, reason = "what the two kinds of places differ in")]
@@ -201,7 +212,6 @@ fn order(
         writable,
         readable,
         devices: NODES.map(PathBuf::from).to_vec(),
-        folder: None,
         user,
         bounds: super::probe::BOUNDS,
         namespaces: namespaces(),
