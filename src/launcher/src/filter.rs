@@ -129,6 +129,13 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     let each = typing.into_iter().map(|request| Rule::new(vec![equal(1, request)?]));
     rules.insert(libc::SYS_ioctl, each.collect::<Result<_, _>>()?);
 
+    // The kernel's memory that sockets may hold is nobody's in any count.
+    let sizes = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+    let sizes = sizes.map(|size| u64::from(size.cast_unsigned()));
+    let socket = u64::from(libc::SOL_SOCKET.cast_unsigned());
+    let each = sizes.into_iter().map(|size| Rule::new(vec![equal(1, socket)?, equal(2, size)?]));
+    rules.insert(libc::SYS_setsockopt, each.collect::<Result<_, _>>()?);
+
     // Other layouts of memory, but asking for the present one.
     rules.insert(libc::SYS_personality, vec![Rule::new(vec![unequal(0, 0)?, unequal(0, 0xffff_ffff)?])?]);
 

@@ -19,7 +19,9 @@ def ask_the_host(builtins, sys):
         sys.stdout.flush()
         sys.stderr.flush()
         with turn:
-            asked = json.dumps({"prompt": str(prompt), "secret": secret}) + "\n"
+            # What is longer, or no UTF-8, is no prompt to the host.
+            shown = str(prompt)[:4096].encode("utf-8", "replace").decode()
+            asked = json.dumps({"prompt": shown, "secret": secret}) + "\n"
             rest = memoryview(asked.encode())
             while rest:
                 rest = rest[os.write(channel.fileno(), rest) :]
