@@ -33,9 +33,8 @@ pub(crate) fn apply(order: &Order) -> Result<(), Fault> {
     let alone = order.profile == Profile::Restricted;
     let mut filters: Vec<BpfProgram> = vec![unknown()];
     let mut lists = vec![(denied(alone).map_err(|error| fault(&error))?, libc::EPERM), (missing(), libc::ENOSYS)];
-    if alone {
-        lists.push((pretended(), 0));
-    }
+    let buffers = buffers().map_err(|error| fault(&error))?;
+    lists.push((if alone { buffers.into_iter().chain(pretended()).collect() } else { buffers }, 0));
     for (rules, errno) in lists {
         let action = SeccompAction::Errno(errno.cast_unsigned());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).map_err(|error| fault(&error))?;
@@ -72,6 +71,15 @@ fn always(calls: &[c_long]) -> Rules {
 /// Calls that the C library does without: its arguments can't be looked into.
 fn missing() -> Rules {
     always(&[libc::SYS_clone3])
+}
+
+/// Larger buffers of sockets, whose memory no limit sees. Asking for them is a hint, so that it seems to succeed.
+fn buffers() -> Result<Rules, seccompiler::BackendError> {
+    let equal =
+        |index, value: libc::c_int| Condition::new(index, Length::Dword, Compare::Eq, u64::from(value.cast_unsigned()));
+    let sizes = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+    let each = sizes.into_iter().map(|size| Rule::new(vec![equal(1, libc::SOL_SOCKET)?, equal(2, size)?]));
+    Ok(Rules::from([(libc::SYS_setsockopt, each.collect::<Result<_, _>>()?)]))
 }
 
 /// Landlock doesn't hold these back. They answer as if they had been done, since much that is harmless calls them.
@@ -129,12 +137,8 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     let each = typing.into_iter().map(|request| Rule::new(vec![equal(1, request)?]));
     rules.insert(libc::SYS_ioctl, each.collect::<Result<_, _>>()?);
 
-    // The kernel's memory that sockets may hold is nobody's in any count.
-    let sizes = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
-    let sizes = sizes.map(|size| u64::from(size.cast_unsigned()));
-    let socket = u64::from(libc::SOL_SOCKET.cast_unsigned());
-    let each = sizes.into_iter().map(|size| Rule::new(vec![equal(1, socket)?, equal(2, size)?]));
-    rules.insert(libc::SYS_setsockopt, each.collect::<Result<_, _>>()?);
+    // Larger pipes, whose memory no limit sees.
+    rules.insert(libc::SYS_fcntl, vec![Rule::new(vec![equal(1, u64::from(libc::F_SETPIPE_SZ.cast_unsigned()))?])?]);
 
     // Other layouts of memory, but asking for the present one.
     rules.insert(libc::SYS_personality, vec![Rule::new(vec![unequal(0, 0)?, unequal(0, 0xffff_ffff)?])?]);

@@ -19,8 +19,8 @@ def ask_the_host(builtins, sys):
         sys.stdout.flush()
         sys.stderr.flush()
         with turn:
-            # What is longer, or no UTF-8, is no prompt to the host.
-            shown = str(prompt)[:4096].encode("utf-8", "replace").decode()
+            # No more is shown; half of a pair of surrogates is no text.
+            shown = str(prompt)[:4000].encode("utf-8", "replace").decode()
             asked = json.dumps({"prompt": shown, "secret": secret}) + "\n"
             rest = memoryview(asked.encode())
             while rest:
