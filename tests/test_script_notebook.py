@@ -83,7 +83,8 @@ def started():
     client.wait_for_ready(timeout=60)
     yield manager, client
     client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    # Not at once: what its runners hold is removed when it ends.
+    manager.shutdown_kernel()
     manager.cleanup_resources()
     # Jupyter's blocking calls leave loops open, of which others would be told.
     ensure_event_loop().close()
