@@ -125,6 +125,8 @@ fn limit(bounds: &Bounds, processes: u64) -> Result<(), Fault> {
         (Resource::Core, same(0)),
         (Resource::Cpu, (bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1))),
         (Resource::Data, same(bounds.memory_bytes)),
+        // Interpreters reserve much more than they use; but the tables of what is reserved take memory too.
+        (Resource::As, same(bounds.memory_bytes.saturating_mul(64))),
         (Resource::Fsize, same(bounds.disk_bytes)),
         (Resource::Nofile, same(bounds.files)),
         (Resource::Nproc, same(processes)),

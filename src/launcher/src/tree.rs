@@ -1,8 +1,9 @@
 //! The processes of a script: found, measured and ended.
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// Everything below the launcher.
@@ -11,6 +12,9 @@ pub(crate) struct Tree {
     first: bool,
     page: u64,
     ticks: u64,
+    /// Time on the processor of the living by number and start, as it was last seen, and of those that are gone.
+    seen: HashMap<(i32, u64), u64>,
+    gone_ms: u64,
 }
 
 /// What all processes together use right now.
@@ -20,13 +24,15 @@ pub(crate) struct Use {
     pub(crate) memory: u64,
     /// What of it is shared, and no limit of the system counts.
     pub(crate) shared: u64,
+    /// Bytes of files that are open and have no name. Not looked at in a namespace, whose file system is limited.
+    pub(crate) unlinked: u64,
     pub(crate) cpu_ms: u64,
 }
 
 impl Tree {
     pub(crate) fn new() -> Self {
         let (page, ticks) = (rustix::param::page_size() as u64, rustix::param::clock_ticks_per_second());
-        Self { first: getpid().is_init(), page, ticks: ticks.max(1) }
+        Self { first: getpid().is_init(), page, ticks: ticks.max(1), seen: HashMap::new(), gone_ms: 0 }
     }
 
     pub(crate) fn living(&self) -> Vec<i32> {
@@ -56,14 +62,13 @@ impl Tree {
 
     /// What the living use, and what the ended have used. What several share counts once, where that could matter: to
     /// know it takes longer.
-    pub(crate) fn measure(&self, memory_at_most: u64) -> Use {
+    pub(crate) fn measure(&mut self, memory_at_most: u64) -> Use {
         let living = self.living();
-        let mut used = Use { cpu_ms: ended_cpu_ms(), ..Use::default() };
+        let mut used = Use { cpu_ms: self.cpu_ms(&living), ..Use::default() };
         for pid in &living {
             let (resident, shared) = self.resident(*pid).unwrap_or_default();
             used.memory += resident;
             used.shared += shared;
-            used.cpu_ms += self.cpu_ms(*pid).unwrap_or(0);
         }
         if used.memory > memory_at_most / 5 * 4 || used.shared > memory_at_most / 5 * 2 {
             (used.memory, used.shared) = (0, 0);
@@ -74,21 +79,48 @@ impl Tree {
                 used.shared += shared;
             }
         }
+        if !self.first {
+            used.unlinked = unlinked(&living);
+        }
         used
+    }
+
+    /// Time on the processor of all, in milliseconds. The system adds up what those took that were waited for, and here
+    /// is added up what was seen of each: a script can keep away from one of the two.
+    fn cpu_ms(&mut self, living: &[i32]) -> u64 {
+        let mut now = HashMap::new();
+        let mut waited_for = 0;
+        for pid in living {
+            if let Some((start, own, children)) = self.times(*pid) {
+                now.insert((*pid, start), own);
+                waited_for += children;
+            }
+        }
+        let own: u64 = now.values().sum();
+        let gone = self.seen.iter().filter(|(process, _)| !now.contains_key(*process)).map(|(_, own)| own);
+        self.gone_ms += gone.sum::<u64>();
+        self.seen = now;
+        own + (waited_for + ended_cpu_ms()).max(self.gone_ms)
+    }
+
+    /// When a process started, what it took itself and what the children took that it waited for, in milliseconds.
+    fn times(&self, pid: i32) -> Option<(u64, u64, u64)> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, rest) = text.rsplit_once(')')?;
+        let numbers: Vec<u64> = rest.split_ascii_whitespace().map(|one| one.parse().unwrap_or(0)).collect();
+        let ms = |index: usize| Some(numbers.get(index)?.saturating_mul(1000) / self.ticks);
+        Some((*numbers.get(19)?, ms(11)? + ms(12)?, ms(13)? + ms(14)?))
     }
 
     /// All memory of a process, and what of it others could have too.
     fn resident(&self, pid: i32) -> Option<(u64, u64)> {
+        const LARGE: u64 = 4 << 30;
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-        let mut pages = text.split(' ').skip(1).map_while(|one| one.parse::<u64>().ok());
-        Some((pages.next()?.saturating_mul(self.page), pages.next()?.saturating_mul(self.page)))
-    }
-
-    fn cpu_ms(&self, pid: i32) -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, rest) = text.rsplit_once(')')?;
-        let ticks: u64 = rest.split_ascii_whitespace().skip(11).take(4).filter_map(|one| one.parse::<u64>().ok()).sum();
-        Some(ticks.saturating_mul(1000) / self.ticks)
+        let mut pages = text.split(' ').map_while(|one| one.parse::<u64>().ok().map(|count| count * self.page));
+        let (size, resident, shared) = (pages.next()?, pages.next()?, pages.next()?);
+        // Of a large space that is hardly used, the tables take more than the pages.
+        let tables = if size > LARGE { tables(pid).unwrap_or(0) } else { 0 };
+        Some((resident + tables, shared))
     }
 
     /// Kills everything in rounds until nothing is left, since what forks meanwhile escapes a round.
@@ -167,7 +199,29 @@ fn proportional(pid: i32) -> Option<(u64, u64)> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
     };
-    Some((part("Pss:")?, part("Pss_Shmem:").unwrap_or(0)))
+    Some((part("Pss:")? + tables(pid).unwrap_or(0), part("Pss_Shmem:").unwrap_or(0)))
+}
+
+/// What the tables of a process's memory take.
+fn tables(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+/// What the files take that are open in these processes and have no name any more.
+fn unlinked(living: &[i32]) -> u64 {
+    let mut found = HashMap::new();
+    for pid in living {
+        let folder = format!("/proc/{pid}/fd");
+        for descriptor in numbers(&folder) {
+            let Ok(metadata) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
+            if metadata.is_file() && metadata.nlink() == 0 {
+                found.insert((metadata.dev(), metadata.ino()), metadata.blocks() * 512);
+            }
+        }
+    }
+    found.values().sum()
 }
 
 fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {

@@ -130,6 +130,7 @@ impl<'a> Watch<'a> {
             ("memory", used.memory, self.bounds.memory_bytes),
             // A look comes late, and nothing else holds it back: so half of it must do.
             ("memory", used.shared, self.bounds.memory_bytes / 2),
+            ("disk", used.unlinked, self.bounds.disk_bytes),
             ("cpu", used.cpu_ms, self.bounds.cpu_seconds.saturating_mul(1000)),
         ] {
             if used > most {

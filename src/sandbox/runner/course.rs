@@ -1,14 +1,16 @@
 //! The course of one script, from its start to its result.
 
-use super::super::event::{Event, Isolation, Outcome, Status};
+use super::super::event::{Artifact, Event, Isolation, Outcome, Status};
 use super::super::job::Teller;
 use super::super::wire::{Instruction, Profile, Report};
-use super::folder::{self, Most, Size};
+use super::artifacts::Taking;
+use super::folder::{self, Size};
 use super::launched::Launched;
 use super::place::{Place, Program};
 use super::probe::{Unavailable, lost};
 use super::prompts::Prompts;
 use super::request::Request;
+use super::session::Copy;
 use super::stream::Stream;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -201,7 +203,8 @@ impl<'a> Course<'a> {
                 self.work = work.map(Arc::new);
             }
             Report::Ready { layers } => {
-                self.bring_session().await.map_err(|error| Unavailable::of(self.profile, &error))?;
+                let brought = self.bring_session().await;
+                brought.map_err(|error| Unavailable::new("the session's files", 0, &error.to_string()))?;
                 self.layers.clone_from(&layers);
                 teller.tell(&Event::Started { profile: self.profile.as_str(), layers });
                 self.launched.instruct(Instruction::Go).await;
@@ -292,29 +295,49 @@ impl<'a> Course<'a> {
 
     async fn bring_session(&self) -> io::Result<()> {
         let (Some(session), Some(work)) = (self.request.session.clone(), self.work.clone()) else { return Ok(()) };
-        let owner = self.place.order.user;
-        let copied = tokio::task::spawn_blocking(move || folder::copy_all(&folder::open(&session)?, &work, owner));
+        let limits = &self.request.limits;
+        let mut copy = Copy::new(limits.disk_bytes, limits.disk_files, self.place.order.user);
+        let copied = tokio::task::spawn_blocking(move || copy.all(&folder::open(&session)?, &work));
         copied.await.map_err(io::Error::other)?
     }
 
     /// Takes the artifacts and the session's files over.
-    async fn take_over(&mut self) -> (Vec<super::super::event::Artifact>, Vec<String>) {
-        let Some(work) = self.work.take() else { return (Vec::new(), Vec::new()) };
-        let limits = &self.request.limits;
-        let most = Most { files: limits.artifacts, bytes: limits.artifact_bytes };
+    async fn take_over(&mut self) -> (Vec<Artifact>, Vec<String>) {
+        // Of a script that never began, the session's files may not have been there yet.
+        let Some(work) = self.work.take().filter(|_| self.began.is_some()) else { return Default::default() };
+        let limits = self.request.limits.clone();
         let (target, session) = (self.request.artifacts.clone(), self.request.session.clone());
         let taken = tokio::task::spawn_blocking(move || {
             let mut hints = Vec::new();
-            let (artifacts, refused) =
-                target.map(|target| folder::take_artifacts(&work, &target, most)).unwrap_or_default();
-            if refused > 0 {
-                hints.push(format!(
-                    "{refused} files of out/ were not kept: at most {} files of {} bytes together are",
-                    most.files, most.bytes
-                ));
+            let mut artifacts = Vec::new();
+            if let Some(target) = target {
+                let before = session.as_ref().and_then(|session| folder::open(session).ok());
+                let mut taking = Taking::new(&target, before, limits.artifacts, limits.artifact_bytes);
+                taking.take(&work);
+                if taking.over > 0 {
+                    hints.push(format!(
+                        "{} files of out/ were not handed over: at most {} files of {} bytes together are",
+                        taking.over, limits.artifacts, limits.artifact_bytes
+                    ));
+                }
+                if let Some(error) = taking.error {
+                    hints.push(format!("files of out/ could not be copied: {error}"));
+                }
+                artifacts = taking.taken;
             }
-            if let Some(Err(error)) = session.map(|session| keep_session(&work, &session)) {
-                hints.push(format!("the files for later calls could not be kept: {error}"));
+            if let Some(session) = session {
+                let mut copy = Copy::new(limits.disk_bytes, limits.disk_files, None);
+                match keep_session(&mut copy, &work, &session) {
+                    Ok(()) if copy.left_out > 0 => hints.push(format!(
+                        "{} things in the working directory are not there in later calls: pipes, sockets, or what is \
+                         too deep",
+                        copy.left_out
+                    )),
+                    Ok(()) => {}
+                    Err(error) => hints.push(format!(
+                        "the files of this call are not there in later calls, which find those of the calls before: {error}"
+                    )),
+                }
             }
             (artifacts, hints)
         });
@@ -331,10 +354,10 @@ impl<'a> Course<'a> {
         let cpu_used = end.cpu_ms / 1000 >= self.request.limits.cpu_seconds;
         match (end.limit.as_deref(), end.exit, end.signal) {
             (Some("memory"), ..) => Status::MemoryLimit,
+            (Some("disk"), ..) | (None, _, Some(XFSZ)) => Status::DiskLimit,
             (Some(_), ..) | (None, _, Some(XCPU)) => Status::CpuLimit,
             (None, _, Some(KILL)) if cpu_used => Status::CpuLimit,
             (None, _, Some(KILL)) => Status::Killed,
-            (None, _, Some(XFSZ)) => Status::DiskLimit,
             (None, Some(0), _) => Status::Ok,
             _ => Status::Error,
         }
@@ -342,9 +365,9 @@ impl<'a> Course<'a> {
 }
 
 /// Puts the files into a new folder, and that in the place of the old one.
-fn keep_session(work: &OwnedFd, session: &PathBuf) -> io::Result<()> {
+fn keep_session(copy: &mut Copy, work: &OwnedFd, session: &PathBuf) -> io::Result<()> {
     let fresh = tempfile::Builder::new().prefix(".session-").tempdir_in(session.parent().unwrap_or(session))?;
-    folder::copy_all(work, &folder::open(fresh.path())?, None)?;
+    copy.all(work, &folder::open(fresh.path())?)?;
     let old = tempfile::Builder::new().prefix(".session-").tempdir_in(session.parent().unwrap_or(session))?;
     std::fs::rename(session, old.path())?;
     std::fs::rename(fresh.keep(), session)

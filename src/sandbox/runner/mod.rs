@@ -1,5 +1,6 @@
 //! Runs one script in its box, from the order to the launcher to the result.
 
+mod artifacts;
 mod capture;
 mod course;
 mod folder;
@@ -9,6 +10,7 @@ mod probe;
 mod prompts;
 mod removal;
 mod request;
+mod session;
 mod stream;
 mod user;
 
@@ -32,19 +34,19 @@ pub async fn run(request: Request, mut teller: Teller) {
 
 /// The strongest profile that the machine offers, or the one that was asked for.
 async fn choose(request: &Request) -> Result<Profile, Unavailable> {
-    let profile = match request.profile {
-        Choice::Unconfined => return Ok(Profile::Unconfined),
-        Choice::Isolated => Some(Profile::Isolated),
-        Choice::Restricted => Some(Profile::Restricted),
-        Choice::Auto => None,
+    let tools = request.tools();
+    let offered = async |profile| match probe::missing(profile, &tools).await {
+        Some(missing) => Err(missing),
+        None => Ok(profile),
     };
-    let offered = probe::offered(&request.tools()).await;
-    match (profile, offered.isolated, offered.restricted) {
-        (Some(Profile::Isolated) | None, None, _) => Ok(Profile::Isolated),
-        (Some(Profile::Restricted), _, None) | (None, Some(_), None) => Ok(Profile::Restricted),
-        (Some(Profile::Restricted), _, Some(missing)) | (Some(_), Some(missing), _) => Err(missing),
-        (None, Some(isolated), Some(restricted)) => Err(isolated.and(&restricted)),
-        (Some(Profile::Unconfined), None, _) => Ok(Profile::Unconfined),
+    match request.profile {
+        Choice::Unconfined => Ok(Profile::Unconfined),
+        Choice::Isolated => offered(Profile::Isolated).await,
+        Choice::Restricted => offered(Profile::Restricted).await,
+        Choice::Auto => match offered(Profile::Isolated).await {
+            Ok(profile) => Ok(profile),
+            Err(isolated) => offered(Profile::Restricted).await.map_err(|restricted| isolated.and(&restricted)),
+        },
     }
 }
 

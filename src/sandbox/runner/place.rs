@@ -10,13 +10,14 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 const NODES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// What belongs to the system's programs outside of `/usr`: certificates, where libraries are, and the time zone.
-const SETTINGS: [&str; 8] = [
+/// What belongs to the system's programs outside of `/usr`: certificates, fonts, where libraries are, and the time zone.
+const SETTINGS: [&str; 9] = [
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
     "/etc/pki/tls/certs",
     "/etc/pki/tls/openssl.cnf",
     "/etc/pki/ca-trust/extracted",
+    "/etc/fonts",
     "/etc/ld.so.cache",
     "/etc/alternatives",
     "/etc/localtime",

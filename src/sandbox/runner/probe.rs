@@ -40,22 +40,27 @@ pub(super) struct Unavailable {
 /// The system has no descriptor left.
 pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(offered(&Tools { launcher, bwrap })))
+    let tools = Tools { launcher, bwrap };
+    Ok(runtime.block_on(async {
+        Offered {
+            isolated: missing(Profile::Isolated, &tools).await,
+            restricted: missing(Profile::Restricted, &tools).await,
+        }
+    }))
 }
 
-/// As `probe`. Each is tried once in a process.
-pub(super) async fn offered(tools: &Tools) -> Offered {
-    static KNOWN: Mutex<Option<HashMap<Tools, Offered>>> = Mutex::new(None);
+/// What is missing for a profile. It is tried once in a process.
+pub(super) async fn missing(profile: Profile, tools: &Tools) -> Option<Unavailable> {
+    type Known = HashMap<(Profile, Tools), Option<Unavailable>>;
+    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = lock().as_ref().and_then(|known| known.get(tools)) {
+    let key = (profile, tools.clone());
+    if let Some(known) = lock().as_ref().and_then(|known| known.get(&key)) {
         return known.clone();
     }
-    let offered = Offered {
-        isolated: attempt(Profile::Isolated, tools).await.err(),
-        restricted: attempt(Profile::Restricted, tools).await.err(),
-    };
-    lock().get_or_insert_default().insert(tools.clone(), offered.clone());
-    offered
+    let missing = attempt(profile, tools).await.err();
+    lock().get_or_insert_default().insert(key, missing.clone());
+    missing
 }
 
 async fn attempt(profile: Profile, tools: &Tools) -> Result<(), Unavailable> {

@@ -2,6 +2,7 @@
 
 
 def ask_the_host(builtins, sys):
+    import fcntl
     import getpass
     import io
     import json
@@ -12,27 +13,33 @@ def ask_the_host(builtins, sys):
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+    # Its threads take turns, and the processes that it forks.
     turn = threading.Lock()
-    received = bytearray()
+    turns = open(os.path.join(os.environ["TMPDIR"], ".questions"), "w")
 
     def line(prompt="", secret=False):
         sys.stdout.flush()
         sys.stderr.flush()
         with turn:
-            # No more is shown; half of a pair of surrogates is no text.
-            shown = str(prompt)[:4000].encode("utf-8", "replace").decode()
-            asked = json.dumps({"prompt": shown, "secret": secret}) + "\n"
-            rest = memoryview(asked.encode())
-            while rest:
-                rest = rest[os.write(channel.fileno(), rest) :]
-            while b"\n" not in received:
-                piece = os.read(channel.fileno(), 65536)
-                if not piece:
-                    return None
-                received.extend(piece)
-            answer, _, left = bytes(received).partition(b"\n")
-            received[:] = left
-        return json.loads(answer)["text"]
+            fcntl.lockf(turns, fcntl.LOCK_EX)
+            try:
+                return exchange(prompt, secret)
+            finally:
+                fcntl.lockf(turns, fcntl.LOCK_UN)
+
+    def exchange(prompt, secret):
+        # No more is shown; half of a pair of surrogates is no text.
+        shown = str(prompt)[:4000].encode("utf-8", "replace").decode()
+        rest = memoryview((json.dumps({"prompt": shown, "secret": secret}) + "\n").encode())
+        while rest:
+            rest = rest[os.write(channel.fileno(), rest) :]
+        received = b""
+        while not received.endswith(b"\n"):
+            piece = os.read(channel.fileno(), 65536)
+            if not piece:
+                return None
+            received += piece
+        return json.loads(received)["text"]
 
     def answered(prompt, secret):
         text = line(prompt, secret)

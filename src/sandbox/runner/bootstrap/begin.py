@@ -11,6 +11,8 @@ def begin():
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     if packages:
         sys.path.append(packages)
+    # Last: what a script wrote is found, but nothing that others import is replaced by it.
+    sys.path.append("")
     # As the module `site` would, which is left out.
     for name in "exit", "quit":
         setattr(builtins, name, sys.exit)
@@ -21,11 +23,18 @@ def begin():
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
 
+    class Source:
+        # Whoever shows a line of the script asks for it here.
+        def get_source(self, _name):
+            return text
+
+    main.__loader__ = Source()
+
     def show(kind, error, trace):
         import linecache
         import traceback
 
-        linecache.cache["script.py"] = len(text), None, text.splitlines(keepends=True), "script.py"
+        linecache.lazycache("script.py", main.__dict__)
         # What is above the script's own lines is no concern of whoever wrote it.
         own = trace
         while own is not None and own.tb_frame.f_code.co_filename != "script.py":
