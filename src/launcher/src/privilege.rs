@@ -12,13 +12,14 @@ use rustix::thread::{
 const STAGE: &str = "dropping privileges";
 
 /// What the launcher itself goes on needing: to end the script's processes, to see how much memory they share and which
-/// files they hold, and until the script starts, to make it somebody else.
+/// files they hold, to remove its folder, and until the script starts, to make it somebody else.
 const KEPT: CapabilitySet = CapabilitySet::KILL
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETPCAP)
-    .union(CapabilitySet::DAC_READ_SEARCH);
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER);
 
 /// Takes over the processes that lose their parents.
 pub(crate) fn become_reaper(profile: Profile) -> Result<(), Fault> {
