@@ -23,7 +23,8 @@ mod wire;
 use channel::Channel;
 use fault::Fault;
 use std::env;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wire::Report;
 
@@ -35,11 +36,14 @@ fn main() -> ExitCode {
             return ExitCode::from(125);
         }
     };
+    // The only argument is the script's folder. Its parent is opened before a way is made that covers it.
+    let folder = env::args_os().nth(1).map(PathBuf::from);
+    let parent = folder.as_ref().and_then(|folder| File::open(folder.parent()?).ok());
     let done = run(&mut channel);
     let told = done.as_ref().is_ok_and(|()| !channel.is_closed()) || done.is_err_and(|fault| tell(&mut channel, fault));
-    // Where the runner is gone, nobody else removes the script's folder. It is the only argument.
-    if let Some(folder) = env::args_os().nth(1).filter(|_| !told) {
-        removal::remove(Path::new(&folder));
+    // Where the runner is gone, nobody else removes it.
+    if let (false, Some(parent), Some(name)) = (told, parent, folder.as_deref().and_then(Path::file_name)) {
+        removal::remove(parent, Path::new(name));
     }
     ExitCode::from(if told { 0 } else { 125 })
 }

@@ -72,7 +72,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(made) = self.0.take() {
-            removal::remove(&made.keep());
+            removal::remove(rustix::fs::CWD, &made.keep());
         }
     }
 }

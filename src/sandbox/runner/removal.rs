@@ -1,24 +1,21 @@
 //! Removes a folder, whatever a script did to it.
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// Removes it with all that is in it. What can't be removed stays.
 ///
 /// However deep it is, no path gets long and few descriptors are open: folders in folders are moved up first.
-pub(super) fn remove(folder: &Path) {
-    let open =
-        || openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-    if let Ok(top) = open() {
+pub(super) fn remove(parent: impl AsFd, folder: &Path) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(top) = openat(&parent, folder, flags, Mode::empty()) {
         empty(&top);
     }
     // Somebody may have removed it before.
-    let _ = unlinkat(CWD, folder, AtFlags::REMOVEDIR);
+    let _ = unlinkat(parent, folder, AtFlags::REMOVEDIR);
 }
 
 fn empty(top: &OwnedFd) {
@@ -82,6 +79,7 @@ fn names(folder: &OwnedFd) -> Vec<CString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -100,7 +98,7 @@ mod tests {
         std::os::unix::fs::symlink("/", made.join("x/link")).unwrap();
         fs::set_permissions(made.join("x/y"), fs::Permissions::from_mode(0o0)).unwrap();
         fs::set_permissions(made.join("x"), fs::Permissions::from_mode(0o0)).unwrap();
-        remove(&made);
+        remove(CWD, &made);
         assert!(!made.exists());
     }
 }
