@@ -16,7 +16,8 @@ def session(request):
 
 def test_links_and_files_with_several_names_stay(session):
     made = session.run(
-        "import os\nopen('data', 'w').write('1'); os.link('data', 'other'); os.symlink('data', 'link')\n"
+        "import os\nopen('data', 'w').write('1')\n"
+        "os.link('data', 'other'); os.symlink('data', 'link')\n"
         "open('run', 'w').write('x'); os.chmod('run', 0o755)"
     )
     assert (made.status, made.hints) == ("ok", ())
