@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from callslip import PythonRunner, ScriptEvent, ScriptLimits, ScriptRefused, UsageError
-from callslip.scripts import ScriptSession, _runner
-from callslip.scripts._folders import WorkFolder
+from callslip.scripts import ScriptSession, _folders, _runner
+from callslip.scripts._folders import ArtifactFolder, WorkFolder
 
 ARTIFACT = "import os; os.makedirs('out', exist_ok=True); open('out/{name}', 'w').write({text!r})"
 LONG = "import time; print('begun', flush=True); time.sleep(60)"
@@ -344,6 +344,28 @@ def test_what_a_killed_process_left_is_removed(monkeypatch, tmp_path):
     own.remove()
     other.remove()
     own.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_artifacts_of_a_killed_process_are_removed_by_the_next_one(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    # A test before this one may have left its own to the garbage collector.
+    monkeypatch.setattr(_folders, "_shared", {})
+    child = os.fork()
+    if not child:
+        folder = ArtifactFolder(None)
+        folder.put("a", b"1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert len(list(tmp_path.rglob("a"))) == 1
+    own = ArtifactFolder(None)
+    file = own.put("b", b"2")
+    assert list(tmp_path.rglob("a")) == []
+    other = ArtifactFolder(None)
+    other.put("c", b"3")
+    del own
+    assert not file.parent.exists()
+    del other
     assert list(tmp_path.iterdir()) == []
 
 
