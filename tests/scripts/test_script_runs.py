@@ -29,6 +29,11 @@ def test_what_a_script_prints_is_there(make):
     assert result.max_rss > 1 << 20
 
 
+def test_what_utf_8_can_not_hold_is_printed_all_the_same(make):
+    result = make().run("print('\\ud800')\nprint(__file__.endswith('script.py'))")
+    assert (result.status, result.stdout) == ("ok", "\\ud800\nTrue\n")
+
+
 def test_a_script_that_fails_is_a_result(make):
     result = make().run("print(1)\nraise ValueError('no')")
     assert (result.status, result.exit_code, result.ok) == ("error", 1, False)
