@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from callslip import PythonRunner, ScriptEvent, ScriptLimits, ScriptRefused, UsageError
-from callslip.scripts import ScriptSession, _folders, _runner
+from callslip.scripts import ScriptSession, _folders, _perform, _runner
 from callslip.scripts._folders import ArtifactFolder, WorkFolder
 
 ARTIFACT = "import os; os.makedirs('out', exist_ok=True); open('out/{name}', 'w').write({text!r})"
@@ -259,6 +259,27 @@ def test_ctrl_c_ends_the_script_and_is_raised(make, inside):
         else:
             runner.run(LONG)
     assert time.monotonic() - begun < 10
+
+
+def test_a_signal_that_another_thread_gets_is_heard_in_a_notebook(external, monkeypatch):
+    """The interrupt of a kernel may come so: then nothing wakes its loop."""
+    monkeypatch.setattr(_perform, "live_kernel", object)
+    sent, heard = [], []
+
+    def send():
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.append(time.monotonic()))
+    thread = threading.Thread(target=send)
+    try:
+        thread.start()
+        asyncio.run(external().arun("import time; time.sleep(3)"))
+    finally:
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert heard[0] - sent[0] < 1
 
 
 def test_scripts_run_side_by_side(make):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from callslip.errors import RunnerLost
@@ -248,9 +247,11 @@ class Follow:
                     asking = loop.create_task(self._answer(*self._questions.popleft()))
                     asking.add_done_callback(lambda _: news.set())
                 if not self._is_over():
-                    with suppress(asyncio.TimeoutError):
-                        # An interrupt of a kernel is heard only when its loop wakes.
-                        await asyncio.wait_for(news.wait(), _HEARTBEAT if live_kernel() else None)
+                    # An interrupt of a kernel is heard only when its loop wakes.
+                    beat = loop.call_later(_HEARTBEAT, news.set) if live_kernel() else None
+                    await news.wait()
+                    if beat is not None:
+                        beat.cancel()
         except GeneratorExit:
             # Nobody runs this any more, so nothing can be waited for.
             self._stream.cancel()
