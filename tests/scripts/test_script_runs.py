@@ -43,6 +43,13 @@ def test_a_script_that_fails_is_a_result(make):
     )
 
 
+def test_hints_are_for_scripts_that_failed(make):
+    code = "import sys; sys.stderr.write(\"ModuleNotFoundError: No module named 'rich'\\n\")"
+    assert make().run(code).hints == ()
+    (hint,) = make().run(f"{code}; sys.exit(1)").hints
+    assert hint.startswith("rich is imported but not declared")
+
+
 def test_an_exit_code_is_kept(make):
     result = make().run("import sys; sys.exit(7)")
     assert (result.status, result.exit_code) == ("error", 7)
