@@ -286,6 +286,33 @@ fn what_a_crash_left_is_swept_and_what_is_under_way_is_not() {
 }
 
 #[test]
+fn what_installers_that_were_ended_left_is_swept_unless_one_is_at_work() {
+    let Some(kit) = Kit::new() else { return };
+    let downloads = kit.folder.join("cache/uv");
+    let left = [downloads.join(".tmpOne"), downloads.join("archive-v0/.tmpTwo")];
+    let make = || left.iter().for_each(|folder| fs::create_dir_all(folder.join("inner")).unwrap());
+    let there = || left.iter().filter(|folder| folder.exists()).count();
+    make();
+    let other = fs::File::create(kit.folder.join("cache/uv.lock")).unwrap();
+    other.lock_shared().unwrap();
+    kit.install(&["tail-end"]).unwrap();
+    assert_eq!(there(), 2);
+    drop(other);
+    kit.install(&["no-such-package"]).unwrap_err();
+    assert_eq!(there(), 0);
+    // What this very installation leaves is swept by itself, once it is cancelled.
+    let (cancel, cancelled) = watch::channel(false);
+    let request = kit.request(&["slow"]);
+    let tell = |_: &str, _: &str| {
+        make();
+        cancel.send_replace(true);
+    };
+    assert_eq!(block_on(install(&request, tell, cancelled)), Err(NotInstalled::Cancelled));
+    assert_eq!(there(), 0);
+    assert!(downloads.join("archive-v0").is_dir());
+}
+
+#[test]
 fn what_is_missing_on_the_machine_is_told_to_whom_it_concerns() {
     let Some(kit) = Kit::new() else { return };
     let mut request = kit.request(&["tail-end"]);

@@ -4,10 +4,14 @@ import asyncio
 import os
 import pty
 import sys
+import time
 
 import pytest
 
-from callslip import ScriptRefused, UsageError
+from callslip import PythonRunner, ScriptRefused, UsageError
+from callslip.scripts import _native
+from callslip.scripts._answer import Screen
+from callslip.scripts._approve import Approval
 
 PYTEST = "# dependencies = ['pytest']\nprint('ran')"
 TWO = "# dependencies = ['pytest', 'hypothesis>=6']\nprint('ran')"
@@ -81,9 +85,29 @@ def terminal(monkeypatch):
     os.close(keyboard)
 
 
+def typed_later(keyboard, text, monkeypatch):
+    """Type once the question is shown."""
+    write = Screen.write
+
+    def write_and_type(self, shown, **more):
+        write(self, shown, **more)
+        if shown.startswith("[callslip]"):
+            os.write(keyboard, text)
+
+    monkeypatch.setattr(Screen, "write", write_and_type)
+
+
 @both
-def test_a_person_is_asked_once(external, how, terminal, capsys):
-    os.write(terminal, b"y\n")
+def test_what_was_typed_before_the_question_approves_nothing(external, how, terminal, monkeypatch):
+    os.write(terminal, b"y\ny\n")
+    typed_later(terminal, b"n\n", monkeypatch)
+    with pytest.raises(ScriptRefused, match="^these packages are not approved: pytest"):
+        run(external(), how, PYTEST)
+
+
+@both
+def test_a_person_is_asked_once(external, how, terminal, capsys, monkeypatch):
+    typed_later(terminal, b"y\n", monkeypatch)
     runner = external()
     assert run(runner, how, PYTEST).stdout == "ran\n"
     assert run(runner, how, PYTEST).stdout == "ran\n"
@@ -94,8 +118,8 @@ def test_a_person_is_asked_once(external, how, terminal, capsys):
 
 @both
 @pytest.mark.parametrize("typed", [b"\n", b"no\n", b"\x04"])
-def test_only_a_yes_is_one(external, how, typed, terminal):
-    os.write(terminal, typed)
+def test_only_a_yes_is_one(external, how, typed, terminal, monkeypatch):
+    typed_later(terminal, typed, monkeypatch)
     with pytest.raises(ScriptRefused) as caught:
         run(external(), how, PYTEST)
     assert caught.value.code == "dependency_denied"
@@ -106,3 +130,44 @@ def test_a_script_without_packages_asks_nobody(external):
         raise AssertionError(requirements)
 
     assert external(deps=decide).run("print(1)").ok
+
+
+@pytest.mark.parametrize(
+    ("deps", "requirement", "is_approved"),
+    [
+        (["six"], "six[evil]", False),
+        (["six"], "six[evil]>=1", False),
+        (["six[evil]"], "six[evil]", True),
+        (["six"], "six>=1", True),
+    ],
+)
+def test_a_name_approves_none_of_its_extras(deps, requirement, is_approved):
+    assert Approval(deps).unapproved([requirement], ["six"]) == (
+        [] if is_approved else [requirement]
+    )
+
+
+@both
+def test_closing_a_runner_ends_an_approval(external, how):
+    async def never(_):
+        runner.close()
+        await asyncio.sleep(60)
+
+    runner = external(deps=never)
+    assert run(runner, how, PYTEST).status == "cancelled"
+
+
+@both
+def test_closing_a_session_ends_an_installation(how, tmp_path, monkeypatch):
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\necho 'Resolved 1 package' >&2\nexec sleep 60\n")
+    uv.chmod(0o755)
+    monkeypatch.setattr(_native, "find_uv", lambda: str(uv))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    runner = PythonRunner(deps=["six"], on_event=lambda _: session.close())
+    session = runner.session()
+    code = "# dependencies = ['six']"
+    begun = time.monotonic()
+    result = session.run(code) if how == "run" else asyncio.run(session.arun(code))
+    assert (result.status, result.exit_code) == ("cancelled", None)
+    assert time.monotonic() - begun < 10

@@ -38,15 +38,53 @@ def test_answers_from_a_list(make, how):
 
 @both
 def test_after_the_last_answer_comes_the_end_of_input(make, how):
-    code = "try:\n  print(input(), input())\nexcept EOFError: print('end')"
-    result = run(make(), how, code, answers=["1"])
-    assert result.stdout == "end\n"
+    result = run(make(), how, "print(input())\nprint(input())", answers=["1"])
+    assert (result.status, result.stdout) == ("error", "1\n")
     assert result.hints == ("the script asked more often than it was answered: 1 answer was given",)
 
 
 def test_the_standard_input_is_answered_by_lines(make):
     result = make().run(ECHO, interactive=True, answers=["a", "", "ü"])
     assert result.stdout == "'a\\n'\n'\\n'\n'ü\\n'\n"
+
+
+@pytest.mark.parametrize(
+    "code", [ECHO, "import sys; sys.stdin.read()", ECHO + "\nraise ValueError"]
+)
+def test_who_reads_to_the_end_of_input_has_not_asked_too_often(make, code):
+    assert make().run(code, interactive=True, answers=["a"]).hints == ()
+
+
+@both
+def test_a_function_may_end_the_input(make, how):
+    def answer(_):
+        raise EOFError
+
+    code = "try:\n  input()\nexcept EOFError: print('end')"
+    assert run(make(ask=answer), how, code).stdout == "end\n"
+
+
+@both
+def test_half_a_surrogate_pair_is_no_answer(make, how):
+    with pytest.raises(UsageError, match=r"^expected ask\(request\) to return text: got half of"):
+        run(make(ask=lambda _: "\ud800"), how, NAME)
+    with pytest.raises(UsageError, match=r"^expected answers\[1\] to be text: got half of"):
+        run(make(), how, NAME, answers=["a", "\ud800"])
+
+
+def test_a_function_is_asked_without_escape_codes_and_not_at_length(make):
+    events, requests = [], []
+
+    def answer(request):
+        requests.append(request.prompt)
+        return ""
+
+    runner = make(ask=answer, on_event=events.append)
+    runner.run("input('\\x1b[2J\\x1b]0;t\\x07Name\\x9b1m? ')", interactive=True)
+    runner.run("input('x' * 3500)", interactive=True)
+    told = [event.data["prompt"] for event in events if event.kind == "input_request"]
+    assert requests == told
+    assert (told[0], len(told[1])) == ("Name? ", 2000)
 
 
 def test_a_script_that_is_not_interactive_gets_the_end_of_input(make):

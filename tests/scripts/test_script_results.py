@@ -1,5 +1,7 @@
 """Results, limits and what notebooks and models see of them."""
 
+import copy
+import dataclasses
 import pickle
 from pathlib import Path
 
@@ -8,15 +10,18 @@ import pytest
 from callslip import (
     Artifact,
     IsolationUnavailable,
+    Limits,
     RunnerLost,
     SandboxError,
     ScriptLimits,
     ScriptRefused,
     ScriptResult,
 )
+from callslip._json import to_json
 from callslip.errors import CallslipError
 from callslip.scripts import Isolation
 from callslip.scripts._display import show_artifact
+from callslip.scripts._folders import ArtifactFolder
 from callslip.scripts._result import safe_path
 from callslip.scripts._text import cleaned, prompt_lines
 
@@ -34,15 +39,23 @@ def artifact(tmp_path, name, content, mime):
     return Artifact(path=name, size=len(content), sha256="0" * 64, mime=mime, file=file)
 
 
+def with_artifact():
+    """A result with a file that lasts as long as it."""
+    folder = ArtifactFolder(None)
+    file = folder.put("a.png", PNG)
+    about = {"path": "a.png", "size": len(PNG), "sha256": "0" * 64, "mime": "image/png"}
+    return result(artifacts=(Artifact(**about, file=file, _folder=folder),))
+
+
 def test_a_model_is_told_the_rest_only_where_there_is_some(tmp_path):
     plain = result(stdout="1\n", duration_ms=1234.5)
     assert plain.for_model() == {
         "status": "ok",
         "exit_code": 0,
-        "stdout": "1\n",
-        "stderr": "",
-        "duration_s": 1.234,
         "truncated": False,
+        "duration_s": 1.234,
+        "stderr": "",
+        "stdout": "1\n",
     }
     image = artifact(tmp_path, "a.png", PNG, "image/png")
     more = result(
@@ -58,6 +71,64 @@ def test_a_model_is_told_the_rest_only_where_there_is_some(tmp_path):
     assert more["artifacts"] == [{"path": "a.png", "size": 8, "mime": "image/png"}]
     assert more["hints"] == ["mind it"]
     assert str(tmp_path) not in str(more)
+
+
+@pytest.mark.parametrize("letter", ["x", "\0\\", '"', "é", "\U0001f600"])
+def test_a_model_sees_the_end_of_an_error_after_any_amount_of_output(tmp_path, letter):
+    image = artifact(tmp_path, "a.png", PNG, "image/png")
+    told = result(
+        status="error",
+        exit_code=1,
+        stdout="begin" + letter * 65_000 + "end",
+        stderr=letter * 65_000 + "\nValueError: no",
+        hints=("mind it",),
+        artifacts=(image,) * 2000,
+    ).for_model()
+    assert len(to_json(told).encode()) < Limits().result_bytes
+    assert list(told) == [
+        "status",
+        "exit_code",
+        "hints",
+        "artifacts",
+        "truncated",
+        "duration_s",
+        "stderr",
+        "stdout",
+    ]
+    assert told["stderr"].endswith("ValueError: no")
+    assert told["stdout"].startswith("begin")
+    assert told["stdout"].endswith("end")
+    assert "characters left out" in told["stdout"]
+    assert told["truncated"] is True
+    assert told["artifacts"][-1].endswith(" more")
+
+
+def test_a_model_is_told_within_a_smaller_bound_too():
+    told = result(stdout="x" * 9000, stderr="y" * 9000)._told(4096)
+    assert 3000 < len(to_json(told)) < 4096
+    assert told["stderr"].count("y") > 500
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, dataclasses.replace])
+def test_the_files_of_a_copy_are_there_as_long_as_it_is(copied):
+    first = with_artifact()
+    second = copied(first)
+    del first
+    (kept,) = second.artifacts
+    assert kept.read_bytes() == PNG
+    folder = kept.file.parent
+    del second, kept
+    assert not folder.exists()
+
+
+def test_a_result_takes_its_files_to_other_processes(tmp_path):
+    first = with_artifact()
+    there = pickle.dumps(first)
+    del first
+    second = pickle.loads(there)
+    assert second.artifacts[0].read_bytes() == PNG
+    lasting = artifact(tmp_path, "a.png", PNG, "image/png")
+    assert pickle.loads(pickle.dumps(lasting)) == lasting
 
 
 @pytest.mark.parametrize(
@@ -82,7 +153,7 @@ def test_escape_codes_reach_neither_models_nor_people():
 def test_a_prompt_says_on_each_line_who_asks():
     assert prompt_lines("Name? ") == "[script] Name? "
     assert prompt_lines("\x1b[2Ja\n$ sudo:") == "[script] a\n[script] $ sudo:"
-    assert len(prompt_lines("x" * 100_000)) == len("[script] ") + 2002
+    assert len(prompt_lines("x" * 100_000)) == len("[script] ") + 2000
 
 
 def test_a_notebook_shows_output_as_text(tmp_path):
@@ -161,6 +232,10 @@ def test_paths_that_may_not(path):
         ({"files": 1.5}, r"^expected ScriptLimits\(files=…\) to be a whole number: got 1.5$"),
         ({"cpu_seconds": "1"}, "to be a whole number: got '1'$"),
         ({"wall_seconds": float("inf")}, "to be a number: got inf$"),
+        ({"files": 15}, r"^expected ScriptLimits\(files=…\) to be at least 16: got 15 \(with"),
+        ({"memory_bytes": 1 << 20}, "to be at least 33554432: got 1048576"),
+        ({"disk_bytes": 2**63}, r"to be at most 9223372036854775807$"),
+        ({"wall_seconds": 1e300}, r"to be at most 9223372036854775807$"),
         ({"idle_seconds": True}, "to be a number: got True$"),
     ],
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from callslip import PythonRunner, ScriptEvent, ScriptLimits, ScriptRefused, UsageError
-from callslip.scripts import ScriptSession, _runner
-from callslip.scripts._folders import WorkFolder
+from callslip.scripts import ScriptSession, _folders, _perform, _runner
+from callslip.scripts._folders import ArtifactFolder, WorkFolder
 
 ARTIFACT = "import os; os.makedirs('out', exist_ok=True); open('out/{name}', 'w').write({text!r})"
 LONG = "import time; print('begun', flush=True); time.sleep(60)"
@@ -29,6 +29,11 @@ def test_what_a_script_prints_is_there(make):
     assert result.max_rss > 1 << 20
 
 
+def test_what_utf_8_can_not_hold_is_printed_all_the_same(make):
+    result = make().run("print('\\ud800')\nprint(__file__.endswith('script.py'))")
+    assert (result.status, result.stdout) == ("ok", "\\ud800\nTrue\n")
+
+
 def test_a_script_that_fails_is_a_result(make):
     result = make().run("print(1)\nraise ValueError('no')")
     assert (result.status, result.exit_code, result.ok) == ("error", 1, False)
@@ -36,6 +41,13 @@ def test_a_script_that_fails_is_a_result(make):
         'Traceback (most recent call last):\n  File "script.py", line 2, in <module>\n'
         "    raise ValueError('no')\nValueError: no\n"
     )
+
+
+def test_hints_are_for_scripts_that_failed(make):
+    code = "import sys; sys.stderr.write(\"ModuleNotFoundError: No module named 'rich'\\n\")"
+    assert make().run(code).hints == ()
+    (hint,) = make().run(f"{code}; sys.exit(1)").hints
+    assert hint.startswith("rich is imported but not declared")
 
 
 def test_an_exit_code_is_kept(make):
@@ -256,6 +268,27 @@ def test_ctrl_c_ends_the_script_and_is_raised(make, inside):
     assert time.monotonic() - begun < 10
 
 
+def test_a_signal_that_another_thread_gets_is_heard_in_a_notebook(external, monkeypatch):
+    """The interrupt of a kernel may come so: then nothing wakes its loop."""
+    monkeypatch.setattr(_perform, "live_kernel", object)
+    sent, heard = [], []
+
+    def send():
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.append(time.monotonic()))
+    thread = threading.Thread(target=send)
+    try:
+        thread.start()
+        asyncio.run(external().arun("import time; time.sleep(3)"))
+    finally:
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert heard[0] - sent[0] < 1
+
+
 def test_scripts_run_side_by_side(make):
     runner = make()
 
@@ -344,6 +377,28 @@ def test_what_a_killed_process_left_is_removed(monkeypatch, tmp_path):
     own.remove()
     other.remove()
     own.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_artifacts_of_a_killed_process_are_removed_by_the_next_one(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    # A test before this one may have left its own to the garbage collector.
+    monkeypatch.setattr(_folders, "_shared", {})
+    child = os.fork()
+    if not child:
+        folder = ArtifactFolder(None)
+        folder.put("a", b"1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert len(list(tmp_path.rglob("a"))) == 1
+    own = ArtifactFolder(None)
+    file = own.put("b", b"2")
+    assert list(tmp_path.rglob("a")) == []
+    other = ArtifactFolder(None)
+    other.put("c", b"3")
+    del own
+    assert not file.parent.exists()
+    del other
     assert list(tmp_path.iterdir()) == []
 
 

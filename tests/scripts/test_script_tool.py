@@ -16,6 +16,7 @@ from callslip import (
     CommandRunner,
     IsolationUnavailable,
     Limits,
+    ModelError,
     Progress,
     PythonRunner,
     ReactProtocol,
@@ -24,11 +25,12 @@ from callslip import (
     ScriptedModel,
     ScriptLimits,
     TicketProtocol,
+    TicketStore,
     ToolError,
     UsageError,
     tool,
 )
-from callslip.scripts import _native
+from callslip.scripts import _native, _places
 from callslip.scripts._folders import WorkFolder
 from scripted import (
     act,
@@ -95,6 +97,7 @@ def test_files_stay_for_the_calls_of_one_run(make, protocol, how, monkeypatch):
             "duration_s",
             "truncated",
         }
+        assert "hints" not in told[1]
     assert runner._sessions == set()
 
 
@@ -103,13 +106,13 @@ def test_a_session_of_this_machine_ends_with_its_run(monkeypatch, tmp_path):
         pytest.skip("this machine can't keep scripts apart")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     folders = []
-    made = WorkFolder.__init__
 
-    def make(self):
-        made(self)
-        folders.append(self.path)
+    def make():
+        folder = WorkFolder()
+        folders.append(folder.path)
+        return folder
 
-    monkeypatch.setattr(WorkFolder, "__init__", make)
+    monkeypatch.setattr(_places, "WorkFolder", make)
     agent = Agent(ScriptedModel(replies("react", KEPT, KEPT)), protocol="react", python=True)
     agent.run_sync("x")
     assert len(folders) == 1
@@ -155,6 +158,48 @@ def test_what_is_no_fault_of_the_script_reaches_the_developer(how, protocol):
         run(agent, how)
     assert caught.value.run.stop_reason == "cancelled"
     assert caught.value.run.tickets[0].tool == NAME
+
+
+@both
+@protocols
+@pytest.mark.parametrize("fault", ["on_event", "ask", "deps", "closed"])
+def test_a_fault_of_the_program_reaches_the_developer(external, how, protocol, fault):
+    def broken(_):
+        raise KeyError(fault)
+
+    runner = external(**({} if fault == "closed" else {fault: broken}))
+    if fault == "closed":
+        runner.close()
+    code = "# dependencies = ['pytest']\ninput()" if fault == "deps" else "input()"
+    said = replies(protocol, code, **({"interactive": True} if fault == "ask" else {}))
+    kind = UsageError if fault == "closed" else KeyError
+    with pytest.raises(kind, match=fault):
+        run(Agent(ScriptedModel(said), protocol=protocol, python=runner), how)
+
+
+@both
+def test_a_model_is_told_that_the_files_of_a_resumed_run_are_gone(external, how, tmp_path):
+    codes = (KEPT, "print(2)", "print(3)")
+
+    def interrupted(messages):
+        if turn_of(messages) == 1:
+            raise OSError("gone")
+        return replies("react", *codes)[turn_of(messages)]
+
+    path = tmp_path / "runs.db"
+    with TicketStore(path) as store:
+        agent = Agent(interrupted, protocol="react", python=external(), store=store)
+        with pytest.raises(ModelError) as caught:
+            run(agent, how)
+        agent = Agent(
+            lambda messages: replies("react", *codes)[turn_of(messages)],
+            protocol="react",
+            python=external(),
+            store=store,
+        )
+        result = agent.resume_sync(caught.value.run.id)
+    hints = [ticket.result.get("hints", []) for ticket in result.tickets]
+    assert hints == [[], ["this run was resumed: files that earlier calls left are gone"], []]
 
 
 @both
@@ -337,8 +382,9 @@ def test_the_description_says_what_is_in_force():
         f"Run a script of Python {sys.version_info[0]}.{sys.version_info[1]} and get what it "
         "prints. Each call is a new process; files in its working directory stay for later calls. "
         "It has no network and sees no files but its own. It may take 5 seconds, 30 of CPU, 1 GiB "
-        "of memory and 64 MiB of files; of long output you see 64 KiB. There is the standard "
-        "library only: no packages. Nobody answers input(): interactive must be false."
+        "of memory and 64 MiB of files; of long output you see the beginning and the end: 16 KiB "
+        "of stdout, 8 KiB of stderr. There is the standard library only: no packages. Nobody "
+        "answers input(): interactive must be false."
     )
     free = PythonRunner(profile="unconfined", deps=["numpy", "pandas>=2"]).as_tool().description
     assert "network" not in free

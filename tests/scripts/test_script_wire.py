@@ -273,10 +273,16 @@ def test_a_slow_listener_holds_up_no_runner(tmp_path):
     assert seen[-1].kind == "finished"
 
 
+# Between the two stands a process that a script may kill.
+RUNNER_PID = (
+    "import os; print(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+)
+
+
 def test_a_session_is_one_process_and_ends_with_it(external):
     runner = external()
     with runner.session() as session:
-        pids = {session.run("import os; print(os.getppid())").stdout for _ in range(2)}
+        pids = {session.run(RUNNER_PID).stdout for _ in range(2)}
         (pid,) = map(int, pids)
         os.kill(pid, 0)
     wait_until_gone(pid)
@@ -291,12 +297,21 @@ def wait_until_gone(pid):
 
 def test_a_session_whose_runner_is_gone_says_so(external):
     with external().session() as session:
-        pid = int(session.run("import os; print(os.getppid())").stdout)
+        pid = int(session.run(RUNNER_PID).stdout)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(RunnerLost, match="ended with exit code -9 before the script did"):
             session.run("1")
         with pytest.raises(RunnerLost, match="ended with exit code -9"):
             session.run("1")
+
+
+def test_a_script_that_kills_its_parent_kills_itself_alone(external):
+    with external().session() as session:
+        open_file = "open('f', 'w').write('x'); "
+        result = session.run(open_file + "import os, time; os.kill(os.getppid(), 9); time.sleep(9)")
+        assert (result.status, result.signal) == ("killed", 9)
+        assert result.duration_ms < 5000
+        assert session.run("print(open('f').read())").stdout == "x\n"
 
 
 def test_a_session_goes_on_after_a_script_was_ended(external):
@@ -307,7 +322,7 @@ def test_a_session_goes_on_after_a_script_was_ended(external):
 
 def test_a_runner_that_nobody_has_any_more_ends(external):
     session = external().session()
-    pid = int(session.run("import os; print(os.getppid())").stdout)
+    pid = int(session.run(RUNNER_PID).stdout)
     session._place = None
     wait_until_gone(pid)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 from callslip.errors import ScriptRefused, UsageError
 from callslip.scripts._display import live_kernel
 from callslip.scripts._events import InputRequest, ScriptEvent
-from callslip.scripts._text import cleaned, prompt_lines
+from callslip.scripts._text import cleaned, prompt_lines, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +56,12 @@ class Scripted:
     def __init__(self, answers: Sequence[str]) -> None:
         if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
             raise UsageError("expected answers as a list of strings, one for each question")
+        for number, answer in enumerate(answers):
+            if whole_text(answer) != answer:
+                raise UsageError(
+                    f"expected answers[{number}] to be text: got half of a surrogate pair in it, "
+                    "which no UTF-8 can hold"
+                )
         self.given = len(answers)
         self._answers: Iterator[str] = iter(list(answers))
         self.ran_out = False
@@ -89,20 +95,26 @@ class Called:
 
     def ask(self, request: InputRequest, attend: Attend) -> str | None:
         """Call it in this thread; what is async is awaited on the private loop."""
-        answer = self._function(request)
-        if hasattr(answer, "__await__"):
-            from callslip.scripts._perform import awaited_sync
+        try:
+            answer = self._function(request)
+            if hasattr(answer, "__await__"):
+                from callslip.scripts._perform import awaited_sync
 
-            answer = awaited_sync(answer, lambda: attend(None))
+                answer = awaited_sync(answer, lambda: attend(None))
+        except EOFError:
+            return None
         return _checked(answer)
 
     async def ask_async(self, request: InputRequest) -> str | None:
         """Call it in a thread of the pool; what is async is awaited here."""
         from callslip._drive import in_thread
 
-        answer: Any = await in_thread(self._function, request)
-        if hasattr(answer, "__await__"):
-            answer = await cast("Awaitable[Any]", answer)
+        try:
+            answer: Any = await in_thread(self._function, request)
+            if hasattr(answer, "__await__"):
+                answer = await cast("Awaitable[Any]", answer)
+        except EOFError:
+            return None
         return _checked(answer)
 
     def show(self, event: ScriptEvent) -> None:
@@ -255,8 +267,13 @@ def _off_main_thread() -> ScriptRefused:
 
 
 def _checked(answer: object) -> str | None:
-    if answer is None or isinstance(answer, str):
+    if answer is None or (isinstance(answer, str) and whole_text(answer) == answer):
         return answer
+    if isinstance(answer, str):
+        raise UsageError(
+            "expected ask(request) to return text: got half of a surrogate pair in it, which no "
+            "UTF-8 can hold"
+        )
     raise UsageError(
         f"expected ask(request) to return a string, or None for the end of input: got "
         f"{type(answer).__name__}"

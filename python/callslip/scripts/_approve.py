@@ -61,11 +61,12 @@ class Approval:
         return f"only these: {', '.join(known)}" if known else ""
 
     def unapproved(self, dependencies: Sequence[str], names: Sequence[str]) -> list[str]:
-        """Return what is not approved yet."""
+        """Return what is not approved yet. A name alone approves none of its extras."""
         return [
             requirement
             for requirement, name in zip(dependencies, names, strict=True)
-            if name not in self._names and requirement not in self._requirements
+            if (name not in self._names or "[" in requirement.partition(";")[0])
+            and requirement not in self._requirements
         ]
 
     def decide(self, requirements: list[str], attend: Callable[[], None]) -> None:
@@ -82,7 +83,12 @@ class Approval:
                 said = awaited_sync(said, attend)
             self._heed(said, requirements)
             return
-        answer = self._person(requirements).ask(_question(requirements), _wait)
+
+        def wait(descriptor: int | None) -> None:
+            attend()
+            _wait(descriptor)
+
+        answer = self._person(requirements).ask(_question(requirements), wait)
         self._remember((answer or "").strip().lower() in _YES, requirements)
 
     async def decide_async(self, requirements: list[str]) -> None:

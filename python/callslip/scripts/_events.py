@@ -42,7 +42,8 @@ class InputRequest:
     """A question of an interactive script.
 
     Attributes:
-        prompt: As the script wrote it: show it as coming from the script, and from nobody else.
+        prompt: As the script wrote it, without control characters and at most 2,000 characters:
+            show it as coming from the script, and from nobody else.
         secret: Whether the answer is not to be shown while it is typed.
         number: Of the script's questions, from 1.
         asker: `script`; `callslip` where it asks for itself, whether packages may be installed.

@@ -7,9 +7,11 @@ import secrets
 import shutil
 import stat
 import tempfile
+import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 __all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
 
@@ -17,17 +19,24 @@ __all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
 class ArtifactFolder:
     """Where the artifacts of one script are. A temporary one lasts as long as this object.
 
-    It is made with the first of them: of a process that is killed before, nothing is left.
+    It is made with the first of them.
 
     Args:
         above: The folder that it is made in; `None` for a temporary one.
     """
 
     def __init__(self, above: Path | None) -> None:
-        folder = Path(tempfile.gettempdir()) if above is None else above.absolute()
-        self.path = folder / f"script-{secrets.token_hex(8)}"
+        self.is_temporary = above is None
         if above is None:
+            # Held, for it goes with the last that holds it.
+            self._shared = _shared_folder()
+            above = self._shared.path
+        self.path = above.absolute() / f"script-{secrets.token_hex(8)}"
+        if self.is_temporary:
             weakref.finalize(self, _forget, self.path, os.getpid())
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def put(self, path: str, content: bytes) -> Path:
         """Write a file. Its path is known to be safe."""
@@ -40,7 +49,7 @@ class ArtifactFolder:
 
 
 class WorkFolder:
-    """The working directory that the scripts of a session share.
+    """A working directory that the scripts of a session share, or the folder of artifacts.
 
     It is locked while it is in use. So those of a process that was killed are known, and removed
     when the next one is made.
@@ -59,6 +68,23 @@ class WorkFolder:
     def remove(self) -> None:
         """Remove it. May be said any number of times."""
         self._finalizer()
+
+
+_sharing = threading.Lock()
+_shared: dict[int, weakref.ref[WorkFolder]] = {}
+"""The folder of the temporary artifacts of this process, by its id: a forked child has its own."""
+
+
+def _shared_folder() -> WorkFolder:
+    """Return the folder for temporary artifacts. It goes with the last of them."""
+    with _sharing:
+        known = _shared.get(os.getpid())
+        folder = None if known is None else known()
+        if folder is None:
+            folder = WorkFolder()
+            _shared.clear()
+            _shared[os.getpid()] = weakref.ref(folder)
+        return folder
 
 
 def _made() -> tuple[Path, int]:

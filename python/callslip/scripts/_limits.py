@@ -10,6 +10,9 @@ __all__ = ["ScriptLimits"]
 
 _MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
 _SECONDS = ("wall_seconds", "idle_seconds")
+_LEAST = {"files": 16, "memory_bytes": 32 << 20}
+"""With less, an interpreter does not even begin."""
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +22,9 @@ class ScriptLimits:
     Attributes:
         wall_seconds: From its start to its end, without the time that it waits for a person.
         cpu_seconds: Of all its processes.
-        memory_bytes: Of all its processes.
+        memory_bytes: Of all its processes; at least 32 MiB.
         processes: At once, threads among them.
-        files: Open ones of one process.
+        files: Open ones of one process; at least 16.
         kept_bytes: Of each of its two streams that the result has: the beginning and the end.
         output_bytes: Of both streams; a script that writes more is stopped.
         disk_bytes: Of its files.
@@ -57,6 +60,13 @@ class ScriptLimits:
             if value < 0 or (value == 0 and name not in _MAY_BE_NONE_AT_ALL):
                 bound = "0 or more" if name in _MAY_BE_NONE_AT_ALL else "more than 0"
                 raise ValueError(f"expected ScriptLimits({name}=…) to be {bound}: got {value}")
+            if value < (least := _LEAST.get(name, 0)):
+                raise ValueError(
+                    f"expected ScriptLimits({name}=…) to be at least {least}: got {value} (with "
+                    "less, no Python begins)"
+                )
+            if value > _MOST:
+                raise ValueError(f"expected ScriptLimits({name}=…) to be at most {_MOST}")
 
     def to_dict(self) -> dict[str, float]:
         """Return the limits as runners take them."""

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from callslip.errors import RunnerLost
+from callslip.scripts._display import live_kernel
 from callslip.scripts._events import InputRequest
+from callslip.scripts._text import shown_prompt
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,6 +30,9 @@ T = TypeVar("T")
 
 _LOOK = 0.1
 """Seconds after which it is looked whether a script is still wanted."""
+
+_HEARTBEAT = 0.2
+"""Seconds after which a loop of a notebook wakes, whether there is news or not."""
 
 _PATIENCE = 20.0
 """Seconds for a script that was cancelled to be dead. It takes milliseconds, but for a fault."""
@@ -107,18 +112,40 @@ class Turn:
 class Approve:
     """Have somebody say whether packages may be installed."""
 
-    def __init__(self, approval: Approval, requirements: list[str]) -> None:
+    def __init__(
+        self, approval: Approval, requirements: list[str], is_open: Callable[[], bool]
+    ) -> None:
         self._approval = approval
         self._requirements = requirements
+        self._is_open = is_open
 
-    def perform(self, wanted: Callable[[], bool]) -> None:
-        """Ask in this thread."""
-        del wanted
-        self._approval.decide(self._requirements, lambda: None)
+    def perform(self, wanted: Callable[[], bool]) -> bool:
+        """Ask in this thread. Returns whether the script is still wanted."""
 
-    async def perform_async(self) -> None:
-        """Ask without holding up the event loop."""
-        await self._approval.decide_async(self._requirements)
+        def attend() -> None:
+            if not (wanted() and self._is_open()):
+                raise _OverError
+
+        try:
+            self._approval.decide(self._requirements, attend)
+            attend()
+        except _OverError:
+            return False
+        return True
+
+    async def perform_async(self) -> bool:
+        """Ask without holding up the event loop. As `perform`."""
+        import asyncio
+
+        asking = asyncio.ensure_future(self._approval.decide_async(self._requirements))
+        try:
+            while self._is_open():
+                if (await asyncio.wait({asking}, timeout=_LOOK))[0]:
+                    asking.result()
+                    return self._is_open()
+            return False
+        finally:
+            asking.cancel()
 
 
 class Follow:
@@ -197,7 +224,8 @@ class Follow:
     def _note(self, event: dict[str, Any]) -> None:
         if event["type"] == "input_request":
             self._asked += 1
-            request = InputRequest(event["prompt"], event["secret"], self._asked)
+            prompt = shown_prompt(event["prompt"])
+            request = InputRequest(prompt, event["secret"], self._asked)
             self._questions.append((event["id"], request))
 
     async def perform_async(self) -> None:
@@ -219,7 +247,11 @@ class Follow:
                     asking = loop.create_task(self._answer(*self._questions.popleft()))
                     asking.add_done_callback(lambda _: news.set())
                 if not self._is_over():
+                    # An interrupt of a kernel is heard only when its loop wakes.
+                    beat = loop.call_later(_HEARTBEAT, news.set) if live_kernel() else None
                     await news.wait()
+                    if beat is not None:
+                        beat.cancel()
         except GeneratorExit:
             # Nobody runs this any more, so nothing can be waited for.
             self._stream.cancel()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip.errors import InterpreterMissing
+from callslip.scripts._result import STREAM_BYTES
 
 if TYPE_CHECKING:
+    from callslip.scripts._limits import ScriptLimits
     from callslip.scripts._runner import PythonRunner
 
 __all__ = ["describe"]
@@ -44,8 +46,13 @@ def _bounds(runner: PythonRunner) -> str:
     return (
         f"It may take {limits.wall_seconds:g} seconds, {limits.cpu_seconds:g} of CPU, "
         f"{_amount(limits.memory_bytes)} of memory and {_amount(limits.disk_bytes)} of files; of "
-        f"long output you see {_amount(limits.kept_bytes)}."
+        f"long output you see the beginning and the end: {_shown(limits, 'stdout')} of stdout, "
+        f"{_shown(limits, 'stderr')} of stderr."
     )
+
+
+def _shown(limits: ScriptLimits, stream: str) -> str:
+    return _amount(min(limits.kept_bytes, STREAM_BYTES[stream]))
 
 
 def _artifacts(runner: PythonRunner) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from callslip.scripts._text import cleaned
 
@@ -25,6 +27,15 @@ ScriptStatus: TypeAlias = Literal[
     "cancelled",
     "killed",
 ]
+
+MODEL_BYTES = 32 << 10
+"""What a model is told of a script at most, as JSON."""
+
+STREAM_BYTES = {"stdout": 16 << 10, "stderr": 8 << 10}
+"""What it is told of each stream, as JSON: the beginning and the end."""
+
+_SPARE = 256
+"""Bytes for the names of the streams, and for what an encoder writes a little longer."""
 
 _LONGEST_NAME = 255
 
@@ -53,7 +64,7 @@ class Artifact:
         sha256: Of its content, in hexadecimal digits.
         mime: What its name says that it is.
         file: The copy of it. Unless the runner was made with `artifacts=…`, it is there as long as
-            this object.
+            this object: pickled, it takes its content along.
     """
 
     path: str
@@ -66,6 +77,19 @@ class Artifact:
     def read_bytes(self) -> bytes:
         """Return its content."""
         return self.file.read_bytes()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # The one file lasts as long as any of them.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        about = (self.path, self.size, self.sha256, self.mime)
+        if getattr(self._folder, "is_temporary", False):
+            return _unpacked, (*about, self.read_bytes())
+        return _named, (*about, self.file)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Copy it into a directory, below which it has its `path`. Returns where it is.
@@ -87,6 +111,19 @@ class Artifact:
         from callslip.scripts._display import artifact_html
 
         return {"text/plain": repr(self), "text/html": artifact_html(self)}
+
+
+def _named(path: str, size: int, sha256: str, mime: str, file: Path) -> Artifact:
+    return Artifact(path=path, size=size, sha256=sha256, mime=mime, file=file)
+
+
+def _unpacked(path: str, size: int, sha256: str, mime: str, content: bytes) -> Artifact:
+    """Make an artifact of another process: its file may be gone before it is asked for."""
+    from callslip.scripts._folders import ArtifactFolder
+
+    folder = ArtifactFolder(None)
+    file = folder.put(path, content)
+    return Artifact(path=path, size=size, sha256=sha256, mime=mime, file=file, _folder=folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +172,9 @@ class ScriptResult:
         return self.status == "ok"
 
     def for_model(self, *, interactive: bool = False) -> dict[str, Any]:
-        """Return what a model is told.
+        """Return what a model is told: first how it ended, then its output.
+
+        As JSON it has less than 32 KiB: of long output it holds the beginning and the end.
 
         Args:
             interactive: Whether a person has dealt with the script: then what was said between the
@@ -145,20 +184,30 @@ class ScriptResult:
             words = {"ok": "session ended", "cancelled": "session cancelled"}
             status = words.get(self.status, "session failed")
             return {"status": status, "exit_code": self.exit_code}
-        told: dict[str, Any] = {
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "stdout": cleaned(self.stdout),
-            "stderr": cleaned(self.stderr),
-            "duration_s": round(self.duration_ms / 1000, 3),
-            "truncated": self.stdout_truncated or self.stderr_truncated,
-        }
+        return self._told(MODEL_BYTES)
+
+    def _told(self, most: int) -> dict[str, Any]:
+        """Return what a model is told, in less than so many bytes of JSON where that is possible.
+
+        What counts most stands first: whoever cuts the text cuts its end.
+        """
+        told: dict[str, Any] = {"status": self.status, "exit_code": self.exit_code}
         if self.signal is not None:
             told["signal"] = self.signal
-        if self.artifacts:
-            told["artifacts"] = [artifact.to_dict() for artifact in self.artifacts]
         if self.hints:
-            told["hints"] = list(self.hints)
+            told["hints"] = _first_of(self.hints, most // 4)
+        if self.artifacts:
+            told["artifacts"] = _first_of(
+                [artifact.to_dict() for artifact in self.artifacts], most // 4
+            )
+        told["truncated"] = self.stdout_truncated or self.stderr_truncated
+        told["duration_s"] = round(self.duration_ms / 1000, 3)
+        left = max(0, most - _size(told) - _SPARE)
+        for name, part in (("stderr", 3), ("stdout", 1)):
+            text = cleaned(getattr(self, name))
+            told[name] = shortened(text, min(left // part, STREAM_BYTES[name]))
+            left -= _size(told[name])
+            told["truncated"] = told["truncated"] or told[name] != text
         return told
 
     def __str__(self) -> str:
@@ -173,6 +222,44 @@ class ScriptResult:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text that takes at most so many bytes as JSON: its beginning and its end."""
+    if _size(text) <= most:
+        return text
+    # A mark of at most 40 bytes, and two quotes.
+    half = max(0, (most - 42) // 2)
+    head, tail = _fitting(text, half), _fitting(text[::-1], half)[::-1]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n… {left_out} characters left out …\n{tail}"
+
+
+def _fitting(text: str, most: int) -> str:
+    """Return as much of the beginning as takes so many bytes as JSON."""
+    fits, too_many = 0, min(len(text), most) + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if _size(text[:middle]) - 2 <= most:
+            fits = middle
+        else:
+            too_many = middle
+    return text[:fits]
+
+
+def _first_of(rows: Sequence[Any], most: int) -> list[Any]:
+    """Return the first rows, and how many there are besides where they take too much."""
+    kept: list[Any] = []
+    for row in rows:
+        most -= _size(row)
+        if most < 0:
+            return [*kept, f"and {len(rows) - len(kept)} more"]
+        kept.append(row)
+    return kept
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode())
 
 
 def safe_path(path: str) -> bool:

@@ -221,6 +221,8 @@ class ScriptSession:
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._place: Place | None = None
+        self._installations: set[NativeStream] = set()
+        self._note: str | None = None
         self._closed = False
 
     def run(
@@ -244,10 +246,16 @@ class ScriptSession:
         return await self._arun(code, interactive=interactive, answers=answers)
 
     def close(self) -> None:
-        """End what runs in it, and remove its files. May be said any number of times."""
+        """End what runs in it, and remove its files. May be said any number of times.
+
+        A script that is about to begin, its packages being approved or installed, is `cancelled`.
+        """
         with self._lock:
             self._closed = True
             place, self._place = self._place, None
+            installations = list(self._installations)
+        for installation in installations:
+            installation.cancel()
         if place is not None:
             place.close()
         self._runner._left(self)  # noqa: SLF001  # one class in two parts
@@ -290,13 +298,29 @@ class ScriptSession:
         """Run a script on this event loop. `also` is told its events too."""
         return await perform_async(self._steps(code, interactive, answers, also))
 
-    def _opened(self) -> Place:
+    def _opened(self) -> Place | None:
+        """Return where scripts run; `None` once it is closed."""
         with self._lock:
-            if self._closed:
-                raise UsageError("this session is closed: its files are gone")
-            if self._place is None:
+            if not self._closed and self._place is None:
                 self._place = self._runner._place(keeps=self._keeps)  # noqa: SLF001  # as above
             return self._place
+
+    def _is_open(self) -> bool:
+        return not self._closed
+
+    def _install(self, dependencies: list[str], taking: Taking) -> Steps[str | None]:
+        """Install packages. Returns where they are; `None` where the session was closed."""
+        stream = self._runner._install(dependencies)  # noqa: SLF001  # one class in two parts
+        with self._lock:
+            self._installations.add(stream)
+            if self._closed:
+                stream.cancel()
+        try:
+            yield Follow(stream, taking)
+        finally:
+            with self._lock:
+                self._installations.discard(stream)
+        return None if self._closed else str(taking.path()[0])
 
     def _read(self, code: str) -> dict[str, Any]:
         """Read what a script declares.
@@ -313,6 +337,8 @@ class ScriptSession:
 
     def _hints(self, code: str, taking: Taking, *, interactive: bool) -> list[str]:
         """Return what the errors of a script mean for its writer."""
+        if taking.status == "ok":
+            return []
         runner = self._runner
         # Of a place elsewhere it is not known.
         network = runner.backend is not None or runner.profile == "unconfined"
@@ -328,18 +354,21 @@ class ScriptSession:
     ) -> Steps[ScriptResult]:
         runner = self._runner
         _check(code, interactive=interactive, answers=answers)
+        if self._closed:
+            raise UsageError("this session is closed: its files are gone")
         script = self._read(code)
         # Before anything is started: who can't be asked won't be.
         answerer = find_answerer(runner.ask, answers) if interactive else None
         listeners = runner._listeners(also)  # noqa: SLF001  # one class in two parts
         unapproved = runner.approval.unapproved(script["dependencies"], script["names"])
-        if unapproved:
-            yield Approve(runner.approval, unapproved)
+        if unapproved and not (yield Approve(runner.approval, unapproved, self._is_open)):
+            return _CANCELLED
         more: dict[str, Any] = {}
         if script["dependencies"] and runner.backend is None:
-            taking = Taking(listeners)
-            yield Follow(runner._install(script["dependencies"]), taking)  # noqa: SLF001  # as above
-            more["packages"] = str(taking.path()[0])
+            packages = yield from self._install(script["dependencies"], Taking(listeners))
+            if packages is None:
+                return _CANCELLED
+            more["packages"] = packages
         # Each takes the files over from the one before it.
         if not (yield Turn(self._turn)):
             return _CANCELLED
@@ -357,11 +386,15 @@ class ScriptSession:
                 **more,
             }
             taking = Taking(listeners, folder)
-            yield Follow(self._opened().start(request), taking, answerer)
+            place = self._opened()
+            if place is None:
+                return _CANCELLED
+            yield Follow(place.start(request), taking, answerer)
         finally:
             self._turn.release()
         hints = [*script["hints"], *self._hints(script["code"], taking, interactive=interactive)]
-        if isinstance(answerer, Scripted) and answerer.ran_out:
+        is_about_input = "EOFError" in "\n".join(taking.stderr.splitlines()[-_LAST:])
+        if isinstance(answerer, Scripted) and answerer.ran_out and is_about_input:
             hints.append(answerer.hint)
         return taking.result(hints)
 
@@ -379,6 +412,9 @@ _CANCELLED = ScriptResult(
     status="cancelled", exit_code=None, stdout="", stderr="", isolation=Isolation("none")
 )
 """Of a script that was given up before it began."""
+
+_LAST = 8
+"""Lines of the standard error in which the error stands that ended a script."""
 
 _warned = threading.Event()
 

@@ -18,6 +18,7 @@ from callslip.errors import (
 )
 from callslip.scripts._events import ScriptEvent
 from callslip.scripts._result import Artifact, Isolation, ScriptResult
+from callslip.scripts._text import shown_prompt
 
 if TYPE_CHECKING:
     from callslip.scripts._folders import ArtifactFolder
@@ -66,6 +67,8 @@ class Taking:
             told = {name: event["result"][name] for name in ("status", "exit_code")}
             return ScriptEvent("finished", told)
         told = {name: event[name] for name in _TOLD[kind]}
+        if kind == "input_request":
+            told["prompt"] = shown_prompt(event["prompt"])
         if kind == "artifact":
             artifact = self._artifacts[event["path"]] = self._artifact(event)
             told["file"] = artifact.file
@@ -87,6 +90,12 @@ class Taking:
         """
         self._raise()
         return Path(self._end["path"]), bool(self._end.get("fresh"))
+
+    @property
+    def status(self) -> str:
+        """How the script ended, as far as it is known."""
+        status: str = self._end.get("result", {}).get("status", "")
+        return status
 
     @property
     def stderr(self) -> str:

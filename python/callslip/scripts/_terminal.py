@@ -84,6 +84,9 @@ class Terminal:
 
     @contextmanager
     def _asking(self, request: InputRequest) -> Iterator[None]:
+        if request.asker == "callslip":
+            # What was typed before the question was shown is no answer to it.
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
         self._screen.begin_line()
         self._screen.write(prompt_lines(request.prompt, asker=request.asker))
         if not request.secret:

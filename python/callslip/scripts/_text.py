@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cleaned", "prompt_lines", "whole_text"]
+__all__ = ["cleaned", "prompt_lines", "shown_prompt", "whole_text"]
 
 _LONGEST_PROMPT = 2000
 
 _ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, movements
+    r"\x1b\[[0-?]*[ -/]*[@-~]?"  # colours, movements; the end of a text that was cut is one too
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, the clipboard
     r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
     r"|\x1b[ -/]*[0-~]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]?"
 )
 # Besides controls, what turns the direction of writing: it makes a text read as another one.
 _CONTROLS = re.compile(
@@ -34,9 +34,12 @@ def whole_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def shown_prompt(prompt: str) -> str:
+    """Return a question without what could move or hide anything, and not too long."""
+    text = cleaned(prompt)
+    return text if len(text) <= _LONGEST_PROMPT else f"{text[: _LONGEST_PROMPT - 2]}… "
+
+
 def prompt_lines(prompt: str, *, asker: str = "script") -> str:
     """Return a question as a person is shown it: each of its lines says who asks."""
-    text = cleaned(prompt)
-    if len(text) > _LONGEST_PROMPT:
-        text = f"{text[:_LONGEST_PROMPT]}… "
-    return "\n".join(f"[{asker}] {line}" for line in text.split("\n"))
+    return "\n".join(f"[{asker}] {line}" for line in shown_prompt(prompt).split("\n"))

@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from callslip._json import to_json
-from callslip.errors import SandboxError, ScriptRefused
+from callslip.errors import RunCancelled, ScriptRefused
 from callslip.scripts._display import show_artifact
 from callslip.scripts._policy import describe
+from callslip.scripts._result import MODEL_BYTES
 from callslip.tools import Context, Outcome, Tool
 
 if TYPE_CHECKING:
     from callslip._session import Call
     from callslip.scripts._events import ScriptEvent
+    from callslip.scripts._result import ScriptResult
     from callslip.scripts._runner import PythonRunner, ScriptSession
 
 __all__ = ["ScriptTool"]
 
 _MESSAGE = 500
+
+_RESUMED = "this run was resumed: files that earlier calls left are gone"
 
 _PARAMETERS = {
     "type": "object",
@@ -88,6 +93,7 @@ class ScriptTool(Tool[..., Any]):
 
         Raises:
             SandboxError: It could not be run: the run is to end, and the developer to know.
+            Exception: What a function of the program (`on_event`, `ask`, `deps`) raised.
         """
         code, interactive = _read(arguments)
         told = _Telling(context, self.runner.limits.wall_seconds)
@@ -105,7 +111,7 @@ class ScriptTool(Tool[..., Any]):
                     session.close()
         except Exception as error:  # noqa: BLE001  # told apart there
             return self._failed(error)
-        return self.returned(result.for_model(interactive=interactive))
+        return self._told(result, context, session, interactive=interactive)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Run a script on this event loop. As `call`."""
@@ -120,21 +126,46 @@ class ScriptTool(Tool[..., Any]):
                     session.close()
         except Exception as error:  # noqa: BLE001  # told apart there
             return self._failed(error)
-        return self.returned(result.for_model(interactive=interactive))
+        return self._told(result, context, session, interactive=interactive)
+
+    def _told(
+        self,
+        result: ScriptResult,
+        context: Context | None,
+        session: ScriptSession,
+        *,
+        interactive: bool,
+    ) -> Outcome:
+        call = _call_of(context)
+        if interactive or call is None:
+            return self.returned(result.for_model(interactive=interactive))
+        note, session._note = session._note, None  # noqa: SLF001  # the runner's own tool
+        if note is not None:
+            result = replace(result, hints=(note, *result.hints))
+        most = call.session.agent.limits.result_bytes
+        return self.returned(result._told(min(most, MODEL_BYTES)))  # noqa: SLF001  # its own kind
 
     def _failed(self, error: Exception) -> Outcome:
-        if isinstance(error, SandboxError):
-            raise error
         if isinstance(error, ScriptRefused):
             return "error", f"{error.code}: {error}"
-        return self.failed(error)
+        if isinstance(error, RunCancelled):
+            return self.failed(error)
+        # Neither the model nor its script has made it: what a function of the program raises, too.
+        raise error
 
     def _session(self, context: Context | None) -> ScriptSession:
         """Return the session of the run that calls, which ends with it."""
         call = _call_of(context)
         if call is None:
             return self.runner.session()
-        return call.session.keep(self, self.runner.session)
+        return call.session.keep(self, lambda: self._begun(call))
+
+    def _begun(self, call: Call) -> ScriptSession:
+        """Make the session of a run, which may have had one in another process."""
+        session = self.runner.session()
+        if any(one.tool == self.name and one.outcome == "ok" for one in call.session.run.tickets):
+            session._note = _RESUMED  # noqa: SLF001  # the runner's own tool
+        return session
 
 
 class _Telling:

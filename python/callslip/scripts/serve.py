@@ -32,17 +32,36 @@ POLL = 0.05
 
 # What runs before the script, in its own process: limits, and how it asks.
 PRELUDE = r"""
-import builtins, getpass, io, json, linecache, os, resource, socket, sys, traceback, types
+import builtins, getpass, io, json, linecache, os, resource, signal, socket, sys, traceback, types
 
-def _prepare():
-    path, control, limits = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
-    interactive = sys.argv[4] == "1"
+def _stand_between():
+    # A script that kills its parent is to kill this process, and not the runner.
+    _end_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    script = os.fork()
+    if not script:
+        return
+    os.closerange(0, 256)
+    status = os.waitpid(script, 0)[1]
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
+
+def _end_with_parent():
     if sys.platform == "linux":
         try:
             import ctypes
             ctypes.CDLL(None).prctl(1, 9)
         except Exception:
             pass
+
+def _prepare():
+    path, control, limits = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    interactive = sys.argv[4] == "1"
+    _end_with_parent()
     def limit(name, value, spare=0):
         kind = getattr(resource, name, None)
         if kind is None:
@@ -92,6 +111,8 @@ def _prepare():
                 parts.append(line)
     def secret(prompt="Password: ", stream=None, **more):
         return ask(prompt, True)
+    # What a pipe can't hold is written all the same.
+    sys.stdout.reconfigure(errors="backslashreplace")
     builtins.input = lambda prompt="", /: ask(prompt)
     getpass.getpass = secret
     sys.stdin = Lines() if interactive else open(os.devnull)
@@ -102,8 +123,10 @@ def _prepare():
     return code, tell
 
 def _run():
+    _stand_between()
     code, tell = _prepare()
     main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = "script.py"
     try:
         exec(compile(code, "script.py", "exec"), main.__dict__)
     except SystemExit:

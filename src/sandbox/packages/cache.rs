@@ -35,6 +35,36 @@ impl Cache {
         self.root.join("interpreters")
     }
 
+    /// Says that an installer works in its cache, until this is dropped or its process ends.
+    pub(super) fn at_work(&self) -> io::Result<File> {
+        let lock = self.lock()?;
+        flock(&lock, FlockOperation::LockShared)?;
+        Ok(lock)
+    }
+
+    /// Removes what installers that were ended have left in their cache, unless one is at work.
+    pub(super) fn sweep_downloads(&self) {
+        let Ok(lock) = self.lock() else { return };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        let inner = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in inner(&self.downloads()) {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_half_done(&entry.file_name()) {
+                remove_any(&entry.path());
+            } else if is_folder {
+                // Each kind of thing that it keeps has a folder of its own.
+                let left = inner(&entry.path()).filter(|entry| is_half_done(&entry.file_name()));
+                left.for_each(|entry| remove_any(&entry.path()));
+            }
+        }
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        File::options().create(true).truncate(false).write(true).open(self.root.join("uv.lock"))
+    }
+
     fn sets(&self) -> PathBuf {
         self.root.join("sets")
     }
@@ -66,6 +96,19 @@ impl Cache {
                 remove(&entry.path());
             }
         }
+    }
+}
+
+/// What an installer has not finished yet has such a name.
+fn is_half_done(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(".tmp")
+}
+
+fn remove_any(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
+        remove(path);
+    } else {
+        let _ = fs::remove_file(path);
     }
 }
 

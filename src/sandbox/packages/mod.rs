@@ -105,19 +105,24 @@ async fn install_within(
     }
     let cache = Arc::new(cache);
     let swept = Arc::clone(&cache);
-    let draft = aside(move || {
+    let (draft, at_work) = aside(move || {
         swept.sweep();
-        swept.draft()
+        swept.sweep_downloads();
+        Ok((swept.draft()?, swept.at_work()?))
     })
     .await?;
     tell("resolve", &format!("resolving {}", requirements.join(", ")));
     let order =
         uv::Order { uv: &request.uv, python: &request.python, cache: &cache, draft: &draft, settings: &settings };
     let ended = order.run(&requirements, limit, &mut tell, cancelled).await;
-    let set = path.clone();
+    drop(at_work);
+    let (set, swept) = (path.clone(), Arc::clone(&cache));
     let fresh = aside(move || match ended {
         Ok(()) => draft.publish(&set).map(Ok),
-        Err(error) => Ok(Err(error)),
+        Err(error) => {
+            swept.sweep_downloads();
+            Ok(Err(error))
+        }
     })
     .await??;
     tell("done", "the packages are installed");

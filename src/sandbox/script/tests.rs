@@ -55,6 +55,17 @@ fn a_missing_module_is_named_with_its_package() {
             "PIL.nothing",
             "pillow is declared, but has no module PIL: check how it is imported",
         ),
+        (
+            "# dependencies = [\"six; python_version < '3'\"]\nimport six",
+            "six",
+            "six is declared only for python_full_version < '3', which may not hold here: declare it without that",
+        ),
+        (
+            "import helper",
+            "helper",
+            "helper is not installed: if it is a package, declare it: write # dependencies = [\"helper\"] as the first \
+             line",
+        ),
         ("import tkinter", "_tkinter", "_tkinter is not available in this Python: do without it"),
         (
             "import pip",
@@ -94,4 +105,35 @@ fn a_question_that_nobody_answers_asks_for_an_interactive_call() {
         ["nobody answers input() here: call again with \"interactive\": true, or put the values into the code"]
     );
     assert!(hints(seen, &script("input()"), true, false).is_empty());
+}
+
+#[test]
+fn words_in_a_message_are_no_error_of_that_kind() {
+    for seen in [
+        "Traceback (most recent call last):\n  File \"script.py\", line 1\nValueError: No module named os\n",
+        "Traceback (most recent call last):\nModuleNotFoundError: No module named 'rich'\n\nDuring handling of the \
+         above exception, another exception occurred:\n\nTraceback (most recent call last):\nKeyError: 'x'\n",
+        "ModuleNotFoundError: No module named 'rich'\n1\n2\n3\n4\n5\n6\n7\n8\n",
+        "ValueError: MemoryError\n",
+        "ValueError: about [Errno 28]\n",
+    ] {
+        assert!(failed("x", seen).is_empty(), "{seen}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_reached_is_named() {
+    for (seen, limit) in [
+        ("MemoryError", "memory_bytes"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB", "memory_bytes"),
+        ("OSError: [Errno 28] No space left on device: 'a'", "disk_bytes, disk_files"),
+        ("OSError: [Errno 27] File too large", "disk_bytes"),
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "processes"),
+        ("RuntimeError: can't start new thread", "processes"),
+        ("OSError: [Errno 24] Too many open files", "files"),
+    ] {
+        let hints = failed("x", &format!("Traceback (most recent call last):\n  File \"script.py\", line 1\n{seen}\n"));
+        assert_eq!(hints.len(), 1, "{seen}");
+        assert!(hints.iter().all(|hint| hint.contains(&format!("({limit})"))), "{hints:?}");
+    }
 }
