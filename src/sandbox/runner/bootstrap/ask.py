@@ -15,7 +15,7 @@ def ask_the_host(builtins, sys):
     os.close(nothing)
     # Its threads take turns, and the processes that it forks.
     turn = threading.Lock()
-    turns = open(os.path.join(os.environ["TMPDIR"], ".questions"), "w")
+    turns = os.open(os.path.join(os.environ["TMPDIR"], ".questions"), os.O_RDWR | os.O_CREAT)
 
     def line(prompt="", secret=False):
         sys.stdout.flush()
