@@ -103,6 +103,17 @@ def test_files_stay_in_a_session_and_nowhere_else(make):
         assert session.run("import os; print(os.path.exists('kept'))").stdout == "False\n"
 
 
+def test_a_folder_that_can_not_keep_artifacts_is_said_before_anything_runs(make, tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    for folder, why in (taken, "File exists"), (taken / "below", "Not a directory"):
+        ran = []
+        with pytest.raises(UsageError) as caught:
+            make(artifacts=folder, on_event=ran.append).run("print(1)")
+        assert str(caught.value) == f"artifacts can't be kept in '{folder}': {why}"
+        assert ran == []
+
+
 def test_scripts_of_one_session_run_one_after_the_other(make):
     code = "import time\nwith open('log', 'a') as f: f.write('x')\nprint(len(open('log').read()))"
     with make().session() as session:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from callslip.errors import UsageError
+
 __all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
 
 
@@ -23,6 +25,9 @@ class ArtifactFolder:
 
     Args:
         above: The folder that it is made in; `None` for a temporary one.
+
+    Raises:
+        UsageError: Nothing can be written there.
     """
 
     def __init__(self, above: Path | None) -> None:
@@ -31,6 +36,8 @@ class ArtifactFolder:
             # Held, for it goes with the last that holds it.
             self._shared = _shared_folder()
             above = self._shared.path
+        else:
+            _check_writable(above)
         self.path = above.absolute() / f"script-{secrets.token_hex(8)}"
         if self.is_temporary:
             weakref.finalize(self, _forget, self.path, os.getpid())
@@ -46,6 +53,16 @@ class ArtifactFolder:
         with file.open("xb") as out:
             out.write(content)
         return file
+
+
+def _check_writable(folder: Path) -> None:
+    """Before a script runs: what it leaves would be lost."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"artifacts can't be kept in '{folder}': {error.strerror}") from error
 
 
 class WorkFolder:
