@@ -3,6 +3,7 @@
 //!
 //! Imports point down only: `py -> run -> protocol -> tool -> reply`, `protocol -> ticket`, `store -> run::event`.
 
+mod hex;
 pub mod protocol;
 #[cfg(feature = "python")]
 mod py;

@@ -1,10 +1,10 @@
 //! A folded state as it stands in a log.
 
 use super::state::RunState;
+use crate::hex::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::ops::Deref;
 
 /// A state with the very text that it is written as, so that later versions, whose states have more to say, write it
@@ -58,9 +58,5 @@ pub(super) fn sha256(texts: impl IntoIterator<Item: AsRef<str>>) -> String {
     for text in texts {
         hasher.update(text.as_ref());
     }
-    hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
-        // Writing into a string has no failing case.
-        let _ = write!(hash, "{byte:02x}");
-        hash
-    })
+    hex(&hasher.finalize())
 }

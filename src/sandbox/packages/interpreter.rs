@@ -1,8 +1,7 @@
 //! What packages depend on of an interpreter: asked once, and remembered for as long as its file stays the same.
 
 use super::cache::Cache;
-use super::is_executable;
-use sha2::{Digest, Sha256};
+use super::{is_executable, name};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -52,9 +51,7 @@ pub(super) async fn identity(python: &Path, cache: &Cache) -> Result<String, Str
 fn kept_in(real: &Path, cache: &Cache) -> Option<PathBuf> {
     let file = fs::metadata(real).ok()?;
     let state = format!("{}\0{}\0{}\0{}\0{}", real.display(), file.ino(), file.size(), file.mtime(), file.mtime_nsec());
-    let digest = Sha256::digest(state.as_bytes());
-    let name: Vec<String> = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    Some(cache.interpreters().join(name.concat()))
+    Some(cache.interpreters().join(name(&state)))
 }
 
 fn is_whole(text: &str) -> bool {

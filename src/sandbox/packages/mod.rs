@@ -11,11 +11,11 @@ mod settings;
 mod uv;
 
 use super::{Refused, script};
+use crate::hex::hex;
 use cache::Cache;
 use serde::Deserialize;
 use settings::Settings;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,12 +139,14 @@ pub fn default_cache() -> Option<PathBuf> {
 /// The name of a folder: the same for whatever would install the same.
 fn key(requirements: &[String], interpreter: &str, index: Option<&str>) -> String {
     let asked = serde_json::json!([1, requirements, interpreter, index]).to_string();
-    let digest = Sha256::digest(asked.as_bytes());
-    digest.iter().take(16).fold(String::new(), |mut name, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
+    name(&asked)
+}
+
+/// The name of what is kept for a text.
+fn name(text: &str) -> String {
+    let mut digits = hex(&Sha256::digest(text.as_bytes()));
+    digits.truncate(32);
+    digits
 }
 
 /// Many files are renamed, sealed or removed beside the event loop, not on it.

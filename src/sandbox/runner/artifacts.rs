@@ -2,10 +2,10 @@
 
 use super::super::event::Artifact;
 use super::folder::{enter, entries, read};
+use crate::hex::hex;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, OsStr};
-use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -120,12 +120,7 @@ fn hash(source: OwnedFd, size: u64, target: &mut impl Write) -> io::Result<(u64,
         target.write_all(piece)?;
         count += read as u64;
     }
-    let digits = hash.finalize().iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a string succeeds.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    });
-    Ok((count, digits))
+    Ok((count, hex(&hash.finalize())))
 }
 
 /// The names that were given, so that no file takes another one's place.

@@ -2,6 +2,7 @@
 
 use super::file::File;
 use super::form::{encoding, styled};
+use crate::hex::hex;
 use crate::reply::{Object, Value};
 use crate::tool::openapi::body::{Body, Place, essence, is_file, is_json};
 use crate::tool::openapi::document::{Document, Members};
@@ -142,11 +143,8 @@ fn boundary(parts: &[Part<'_>]) -> String {
         digest.update(part.name.as_bytes());
         digest.update(&part.content);
     }
-    let mut boundary = "callslip-".to_owned();
-    for byte in digest.finalize().iter().take(16) {
-        let _ = write!(boundary, "{byte:02x}");
-    }
-    boundary
+    let digits = hex(&digest.finalize());
+    format!("callslip-{}", digits.get(..32).unwrap_or(&digits))
 }
 
 impl Part<'_> {
