@@ -4,7 +4,32 @@
 //! this file in, so that it stands once.
 
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::PathBuf;
+
+/// A script of a megabyte, all of it escaped.
+const LONGEST: usize = 16 << 20;
+
+/// A message as it is sent.
+pub(crate) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_vec(message)?;
+    let mut bytes = u32::try_from(text.len()).map_err(io::Error::other)?.to_le_bytes().to_vec();
+    bytes.extend(text);
+    Ok(bytes)
+}
+
+/// Takes the first message out of what was received, once it is whole.
+pub(crate) fn take<T: for<'a> Deserialize<'a>>(received: &mut Vec<u8>) -> io::Result<Option<T>> {
+    let Some(&head) = received.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(head) as usize;
+    if length > LONGEST {
+        return Err(io::Error::other("a message is too long"));
+    }
+    let Some(text) = received.get(4..4 + length) else { return Ok(None) };
+    let message = serde_json::from_slice(text)?;
+    received.drain(..4 + length);
+    Ok(Some(message))
+}
 
 /// How a script is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

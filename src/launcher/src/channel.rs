@@ -1,20 +1,18 @@
 //! The socket to the runner.
 
 use crate::fault::{At, Fault};
-use crate::wire::{Instruction, Order, Report};
+use crate::wire::{self, Instruction, Order, Report};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const STAGE: &str = "the socket to the runner";
-/// A script of a megabyte, all of it escaped.
-const LONGEST: usize = 16 << 20;
 
 pub(crate) struct Channel {
     socket: OwnedFd,
@@ -40,8 +38,7 @@ impl Channel {
     pub(crate) fn order(&mut self) -> Result<(Order, Option<OwnedFd>), Fault> {
         let mut descriptor = None;
         loop {
-            if let Some(text) = self.message()? {
-                let order = serde_json::from_slice(&text).map_err(io::Error::from).at("the order")?;
+            if let Some(order) = wire::take(&mut self.received).at("the order")? {
                 return Ok((order, descriptor));
             }
             if !self.receive(&mut descriptor, RecvFlags::empty())? {
@@ -54,8 +51,8 @@ impl Channel {
     pub(crate) fn instructions(&mut self) -> Result<Vec<Instruction>, Fault> {
         let mut found = Vec::new();
         let is_open = self.receive(&mut None, RecvFlags::DONTWAIT)?;
-        while let Some(text) = self.message()? {
-            found.push(serde_json::from_slice(&text).map_err(io::Error::from).at(STAGE)?);
+        while let Some(instruction) = wire::take(&mut self.received).at(STAGE)? {
+            found.push(instruction);
         }
         if !is_open {
             self.closed = true;
@@ -70,9 +67,7 @@ impl Channel {
     }
 
     pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), Fault> {
-        let text = serde_json::to_vec(report).map_err(io::Error::from).at(STAGE)?;
-        let mut bytes = u32::try_from(text.len()).map_err(io::Error::other).at(STAGE)?.to_le_bytes().to_vec();
-        bytes.extend(text);
+        let bytes = wire::framed(report).at(STAGE)?;
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(|one| one.as_fd()).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -113,18 +108,6 @@ impl Channel {
         }
         self.received.extend(bytes.get(..message.bytes).unwrap_or_default());
         Ok(message.bytes > 0)
-    }
-
-    fn message(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(&head) = self.received.first_chunk::<4>() else { return Ok(None) };
-        let length = u32::from_le_bytes(head) as usize;
-        if length > LONGEST {
-            return Err(Fault::new(STAGE, "a message is too long"));
-        }
-        let Some(text) = self.received.get(4..4 + length) else { return Ok(None) };
-        let text = text.to_vec();
-        self.received.drain(..4 + length);
-        Ok(Some(text))
     }
 }
 

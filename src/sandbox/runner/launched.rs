@@ -1,6 +1,6 @@
 //! A launcher that was started: the socket to it, and the script's output.
 
-use super::super::wire::{Instruction, Report};
+use super::super::wire::{self, Instruction, Report};
 use super::place::Place;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -65,8 +65,8 @@ impl Launched {
     /// The next report, or `None` once the launcher has ended. May be given up and called again.
     pub(super) async fn report(&mut self) -> io::Result<Option<Report>> {
         loop {
-            if let Some(text) = self.message() {
-                return Ok(Some(serde_json::from_slice(&text)?));
+            if let Some(report) = wire::take(&mut self.received)? {
+                return Ok(Some(report));
             }
             self.socket.readable().await?;
             let mut bytes = [0; 4096];
@@ -113,9 +113,7 @@ impl Launched {
     }
 
     async fn send(&mut self, message: &impl Serialize, descriptor: Option<&OwnedFd>) -> io::Result<()> {
-        let text = serde_json::to_vec(message)?;
-        let mut bytes = u32::try_from(text.len()).map_err(io::Error::other)?.to_le_bytes().to_vec();
-        bytes.extend(text);
+        let bytes = wire::framed(message)?;
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().map(AsFd::as_fd).collect();
         let mut descriptors = descriptors.as_slice();
         let mut rest = bytes.as_slice();
@@ -139,13 +137,6 @@ impl Launched {
             }
         }
         Ok(())
-    }
-
-    fn message(&mut self) -> Option<Vec<u8>> {
-        let length = u32::from_le_bytes(*self.received.first_chunk::<4>()?) as usize;
-        let text = self.received.get(4..length.checked_add(4)?)?.to_vec();
-        self.received.drain(..4 + length);
-        Some(text)
     }
 }
 
