@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -39,8 +39,11 @@ pub(super) struct Unavailable {
 /// # Errors
 /// The system has no descriptor left.
 pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tools = Tools { launcher, bwrap };
+    if let (Some(isolated), Some(restricted)) = (known(Profile::Isolated, &tools), known(Profile::Restricted, &tools)) {
+        return Ok(Offered { isolated: isolated.err(), restricted: restricted.err() });
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async {
         Offered {
             isolated: missing(Profile::Isolated, &tools).await,
@@ -51,16 +54,24 @@ pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
 
 /// What is missing for a profile. It is tried once in a process.
 pub(super) async fn missing(profile: Profile, tools: &Tools) -> Option<Unavailable> {
-    type Known = HashMap<(Profile, Tools), Option<Unavailable>>;
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-    let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (profile, tools.clone());
-    if let Some(known) = lock().as_ref().and_then(|known| known.get(&key)) {
-        return known.clone();
+    if let Some(known) = known(profile, tools) {
+        return known.err();
     }
-    let missing = attempt(profile, tools).await.err();
-    lock().get_or_insert_default().insert(key, missing.clone());
-    missing
+    let offered = attempt(profile, tools).await;
+    tried().get_or_insert_default().insert((profile, tools.clone()), offered.clone());
+    offered.err()
+}
+
+/// What came of it, where it was tried.
+fn known(profile: Profile, tools: &Tools) -> Option<Result<(), Unavailable>> {
+    tried().as_ref()?.get(&(profile, tools.clone())).cloned()
+}
+
+type Tried = HashMap<(Profile, Tools), Result<(), Unavailable>>;
+
+fn tried() -> MutexGuard<'static, Option<Tried>> {
+    static TRIED: Mutex<Option<Tried>> = Mutex::new(None);
+    TRIED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn attempt(profile: Profile, tools: &Tools) -> Result<(), Unavailable> {
