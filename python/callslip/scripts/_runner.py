@@ -320,7 +320,7 @@ class ScriptSession:
         finally:
             with self._lock:
                 self._installations.discard(stream)
-        return None if self._closed else str(taking.path()[0])
+        return None if self._closed else taking.path()
 
     def _read(self, code: str) -> dict[str, Any]:
         """Read what a script declares.

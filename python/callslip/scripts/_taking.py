@@ -82,14 +82,15 @@ class Taking:
         ]
         return None if not awaited else _all(awaited)
 
-    def path(self) -> tuple[Path, bool]:
-        """Return where installed packages are, and whether they were not there before.
+    def path(self) -> str:
+        """Return where installed packages are.
 
         Raises:
             CallslipError: As `result`.
         """
         self._raise()
-        return Path(self._end["path"]), bool(self._end.get("fresh"))
+        path: str = self._end["path"]
+        return path
 
     @property
     def status(self) -> str:

@@ -26,14 +26,7 @@ pub(crate) fn furnish(order: &Order) -> Result<Option<OwnedFd>, Fault> {
             if let Some(user) = order.user {
                 way::open(order)?;
                 for folder in &order.writable {
-                    chownat(
-                        CWD,
-                        folder,
-                        Some(Uid::from_raw(user)),
-                        Some(Gid::from_raw(user)),
-                        AtFlags::SYMLINK_NOFOLLOW,
-                    )
-                    .at(STAGE)?;
+                    give(folder, user, user)?;
                 }
             }
         }
@@ -85,9 +78,13 @@ fn mount_folders(order: &Order) -> Result<(), Fault> {
         }
         let inner = Path::new(DISK).join(index.to_string());
         fs::create_dir(&inner).at(STAGE)?;
-        chownat(CWD, &inner, Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW)
-            .at(STAGE)?;
+        give(&inner, owner, group)?;
         mount_bind(&inner, folder).at(STAGE)?;
     }
     unmount(DISK, UnmountFlags::DETACH).at(STAGE)
+}
+
+fn give(folder: &Path, user: u32, group: u32) -> Result<(), Fault> {
+    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    chownat(CWD, folder, user, group, AtFlags::SYMLINK_NOFOLLOW).at(STAGE)
 }

@@ -124,11 +124,8 @@ fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
     for path in NODES {
         add(&[&"--dev-bind", &path, &path]);
     }
-    for (path, target) in [("/dev/fd", "/proc/self/fd"), ("/dev/stdin", "/proc/self/fd/0")] {
-        add(&[&"--symlink", &target, &path]);
-    }
-    for (path, target) in [("/dev/stdout", "/proc/self/fd/1"), ("/dev/stderr", "/proc/self/fd/2")] {
-        add(&[&"--symlink", &target, &path]);
+    for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        add(&[&"--symlink", &format!("/proc/self/{target}"), &format!("/dev/{name}")]);
     }
     add(&[&"--perms", &"1777", &"--size", &SHARED_MEMORY.to_string(), &"--tmpfs", &"/dev/shm"]);
     add(&[&"--dir", &"/box", &"--dir", &"/tmp"]);
