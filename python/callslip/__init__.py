@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         IsolationUnavailable,
         LimitExceeded,
         ModelError,
+        ModelRefused,
         ProtocolError,
         ReplayError,
         RunCancelled,
@@ -96,6 +97,7 @@ __all__ = [
     "LocalModel",
     "ModelChunk",
     "ModelError",
+    "ModelRefused",
     "ModelReply",
     "Move",
     "NotDone",
@@ -150,8 +152,9 @@ _HOMES = {
     "callslip.agent": "Agent",
     "callslip.errors": (
         "CallslipError InterpreterMissing IsolationUnavailable LimitExceeded ModelError "
-        "ProtocolError ReplayError RunCancelled RunFailed RunnerLost RunnerProtocolError "
-        "SandboxError ScriptRefused StoreError TemplateError ToolError UsageError"
+        "ModelRefused ProtocolError ReplayError RunCancelled RunFailed RunnerLost "
+        "RunnerProtocolError SandboxError ScriptRefused StoreError TemplateError ToolError "
+        "UsageError"
     ),
     "callslip.events": "Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast",

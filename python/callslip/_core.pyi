@@ -112,7 +112,7 @@ class Delta:
 
     @final
     class Reasoning(Delta):
-        """More of the model's reasoning, which stands before the protocol's own reply."""
+        """More of the model's reasoning: before the protocol's own reply, or beside it."""
 
         __match_args__: ClassVar[tuple[str, ...]] = ("text",)
         def __new__(cls, text: str) -> Delta.Reasoning: ...

@@ -387,7 +387,9 @@ class _Driver:
         if isinstance(reply, ModelReply):
             if self._dropped == self._turn:
                 return ()
-            return self._session.reply(reply.text, reply.finish_reason, reply.usage)
+            return self._session.reply(
+                reply.text, reply.finish_reason, reply.usage, reply.reasoning
+            )
         return await receive(self._session, reply, begin)
 
     async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:

@@ -226,7 +226,7 @@ class _Driver:
                 if not session.is_asked(turn):
                     # The run has ended meanwhile, or goes on with another question.
                     return ()
-                return session.reply(reply.text, reply.finish_reason, reply.usage)
+                return session.reply(reply.text, reply.finish_reason, reply.usage, reply.reasoning)
             return self._receive(reply)
         except (_DeadlineReached, _Stopped):
             raise

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from callslip._core import Command, Delta
-from callslip.errors import RunCancelled, SandboxError, StoreError, UsageError
+from callslip.errors import ModelError, RunCancelled, SandboxError, StoreError, UsageError
 from callslip.events import Event, Progress
 from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from concurrent.futures import Future
     from types import TracebackType
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.history import History
     from callslip.models._reply import Messages, ModelChunk
-    from callslip.runs import Run, RunResult
+    from callslip.runs import Run, RunResult, Usage
     from callslip.store import TicketStore
     from callslip.tools import Context, Tool
 
@@ -266,10 +265,13 @@ class Session:
         self,
         text: str,
         finish_reason: str | None = None,
-        usage: Mapping[str, float] | None = None,
+        usage: Mapping[str, float] | Usage | None = None,
+        reasoning: str = "",
     ) -> list[Command]:
         """Give a whole reply in."""
-        cost = None if usage is None else _usage(usage)
+        cost = None if usage is None else _cost(_counts(usage))
+        if reasoning and self.listener is not None:
+            self.listener(Delta.Reasoning(reasoning))
         commands = self.core.reply(text, finish_reason, cost, self.now())
         return commands if self.listener is None else self.told(commands)
 
@@ -437,13 +439,15 @@ class Receipt:
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
         if chunk.usage is not None:
-            self._usage = {**(self._usage or {}), **chunk.usage}
+            self._usage = {**(self._usage or {}), **_counts(chunk.usage)}
         if self._surplus is not None:
             self._surplus += 1
             return bool(chunk.text) or self._surplus > _SURPLUS, ()
+        session = self._session
+        if chunk.reasoning and session.listener is not None and session.is_asked(self._turn):
+            session.listener(Delta.Reasoning(chunk.reasoning))
         if not chunk.text:
             return False, ()
-        session = self._session
         if not session.is_asked(self._turn):
             # The run has ended meanwhile, or goes on with another question.
             return True, ()
@@ -460,7 +464,7 @@ class Receipt:
         session = self._session
         if not session.is_asked(self._turn):
             return []
-        usage = None if self._usage is None else _usage(self._usage)
+        usage = None if self._usage is None else _cost(self._usage)
         return session.told(session.core.replied(self._finish_reason, usage, session.now()))
 
 
@@ -469,7 +473,24 @@ def cancelled_inside(tool: str) -> tuple[str, str]:
     return "error", f"Error calling tool '{tool}': CancelledError."
 
 
-def _usage(usage: Mapping[str, float]) -> tuple[int, int, int, float]:
+def _counts(usage: object) -> Mapping[str, float]:
+    """What a model says of its usage: as a mapping, a `Usage` or a client's own object.
+
+    Raises:
+        ModelError: It says nothing of that.
+    """
+    from callslip.models._counts import read_usage
+
+    counts = read_usage(usage)
+    if counts is not None or isinstance(usage, Mapping):
+        return counts or {}
+    raise ModelError(
+        "expected the usage of a reply as a Usage or a mapping with input_tokens and "
+        f"output_tokens: got {usage!r}"
+    )
+
+
+def _cost(usage: Mapping[str, float]) -> tuple[int, int, int, float]:
     return (
         int(_number(usage.get("input_tokens"))),
         int(_number(usage.get("output_tokens"))),

@@ -17,6 +17,7 @@ __all__ = [
     "IsolationUnavailable",
     "LimitExceeded",
     "ModelError",
+    "ModelRefused",
     "ProtocolError",
     "ReplayError",
     "RunCancelled",
@@ -159,6 +160,10 @@ class LimitExceeded(RunFailed):
 
 class ModelError(RunFailed):
     """The model client raised, or returned what is no reply. Its exception is the `__cause__`."""
+
+
+class ModelRefused(ModelError):
+    """The model, or a filter of its provider, refused to answer; the message quotes its words."""
 
 
 class RunCancelled(RunFailed):

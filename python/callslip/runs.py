@@ -438,7 +438,7 @@ class RunResult:
             case "limit":
                 raise LimitExceeded(error, run, limit or "")
             case "violations":
-                raise ProtocolError(error, run)
+                raise ProtocolError(f"{error}; the model's words: {_last_words(run)}", run)
             case "cancelled":
                 raise RunCancelled(error, run)
         if isinstance(session.error, ModelError) and session.error.run is None:
@@ -465,3 +465,10 @@ class RunResult:
     def total(self) -> Usage:
         """The same with all runs below it."""
         return self.run.total
+
+
+def _last_words(run: Run) -> str:
+    from callslip.models._ends import quoted
+
+    replies = (one["content"] for one in reversed(run.messages) if one["role"] == "assistant")
+    return quoted(next(replies, "")) or "none"

@@ -51,7 +51,7 @@ impl PyCommand {
 pub(super) enum PyDelta {
     /// More of the thoughts.
     Thoughts { text: String },
-    /// More of the model's reasoning, which stands before the protocol's own reply.
+    /// More of the model's reasoning: before the protocol's own reply, or beside it.
     Reasoning { text: String },
     /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
     Text { text: String },

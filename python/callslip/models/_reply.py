@@ -9,10 +9,15 @@ text, the raw response of a known client, or a sync or async iterator of pieces 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from callslip.errors import ModelError
+from callslip.models._piece import Reading
+
+if TYPE_CHECKING:
+    from callslip.models._piece import Piece
+    from callslip.runs import Usage
 
 __all__ = [
     "AsyncReplyStream",
@@ -37,10 +42,10 @@ class Model(Protocol):
     """Anything that can be called with the messages and returns (or yields) the reply's text.
 
     The call may return a string, an object with a `.text` string, the raw response of an OpenAI,
-    Anthropic, LiteLLM or Ollama client, an iterator or async iterator of these, or an awaitable of
-    any of them. The keywords `stop` (sequence of strings), `seed` (int), `max_tokens` (int) and
-    `grammar` (an object with `.gbnf` and `.lark`, or the text of one) are passed to a model whose
-    signature names them.
+    Anthropic, Gemini, Bedrock, Cohere, Mistral, Ollama, Hugging Face or LiteLLM client, an iterator
+    or async iterator of these, or an awaitable of any of them. The keywords `stop` (sequence of
+    strings), `seed` (int), `max_tokens` (int) and `grammar` (an object with `.gbnf` and `.lark`, or
+    the text of one) are passed to a model whose signature names them.
     """
 
     def __call__(self, messages: Messages, /) -> object:
@@ -57,15 +62,18 @@ class ModelChunk:
     Attributes:
         text: The text that came with this chunk; empty for a chunk that only closes the reply.
         finish_reason: `"stop"` or `"length"` on the last chunk, `None` before it or if unknown.
-        usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
-            not read again), in tokens, and `cost` where the server tells it, in its currency;
-            `None` before the last chunk or if unknown. A client may report in parts: over a
-            stream a later value of a key replaces an earlier one.
+        usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
+            part of the input that was not read again), in tokens, and `cost` where the server tells
+            it, in its currency; `None` before the last chunk or if unknown. A client may report in
+            parts: over a stream a later value of a key replaces an earlier one.
+        reasoning: What the model thought and the client gives apart from the text. It is told as
+            `Delta.Reasoning` and is no part of the reply.
     """
 
     text: str = ""
     finish_reason: str | None = None
-    usage: Mapping[str, float] | None = None
+    usage: Mapping[str, float] | Usage | None = None
+    reasoning: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +83,38 @@ class ModelReply:
     Attributes:
         text: All of the reply's text; may be empty.
         finish_reason: `"stop"`, `"length"` (it was cut off), or `None` if unknown.
-        usage: `input_tokens`, `output_tokens` and `cached_tokens` (the part of the input that was
-            not read again), in tokens, and `cost` where the server tells it, in its currency;
-            `None` if unknown.
+        usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
+            part of the input that was not read again), in tokens, and `cost` where the server tells
+            it, in its currency; `None` if unknown.
+        reasoning: As of a `ModelChunk`. Replies that say the same are equal, whatever they thought.
     """
 
     text: str
     finish_reason: str | None = None
-    usage: Mapping[str, float] | None = None
+    usage: Mapping[str, float] | Usage | None = None
+    reasoning: str = field(default="", compare=False)
 
 
 class ReplyStream(Iterator[ModelChunk]):
     """The chunks of a streamed reply, one for each item of the source.
 
+    The stream of a client that says how its replies end, and that ends without having said it, was
+    broken off: one more chunk says `"length"`.
+
     Args:
         source: A sync iterable of strings, `ModelChunk`s or a client's own chunks.
 
     Raises:
-        ModelError: While iterating, at an item that is no piece of a reply.
+        ModelRefused: At the end, where the model or its provider refused to answer.
+        ModelError: While iterating, at an item that is no piece of a reply; at the end of a
+            client's stream without text.
     """
 
-    __slots__ = ("_items", "_source")
+    __slots__ = ("_items", "_reading", "_source")
 
     def __init__(self, source: object) -> None:
         self._source = source
+        self._reading: Reading | None = Reading()
         # A client's stream is its own iterator; `iter()` would wrap it in one more generator.
         self._items = cast(
             "Iterator[object]",
@@ -109,13 +125,21 @@ class ReplyStream(Iterator[ModelChunk]):
         return self
 
     def __next__(self) -> ModelChunk:
-        return _read_item(next(self._items))
+        try:
+            item = next(self._items)
+        except StopIteration:
+            reading, self._reading = self._reading, None
+            if reading is None or reading.is_whole():
+                raise
+            return ModelChunk("", "length")
+        return _read_item(item, self._reading)
 
     def close(self) -> None:
         """Stop the reply where it is: closes the generator, or the HTTP response behind a stream.
 
         May be called more than once, and after the end.
         """
+        self._reading = None
         for owner in _owners(self._items, self._source):
             close = getattr(owner, "close", None)
             if close is not None:
@@ -129,13 +153,15 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
         source: An async iterable of strings, `ModelChunk`s or a client's own chunks.
 
     Raises:
-        ModelError: While iterating, at an item that is no piece of a reply.
+        ModelRefused: As of `ReplyStream`.
+        ModelError: As of `ReplyStream`.
     """
 
-    __slots__ = ("_items", "_source")
+    __slots__ = ("_items", "_reading", "_source")
 
     def __init__(self, source: object) -> None:
         self._source = source
+        self._reading: Reading | None = Reading()
         self._items = cast(
             "AsyncIterator[object]",
             source
@@ -147,13 +173,21 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
         return self
 
     async def __anext__(self) -> ModelChunk:
-        return _read_item(await self._items.__anext__())
+        try:
+            item = await self._items.__anext__()
+        except StopAsyncIteration:
+            reading, self._reading = self._reading, None
+            if reading is None or reading.is_whole():
+                raise
+            return ModelChunk("", "length")
+        return _read_item(item, self._reading)
 
     async def aclose(self) -> None:
         """Stop the reply where it is: closes the generator, or the HTTP response behind a stream.
 
         May be called more than once, and after the end.
         """
+        self._reading = None
         for owner in _owners(self._items, self._source):
             # Generators have `aclose`; the streams of client libraries an async `close`.
             close = getattr(owner, "aclose", None) or getattr(owner, "close", None)
@@ -178,24 +212,29 @@ def open_result(
         `await aclose()`), at the latest when the rest is not wanted.
 
     Raises:
-        ModelError: The object is no reply, or a reply without text to read: withheld by the
-            provider's filter, a native tool call, an error report.
+        ModelRefused: The model, or its provider's filter, refused to answer.
+        ModelError: The object is no reply, or a reply without text to read: an empty one of a
+            client, a native tool call, an error report.
     """
-    if type(result) is str:
-        return ModelReply(result)
-    if isinstance(result, (ModelReply, ReplyStream, AsyncReplyStream)):
-        return result
     if isinstance(result, str):
-        return ModelReply(str(result))
+        return ModelReply(result if type(result) is str else str(result))
+    if isinstance(result, (ReplyStream, AsyncReplyStream)) or (
+        isinstance(result, ModelReply) and result.finish_reason in (None, "stop", "length")
+    ):
+        return result
     # Iterators go first: reading attributes of a lazy stream may start it.
     is_sync = hasattr(result, "__next__")
     if hasattr(result, "__anext__") and (awaited or not is_sync):
         return AsyncReplyStream(result)
     if is_sync:
         return ReplyStream(result)
-    chunk = _read(result, whole=True)
-    if chunk is not None:
-        return ModelReply(chunk.text, chunk.finish_reason, chunk.usage)
+    # Bedrock's stream lies in a dict.
+    inner = result.get("stream") if isinstance(result, Mapping) else None
+    if hasattr(inner, "__iter__") or hasattr(inner, "__aiter__"):
+        return open_result(inner, awaited=awaited)
+    piece = _read(result, whole=True)
+    if piece is not None:
+        return _whole(piece)
     is_sync = hasattr(result, "__iter__")
     if hasattr(result, "__aiter__") and (awaited or not is_sync):
         return AsyncReplyStream(result)
@@ -210,19 +249,30 @@ def open_result(
     )
 
 
-def _read_item(item: object) -> ModelChunk:
+def _whole(piece: Piece) -> ModelReply:
+    reading = Reading()
+    reading.take(piece)
+    reading.check()
+    return ModelReply(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
+
+
+def _read_item(item: object, reading: Reading | None) -> ModelChunk:
     if type(item) is str:
         return ModelChunk(item)
-    chunk = ModelChunk(str(item)) if isinstance(item, str) else _read(item, whole=False)
-    if chunk is None:
+    if isinstance(item, str):
+        return ModelChunk(str(item))
+    piece = _read(item, whole=False)
+    if piece is None:
         raise ModelError(
             "expected strings, objects with .text or a client's chunks from the model's stream, "
             f"got {_kind(item)}{_hint(item)}"
         )
-    return chunk
+    if reading is not None:
+        reading.take(piece)
+    return ModelChunk(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
 
 
-def _read(item: object, *, whole: bool) -> ModelChunk | None:
+def _read(item: object, *, whole: bool) -> Piece | None:
     # Imported here: a run whose model returns strings never needs it, and it imports this module.
     from callslip.models._shapes import read_shape
 

@@ -1,0 +1,86 @@
+"""What a reply cost, in the words of each client."""
+
+from __future__ import annotations
+
+from callslip.models._fields import field
+
+__all__ = ["read_usage"]
+
+
+def read_usage(usage: object) -> dict[str, float] | None:
+    """A client's counts as `input_tokens`, `output_tokens`, `cached_tokens` and `cost`.
+
+    `input_tokens` counts the whole input, the cached part included, whatever the client means by
+    the word; `cost` is what OpenRouter tells. What is missing is left out; `None` if all is.
+    """
+    if usage is None:
+        return None
+    # Cohere counts what it bills beside what the model has read.
+    tokens = field(usage, "tokens")
+    counted = usage if tokens is None or isinstance(tokens, int) else tokens
+    total, cached = _input_of(counted)
+    if cached is None:
+        cached = _first(usage, "cached_tokens")
+    cost = field(usage, "cost")
+    counts: dict[str, float | None] = {
+        "input_tokens": total,
+        "output_tokens": _output_of(counted),
+        "cached_tokens": cached,
+        "cost": cost if isinstance(cost, (int, float)) else None,
+    }
+    known = {name: count for name, count in counts.items() if count is not None}
+    return known or None
+
+
+def _input_of(usage: object) -> tuple[int | None, int | None]:
+    """The tokens of the input, and those of them that were not read again."""
+    # LiteLLM reports OpenAI's totals with Anthropic's parts beside them: the totals go first.
+    total = _first(usage, "prompt_tokens", "prompt_token_count", "promptTokenCount")
+    if total is not None:
+        details = _first(field(usage, "prompt_tokens_details"), "cached_tokens")
+        names = ("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens")
+        return total, _first(usage, *names) if details is None else details
+    total = _first(usage, "prompt_eval_count")
+    if total is not None:
+        return total, None
+    read = _first(usage, "cache_read_input_tokens", "cacheReadInputTokens")
+    total = _first(usage, "input_tokens", "inputTokens")
+    if total is not None:
+        # Anthropic and Bedrock count the three parts of the input apart.
+        written = _first(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+        total += (read or 0) + (written or 0)
+    for cached in (
+        read,
+        _first(field(usage, "input_tokens_details"), "cached_tokens"),
+        _first(field(usage, "input_token_details"), "cache_read"),
+    ):
+        if cached is not None:
+            return total, cached
+    return total, None
+
+
+def _output_of(usage: object) -> int | None:
+    made = _first(usage, "candidates_token_count", "candidatesTokenCount")
+    thought = _first(usage, "thoughts_token_count", "thoughtsTokenCount")
+    if made is not None or thought is not None:
+        return (made or 0) + (thought or 0)
+    return _first(
+        usage,
+        "completion_tokens",
+        "output_tokens",
+        "outputTokens",
+        "eval_count",
+        "generated_tokens",
+        "generation_tokens",
+    )
+
+
+def _first(item: object, *names: str) -> int | None:
+    for name in names:
+        value = field(item, name)
+        # Cohere counts in floats.
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None

@@ -1,0 +1,116 @@
+"""How a reply ended, in the words of each client."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from callslip.errors import ModelError
+from callslip.models._fields import field
+
+__all__ = ["is_tool_call", "quoted", "raise_reported", "raise_tool_call", "read_finish", "withheld"]
+
+_CUT = frozenset(
+    {
+        "continuation",
+        "incomplete",
+        "length",
+        "max_context",
+        "max_len",
+        "max_output_tokens",
+        "max_tokens",
+        "model_context_window_exceeded",
+        "model_length",
+        "pause_turn",
+    }
+)
+_WITHHELD = frozenset(
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "model_armor",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "spii",
+    }
+)
+_TOOL_CALL = frozenset(
+    {
+        "custom_tool_call",
+        "function_call",
+        "malformed_function_call",
+        "malformed_tool_use",
+        "tool_call",
+        "tool_calls",
+        "tool_use",
+        "unexpected_tool_call",
+    }
+)
+_GIVEN_UP = frozenset(
+    {"abort", "cancelled", "error", "failed", "malformed_model_output", "timeout"}
+)
+
+_SHOWN = 500  # characters of a model's words in an error
+
+
+def read_finish(reason: object) -> str | None:
+    """`"stop"` or `"length"` for a client's own word, `None` for none.
+
+    Raises:
+        ModelError: The reply is a native tool call, or the server has given it up.
+    """
+    word = _word(reason)
+    if word is None:
+        return None
+    if word in _CUT:
+        return "length"
+    if word in _TOOL_CALL:
+        raise_tool_call()
+    if word in _GIVEN_UP:
+        raise ModelError(f"the model's server gave the reply up ({word})")
+    return "stop"
+
+
+def withheld(reason: object, why: object = None) -> str:
+    """What to tell of a reply that the provider has withheld; empty if it has not."""
+    word = _word(reason)
+    if word is None or not (word in _WITHHELD or word.startswith("image_")):
+        return ""
+    told = f": {why}" if why else ""
+    return f"the model's provider withheld the reply ({word}){told}"
+
+
+def is_tool_call(kind: object) -> bool:
+    """Whether blocks of this type are native tool calls."""
+    return kind in _TOOL_CALL
+
+
+def raise_tool_call() -> NoReturn:
+    raise ModelError(
+        "expected text from the model, got a native tool call: tools are called in the text of "
+        "the reply, so call the client without tools of its own"
+    )
+
+
+def raise_reported(error: object) -> NoReturn:
+    told = field(error, "message") or error
+    raise ModelError(f"the model's server reported an error: {told}")
+
+
+def quoted(words: str) -> str:
+    """A model's words on one line of an error, the end left out where they are many."""
+    words = " ".join(words.split())
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} …"
+
+
+def _word(reason: object) -> str | None:
+    if reason is None:
+        return None
+    # Enums of clients: some have numbers as values.
+    value = getattr(reason, "value", reason)
+    if not isinstance(value, str):
+        value = getattr(reason, "name", value)
+    return str(value).lower().removeprefix("reason_")

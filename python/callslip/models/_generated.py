@@ -1,0 +1,53 @@
+"""The shapes in which generators of text answer: Hugging Face's, and vLLM without a server."""
+
+from __future__ import annotations
+
+from callslip.models._blocks import text_of
+from callslip.models._counts import read_usage
+from callslip.models._ends import read_finish
+from callslip.models._fields import field
+from callslip.models._piece import Piece
+
+__all__ = ["read_batch", "read_generated"]
+
+
+def read_generated(item: object) -> Piece | None:
+    """What a text generation of Hugging Face gives: its server, its client or a pipeline."""
+    token = field(item, "token")
+    generated = field(item, "generated_text")
+    details = field(item, "details")
+    if token is not None and isinstance(field(token, "text"), str):
+        # In a stream the last chunk repeats the whole text.
+        text = "" if field(token, "special") else text_of(field(token, "text"))
+        piece = Piece(text, usage=read_usage(details), is_service=True)
+    elif isinstance(generated, str):
+        piece = Piece(generated, usage=read_usage(details))
+    elif isinstance(generated, (list, tuple)) and generated:
+        # A pipeline that was given messages gives them back, the reply last.
+        piece = Piece(text_of(field(generated[-1], "content")))
+    else:
+        return None
+    piece.finish_reason = read_finish(field(details, "finish_reason"))
+    return piece
+
+
+def read_batch(items: list[object] | tuple[object, ...]) -> Piece | None:
+    """The replies of a batch, of which the first one is read; other lists hold pieces."""
+    first = items[0] if items else None
+    if isinstance(first, (list, tuple)):
+        return read_batch(first)
+    if field(first, "generated_text") is not None:
+        return read_generated(first)
+    outputs = field(first, "outputs")
+    if not isinstance(outputs, (list, tuple)) or not outputs:
+        return None
+    made = outputs[0]
+    read, written = field(first, "prompt_token_ids"), field(made, "token_ids")
+    usage = {
+        "input_tokens": len(read) if isinstance(read, (list, tuple)) else None,
+        "output_tokens": len(written) if isinstance(written, (list, tuple)) else None,
+        "cached_tokens": field(first, "num_cached_tokens"),
+    }
+    piece = Piece(text_of(field(made, "text")), usage=read_usage(usage))
+    piece.finish_reason = read_finish(field(made, "finish_reason"))
+    return piece
