@@ -24,7 +24,8 @@ with open({log!r}, "a") as log:
 source, target, mode = arguments[arguments.index("--volume") + 1].rsplit(":", 2)
 command = arguments[arguments.index("an-image") + 1 :]
 assert command[0] == "python" and mode == "ro"
-os.execv({python!r}, [source if part == target else part for part in command])
+# By its whole path, from which it knows itself: there need be no `python` here.
+os.execv({python!r}, [{python!r}, *[source if part == target else part for part in command[1:]]])
 """
 
 
