@@ -2,8 +2,9 @@
 
     python benches/agent_loop.py [--rounds 5]
 
-Both loops see the same replies and call the same tool in the same process, in turn. A step is one
-reply, one call and its result. Printed is the median over the rounds, in microseconds of CPU.
+All loops call the same tool in the same process, in turn: the hand-written one with the replies of
+the react protocol, callslip with each protocol's own. A step is one reply, one call and its result.
+Printed is the median over the rounds, in microseconds of CPU, and beside it times the bare loop.
 """
 
 from __future__ import annotations
@@ -17,15 +18,34 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from callslip import Agent, Limits, tool
+from callslip.protocols import ProtocolName
 
 STEPS = (20, 100, 400, 2000)
-REPLIES = [
-    json.dumps({"thought": "next", "action": "add", "args": json.dumps({"a": n, "b": 1})})
-    for n in range(max(STEPS))
-]
+
+
+def react(n: int) -> str:
+    return json.dumps({"thought": "next", "action": "add", "args": json.dumps({"a": n, "b": 1})})
+
+
+def chatty(n: int) -> str:
+    call = {"call_id": f"c{n}", "tool_name": "add", "arguments": {"a": n, "b": 1}}
+    return f"<tool>{json.dumps([call])}</tool>"
+
+
+def ticket(n: int) -> str:
+    call = {"type": "CALL", "route": "POST /add", "payload": {"a": n, "b": 1}, "description": "add"}
+    return f"<thoughts>next</thoughts><output>{json.dumps(call)}</output>"
+
+
 FINISH = json.dumps(
     {"thought": "done", "action": "FINISH", "final_answer": "ok", "task_successful": True}
 )
+RETURN = '<thoughts>done</thoughts><output>{"type": "RETURN", "value": "ok"}</output>'
+PROTOCOLS: dict[ProtocolName, tuple[Callable[[int], str], str]] = {
+    "react": (react, FINISH),
+    "chatty": (chatty, "ok"),
+    "ticket": (ticket, RETURN),
+}
 
 
 async def add(a: int, b: int) -> int:
@@ -36,8 +56,9 @@ async def add(a: int, b: int) -> int:
 class Script:
     """A model that gives so many calls, then finishes; the messages say where it is."""
 
-    def __init__(self, steps: int) -> None:
-        self.replies = [*REPLIES[:steps], FINISH]
+    def __init__(self, steps: int, protocol: ProtocolName) -> None:
+        call, end = PROTOCOLS[protocol]
+        self.replies = [*map(call, range(steps)), end]
 
     async def __call__(self, messages: Sequence[object]) -> str:
         return self.replies[(len(messages) - 2) // 2]
@@ -45,7 +66,7 @@ class Script:
 
 async def bare(steps: int) -> str:
     """Do what people write by hand: parse, call, append, ask again; no checks, limits or log."""
-    model = SCRIPTS[steps]
+    model = BARE[steps]
     tools = {"add": add}
     messages: list[dict[str, str]] = [
         {"role": "system", "content": "You solve tasks with tools."},
@@ -65,17 +86,21 @@ async def bare(steps: int) -> str:
         messages.append({"role": "user", "content": f"Observation: {observation}"})
 
 
-async def ours(steps: int) -> str:
-    """Run the same with an agent: protocol, checks, guards, tickets, log."""
-    return str((await AGENTS[steps].run("count")).value)
+def ours(protocol: ProtocolName) -> Callable[[int], Awaitable[str]]:
+    """Return what runs the same with an agent: protocol, checks, guards, tickets, log."""
+    agents = {
+        steps: Agent(Script(steps, protocol), protocol=protocol, tools=[tool(add)], limits=LIMITS)
+        for steps in STEPS
+    }
+
+    async def run(steps: int) -> str:
+        return str((await agents[steps].run("count")).value)
+
+    return run
 
 
 LIMITS = Limits(steps=None, tickets=None)
-SCRIPTS = {steps: Script(steps) for steps in STEPS}
-AGENTS = {
-    steps: Agent(script, protocol="react", tools=[tool(add)], limits=LIMITS)
-    for steps, script in SCRIPTS.items()
-}
+BARE = {steps: Script(steps, "react") for steps in STEPS}
 
 
 async def cpu(loop: Callable[[int], Awaitable[str]], steps: int) -> float:
@@ -90,13 +115,13 @@ async def cpu(loop: Callable[[int], Awaitable[str]], steps: int) -> float:
 
 
 async def main(rounds: int) -> None:
-    print(f"{'steps':>6} {'bare loop':>10} {'callslip':>10} {'ratio':>6}   microseconds a step")
+    loops = [bare, *map(ours, PROTOCOLS)]
+    print(f"{'steps':>6} {'bare loop':>10} " + " ".join(f"{name:>13}" for name in PROTOCOLS))
     for steps in STEPS:
-        pairs = []
-        for _ in range(rounds + 1):
-            pairs.append((await cpu(bare, steps), await cpu(ours, steps)))
-        base, mine = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
-        print(f"{steps:>6} {base:>10.1f} {mine:>10.1f} {mine / base:>6.2f}")
+        rows = [[await cpu(loop, steps) for loop in loops] for _ in range(rounds + 1)]
+        base, *mine = (statistics.median(column) for column in zip(*rows[1:], strict=True))
+        each = " ".join(f"{one:>6.1f} ({one / base:.1f})".rjust(13) for one in mine)
+        print(f"{steps:>6} {base:>10.1f} {each}")
 
 
 if __name__ == "__main__":

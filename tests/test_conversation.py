@@ -262,7 +262,7 @@ def test_loaded_results_go_first_and_can_be_loaded_again():
     result = agent.run_sync("go")
     shown = model.requests[-1].messages
     text = "".join(message["content"] for message in shown)
-    assert "LOAD_TICKET shows it again" in text
+    assert "LOAD_TICKET T1 shows it again" in text
     assert "x" * 2000 in shown[-1]["content"]
     assert "".join(m["content"] for m in result.messages).count("x" * 2000) == 3
 

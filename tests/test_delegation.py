@@ -52,8 +52,9 @@ def by_task(scripts, default=None):
 
 def loaded(messages):
     """What the last LOAD_TICKET put before the model."""
-    body = messages[-1]["content"].split("\n\nTickets:")[0]
-    return json.loads(body.partition("\n")[2])
+    title, result = messages[-1]["content"].splitlines()[:2]
+    assert title.startswith("Result of ticket T")
+    return json.loads(result)
 
 
 @pytest.fixture(params=["async", "sync"])

@@ -155,6 +155,51 @@ def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
         assert isinstance(json.loads(one["content"].rpartition("\n\nTickets:\n")[2]), list)
 
 
+def test_the_newest_message_lists_all_tickets_once_some_are_left_out():
+    @tool
+    def look(n: int) -> str:
+        """Look."""
+        return f"seen {n}"
+
+    model = ScriptedModel([*(call("/look", {"n": n}, f"look {n}") for n in range(4)), give("ok")])
+    agent = Agent(
+        model, protocol=TicketProtocol(grace=60), tools=[look], history=KeepLast(exchanges=3)
+    )
+    result = agent.run_sync("go")
+
+    def listed(message):
+        rows = json.loads(message["content"].rpartition("\n\nTickets:\n")[2])
+        return [row["id"] for row in rows]
+
+    # All is shown up to here.
+    assert [listed(one) for one in model.requests[3].messages[1::2]] == [[], ["T1"], ["T2"], ["T3"]]
+    last = model.requests[4].messages
+    assert [listed(one) for one in last[1::2]] == [[], ["T2"], ["T3"], ["T1", "T2", "T3", "T4"]]
+    assert 'Result of ticket T4:\n"seen 3"' in last[-1]["content"]
+    # The transcript stays as it was.
+    assert listed(result.messages[-2]) == ["T4"]
+
+
+def test_inline_results_are_left_out_to_make_room():
+    @tool
+    def look(n: int) -> str:
+        """Look."""
+        return f"seen {n} " + "x" * 1_000
+
+    model = ScriptedModel([*(call("/look", {"n": n}) for n in range(2)), give("ok")])
+    agent = Agent(
+        model,
+        protocol=TicketProtocol(grace=60),
+        tools=[look],
+        history=KeepLast(9, characters=1_800),
+    )
+    agent.run_sync("go")
+    shown = contents(model.requests[-1].messages)
+    assert "left out here to make room; LOAD_TICKET T1 shows it again." in shown[3]
+    assert "seen 0" not in shown[3]
+    assert "seen 1" in shown[5]
+
+
 def test_a_task_that_reads_like_a_ticket_list_is_left_whole():
     model = ScriptedModel(["<tool>", "<tool>", "done"])
     agent = Agent(model, protocol="chatty", history=KeepLast(1))

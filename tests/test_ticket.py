@@ -1,13 +1,14 @@
 """The ticket protocol through the public face: each rule obeyed and broken."""
 
+import asyncio
 import json
 import threading
 import time
 
 import pytest
 
-from callslip import Agent, OpenAPI, ScriptedModel, TicketProtocol, tool
-from scripted import call, give, load, output, wait
+from callslip import Agent, Limits, OpenAPI, ScriptedModel, TicketProtocol, replay, tool
+from scripted import call, delegate, give, load, output, task_of, turn_of, wait
 
 
 @tool
@@ -51,14 +52,320 @@ def test_return_any_json():
     )
 
 
-def test_every_message_of_the_runtime_ends_with_the_ticket_list():
-    result = run(call("POST /add", {"a": 1, "b": 2}, "sum it"), load("T1"), give(3))
-    users = [message for message in result.messages if message["role"] == "user"]
-    assert users[0]["content"].startswith("the task")
-    assert tickets(users[0]) == []
+def users(result):
+    return [message for message in result.messages if message["role"] == "user"]
+
+
+def test_every_message_of_the_runtime_ends_with_the_tickets_that_changed():
+    first, called, loaded = users(
+        run(call("POST /add", {"a": 1, "b": 2}, "sum it"), load("T1"), give(3))
+    )
+    assert first["content"].startswith("the task")
+    assert tickets(first) == []
     row = {"id": "T1", "description": "sum it", "status": "COMPLETED"}
-    assert [tickets(message) for message in users[1:]] == [[row], [row]]
-    assert "3" in users[2]["content"].splitlines()[1]
+    assert tickets(called) == [row]
+    assert tickets(loaded) == []
+    # The others are told of in one line.
+    assert loaded["content"].splitlines()[-4:] == ["T1 COMPLETED", "", "Tickets:", "[]"]
+    assert "COMPLETED\n" not in called["content"]
+
+
+# Results in the message that says they are there.
+
+
+def test_a_short_result_stands_in_the_next_message():
+    result = run(call("/add", {"a": 20, "b": 3}, "sum it"), give(23))
+    assert result.messages[3]["content"] == (
+        "Result of ticket T1:\n23\n\n"
+        'Tickets:\n[{"id":"T1","description":"sum it","status":"COMPLETED"}]'
+    )
+
+
+def test_a_failure_stands_in_the_next_message():
+    result = run(call("/fail", {"why": "no"}), give("x"))
+    title, told = result.messages[3]["content"].splitlines()[:2]
+    assert title == "Result of ticket T1:"
+    assert json.loads(told) == {"error": "Error calling tool 'fail': RuntimeError: no."}
+
+
+@tool
+def page(length: int) -> str:
+    """Return a text of this length."""
+    return "x" * length
+
+
+@pytest.mark.parametrize(("length", "shown"), [(1_998, True), (1_999, False), (50_000, False)])
+def test_a_long_result_is_told_of_and_loaded(length, shown):
+    result = run(call("/page", {"length": length}), load("T1"), give("x"), tools=[page])
+    called, loaded = (message["content"] for message in users(result)[1:])
+    assert ("x" * 100 in called) is shown
+    assert ("T1 is COMPLETED: LOAD_TICKET T1 to see its result." in called) is not shown
+    assert "x" * 100 in loaded
+
+
+def test_inline_results_can_be_turned_off():
+    protocol = TicketProtocol(inline_results=False)
+    result = run(call("/add", {"a": 20, "b": 3}), load("T1"), give(23), protocol=protocol)
+    assert result.messages[3]["content"].startswith(
+        "T1 is COMPLETED: LOAD_TICKET T1 to see its result.\n\nTickets:\n"
+    )
+    assert result.messages[5]["content"].startswith("Result of ticket T1:\n23\n")
+
+
+def test_a_result_that_comes_later_is_told_of_and_loaded():
+    began, release = threading.Event(), threading.Event()
+
+    @tool
+    def slow() -> str:
+        """Wait for the test."""
+        began.set()
+        assert release.wait(10)
+        return "late"
+
+    def second(messages):
+        assert tickets(messages[-1])[0]["status"] == "IN_PROGRESS"
+        assert "is COMPLETED" not in messages[-1]["content"]
+        release.set()
+        for _ in range(1000):
+            if run_now.tickets[0].status == "COMPLETED":
+                break
+            time.sleep(0.01)
+        return call("/add", {"a": 1, "b": 1})
+
+    async def main():
+        nonlocal run_now
+        model = ScriptedModel([call("/slow"), second, load("T1"), give("x")])
+        agent = Agent(model, protocol=TicketProtocol(grace=0.01), tools=[slow, add])
+        async with agent.stream("the task") as run:
+            run_now = run.run
+            async for _ in run:
+                pass
+            return run.result
+
+    run_now = None
+    result = asyncio.run(main())
+    text = result.messages[5]["content"]
+    assert "T1 is COMPLETED: LOAD_TICKET T1 to see its result." in text
+    assert "Result of ticket T2:\n2\n" in text
+    assert [row["id"] for row in tickets(result.messages[5])] == ["T1", "T2"]
+    assert '"late"' in result.messages[7]["content"]
+
+
+# What a message lists.
+
+
+def test_a_message_lists_what_changed_and_what_is_in_progress():
+    release = threading.Event()
+
+    @tool
+    def slow() -> str:
+        """Wait for the test."""
+        assert release.wait(10)
+        return "late"
+
+    def end(_messages):
+        release.set()
+        return wait("T4")
+
+    sums = [call("/add", {"a": n, "b": 1}) for n in range(7)]
+    result = run(*sums[:3], call("/slow"), *sums[3:], end, give("x"), tools=[slow, add])
+    listed = [
+        ([row["id"] for row in tickets(message)], message["content"].splitlines()[:-3])
+        for message in users(result)
+    ]
+    assert [ids for ids, _ in listed] == [
+        [],
+        ["T1"],
+        ["T2"],
+        ["T3"],
+        ["T4"],
+        ["T4", "T5"],
+        ["T4", "T6"],
+        ["T4", "T7"],
+        ["T4", "T8"],
+        ["T4"],
+    ]
+    others = [lines[-1] for _, lines in listed]
+    assert others[2:] == [
+        "T1 COMPLETED",
+        "T1, T2 COMPLETED",
+        "T1 to T3 COMPLETED",
+        "T1 to T3 COMPLETED",
+        "T1 to T3, T5 COMPLETED",
+        "T1 to T3, T5, T6 COMPLETED",
+        "T1 to T3, T5 to T7 COMPLETED",
+        "T1 to T3, T5 to T8 COMPLETED",
+    ]
+
+
+def test_the_last_turn_lists_all_tickets():
+    sums = [call("/add", {"a": n, "b": 1}) for n in range(4)]
+    result = run(*sums, give("x"), limits=Limits(steps=4))
+    assert result.stop_reason == "limit"
+    assert [row["id"] for row in tickets(users(result)[-1])] == ["T1", "T2", "T3", "T4"]
+    assert users(result)[-1]["content"].count("Result of ticket T4") == 1
+
+
+def test_the_last_turn_shows_what_was_never_loaded_and_names_no_other_move():
+    pages = [call("/page", {"length": 3_000 + n}) for n in range(3)]
+    result = run(*pages, give("x"), tools=[page], limits=Limits(steps=3))
+    last = users(result)[-1]["content"]
+    assert [last.count(f"Result of ticket T{n}:") for n in (1, 2, 3)] == [1, 1, 1]
+    assert "LOAD_TICKET" not in last
+
+
+def test_a_transcript_grows_with_the_calls_and_not_with_their_square():
+    def characters(calls):
+        sums = [call("/add", {"a": n, "b": 1}, "add one more") for n in range(calls)]
+        result = run(*sums, give("x"), limits=Limits(steps=None, tickets=None))
+        return sum(len(message["content"]) for message in result.messages)
+
+    small, middle, large = (characters(calls) for calls in (20, 100, 180))
+    assert large - middle < 1.1 * (middle - small)
+
+
+# A call that is made once more.
+
+
+def test_a_call_whose_result_was_not_loaded_is_answered_with_the_move_that_loads_it():
+    made = []
+
+    @tool
+    def big(n: int) -> str:
+        """Return much."""
+        made.append(n)
+        return "x" * 5_000
+
+    result = run(
+        call("/big", {"n": 1}), call("big", {"n": 1.0}), load("T1"), give("x"), tools=[big]
+    )
+    assert made == [1]
+    text = result.messages[5]["content"]
+    assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in text
+    assert "result you have" not in text
+    event = next(event for event in result.run.log if event.kind == "violated")
+    assert event.data["violation"]["code"] == "repeated"
+    # It is no breach of the syntax.
+    assert result.run.violations == 1
+    assert replay(result.run).export() == result.run.export()
+
+
+def test_a_call_that_is_still_in_progress_is_not_made_again():
+    made, release = [], threading.Event()
+
+    @tool
+    def slow() -> str:
+        """Wait for the test."""
+        made.append(1)
+        assert release.wait(10)
+        return "late"
+
+    def end(_messages):
+        release.set()
+        return wait("T1")
+
+    result = run(call("/slow"), call("POST /slow"), end, load("T1"), give("x"), tools=[slow])
+    assert made == [1]
+    assert '{"type": "AWAIT", "ticket_id": "T1"}' in result.messages[5]["content"]
+
+
+def test_a_call_whose_result_was_read_may_be_made_again_with_a_note():
+    again = call("/add", {"a": 1, "b": 1})
+    result = run(*[again] * 4, give(2))
+    assert [ticket.id for ticket in result.tickets] == ["T1", "T2", "T3"]
+    assert "Note on ticket T2: this is the same call" in result.messages[5]["content"]
+    assert "Result of ticket T2:\n2\n" in result.messages[5]["content"]
+    # Its result may have left the model's view since.
+    assert "LOAD_TICKET T3 shows that result" in result.messages[9]["content"]
+    assert "result you have" not in result.messages[9]["content"]
+
+
+def test_a_failed_call_whose_failure_was_not_seen_names_the_move_that_shows_it():
+    again = call("/fail", {"why": "no"})
+    result = run(again, again, load("T1"), give("x"), protocol=TicketProtocol(inline_results=False))
+    assert len(result.tickets) == 1
+    assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[5]["content"]
+    event = next(event for event in result.run.log if event.kind == "violated")
+    assert event.data["violation"]["code"] == "repeated_after_failure"
+
+
+def test_a_repeatable_call_is_made_again_without_loading():
+    @tool(repeatable=True)
+    def big() -> str:
+        """Return much."""
+        return "x" * 5_000
+
+    assert len(run(call("/big"), call("/big"), give("x"), tools=[big]).tickets) == 2
+
+
+def test_a_task_whose_result_was_not_loaded_is_not_delegated_again():
+    def reply(messages):
+        task = task_of(messages)
+        if task == "part":
+            return give("x" * 5_000)
+        move = [delegate("part"), wait("T1"), delegate("part"), load("T1"), give("x")]
+        return move[turn_of(messages)]
+
+    result = Agent(reply, protocol="ticket").run_sync("whole")
+    assert len(result.tickets) == 1
+    assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[7]["content"]
+
+
+# Nothing is waited for after the end.
+
+
+@pytest.mark.parametrize("kind", ["run", "run_sync", "stream"])
+@pytest.mark.parametrize("moves", ["calls", "task", "awaited"])
+def test_a_run_does_not_wait_for_the_grace(kind, moves):
+    @tool
+    async def quick(n: int) -> int:
+        """Return at once."""
+        return n
+
+    def reply(messages):
+        if task_of(messages) == "part":
+            return [call("/quick", {"n": 0}), give("done")][turn_of(messages)]
+        middle = {
+            "calls": call("/quick", {"n": 2}),
+            "task": delegate("part"),
+            "awaited": wait("T1"),
+        }
+        return [call("/quick", {"n": 1}), middle[moves], give("x")][turn_of(messages)]
+
+    agent = Agent(reply, protocol=TicketProtocol(grace=60), tools=[quick])
+
+    async def streamed():
+        async with agent.stream("go") as run:
+            async for _ in run:
+                pass
+            return run.result
+
+    began = time.perf_counter()
+    match kind:
+        case "run":
+            result = asyncio.run(agent.run("go"))
+        case "run_sync":
+            result = agent.run_sync("go")
+        case _:
+            result = asyncio.run(streamed())
+    assert result.value == "x"
+    assert time.perf_counter() - began < 30
+
+
+def test_each_call_has_its_whole_grace():
+    # The second call begins while the timer of the first would still be running.
+    @tool
+    async def nap(seconds: float) -> str:
+        """Sleep."""
+        await asyncio.sleep(seconds)
+        return "slept"
+
+    model = ScriptedModel(
+        [call("/nap", {"seconds": 1.5}), call("/nap", {"seconds": 1.6}), give("x")]
+    )
+    agent = Agent(model, protocol=TicketProtocol(grace=3), tools=[nap])
+    result = asyncio.run(agent.run("go"))
+    assert "Result of ticket T2" in result.messages[5]["content"]
 
 
 def test_the_model_goes_on_while_a_call_is_in_progress():
@@ -109,6 +416,9 @@ def test_await_can_load():
 
 
 def test_an_unknown_ticket_lists_those_there_are():
+    sums = [call("/add", {"a": n, "b": 1}) for n in range(4)]
+    result = run(*sums, load("T7"), give(2))
+    assert "got 'T7', there are T1 to T4" in result.messages[11]["content"]
     result = run(call("/add", {"a": 1, "b": 1}), load("T7"), wait("T8"), give(2))
     assert result.run.violations == 2
     assert "T7" in result.messages[5]["content"]

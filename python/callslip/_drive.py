@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["End", "drive", "in_thread", "make_call", "receive", "work"]
 
 AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
+Settle = Command.Settle
 
 T = TypeVar("T")
 
@@ -59,6 +60,13 @@ async def drive(session: Session) -> None:
 async def _to_end(session: Session) -> None:
     driver = _Driver(session)
     session.run.drive_by(driver)
+    try:
+        await _perform_all(session, driver)
+    finally:
+        driver.end_grace()
+
+
+async def _perform_all(session: Session, driver: _Driver) -> None:
     if session.offer.begins_beside:
         commands: Sequence[Command] = session.start()
     else:
@@ -128,6 +136,7 @@ class _Driver:
         "_dropped",
         "_finish",
         "_given_up",
+        "_grace",
         "_is_bounded",
         "_late",
         "_loop",
@@ -151,6 +160,8 @@ class _Driver:
         # Made where somebody waits: most runs need none.
         self._finish: asyncio.Event | None = None
         self.has_ended = False
+        # The timer that ends the grace of a call just started (ticket).
+        self._grace: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[Any] | None = None
         # The question under way, and the last one whose answer nobody wants any more.
         self._turn = 0
@@ -218,14 +229,14 @@ class _Driver:
         assert task is not None
         while commands:
             # Runs below runs are awaited from tasks of their own, however deep.
-            inline = not isinstance(commands[0], StartRun)
+            inline = not isinstance(commands[0], (StartRun, Settle))
             if self.group is None and (len(commands) > 1 or not inline):
                 return commands
             if self._commits is not None or self._room is not None:
                 commands = await self._written(commands)
                 if not commands:
                     return ()
-                inline = not isinstance(commands[0], StartRun)
+                inline = not isinstance(commands[0], (StartRun, Settle))
             for sibling in commands[inline:]:
                 self._begin(sibling)
             if not inline:
@@ -267,17 +278,12 @@ class _Driver:
         group = self.group
         if group is None:
             self._late.append(command)
-            return
-        following: Coroutine[Any, Any, object]
-        if isinstance(command, StartRun):
-            following = self._follow_run(command)
+        elif isinstance(command, Settle):
+            self._begin_grace()
+        elif isinstance(command, StartRun):
+            _create_task(group, self._follow_run(command), context)
         else:
-            following = self._later(command)
-        try:
-            group.create_task(following, context=context)
-        except RuntimeError:
-            # It is being cancelled, or has failed: nothing begins any more.
-            following.close()
+            _create_task(group, self._later(command), context)
 
     async def _follow_run(self, command: Command.StartRun) -> None:
         if not await self._written([command]):
@@ -290,8 +296,6 @@ class _Driver:
             return self._ask(task, command.turn)
         if isinstance(command, CallTool):
             return self._call(command, task)
-        if isinstance(command, Command.Settle):
-            return self._settle()
         return self._note(command)
 
     async def _bounded(self, performing: Awaitable[Sequence[Command]]) -> Sequence[Command]:
@@ -316,6 +320,7 @@ class _Driver:
             self._give_up(command.ticket)
         else:
             self.has_ended = True
+            self.end_grace()
             if self._finish is not None:
                 self._finish.set()
         return ()
@@ -328,6 +333,7 @@ class _Driver:
     async def _ask(self, task: asyncio.Task[Any], turn: int) -> Sequence[Command]:
         session = self._session
         self._asking, self._turn = task, turn
+        self.end_grace()
         cancelled_before = task.cancelling()
         try:
             if session.model.gate is not None:
@@ -480,13 +486,39 @@ class _Driver:
             # It was its own doing, and may be done with in a moment.
             self._loop.call_soon(lambda: task.cancel() if at_work() is task else None)
 
-    async def _settle(self) -> Sequence[Command]:
-        try:
-            async with asyncio.timeout(self._session.grace):
-                await self._end().wait()
-        except TimeoutError:
-            return self._session.settled()
-        return ()
+    def _begin_grace(self) -> None:
+        self.end_grace()
+        if not self._session.core.finished:
+            self._grace = self._loop.call_later(self._session.grace, self._go_on)
+
+    def end_grace(self) -> None:
+        """Have the grace of a call end with nothing done about it."""
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+    def _go_on(self) -> None:
+        """Go on without the call, whose grace is over."""
+        self._grace = None
+        if self.group is None:
+            self._late.append(Settle())
+        else:
+            _create_task(self.group, self._settled(), None)
+
+    async def _settled(self) -> None:
+        await self.follow(self._session.settled())
+
+
+def _create_task(
+    group: asyncio.TaskGroup,
+    following: Coroutine[Any, Any, object],
+    context: ContextVariables | None,
+) -> None:
+    try:
+        group.create_task(following, context=context)
+    except RuntimeError:
+        # It is being cancelled, or has failed: nothing begins any more.
+        following.close()
 
 
 class End:

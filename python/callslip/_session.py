@@ -242,10 +242,11 @@ class Session:
             if self._history is None:
                 from callslip.history import History
 
+                lists = isinstance(self.agent.protocol, TicketProtocol)
                 self._history = History(
                     self.agent.history,
                     self.core.short,
-                    lists_tickets=isinstance(self.agent.protocol, TicketProtocol),
+                    tickets=self.core.ticket_list if lists else None,
                 )
             try:
                 messages = self._history.shown(messages)

@@ -106,21 +106,22 @@ class History:
         policy: Chooses the exchanges.
         short: Gives the text of the message at a position as it reads without loaded results;
             `None` where it has none.
-        lists_tickets: Whether each message of the user ends with a list of tickets (ticket).
+        tickets: Gives the list of all tickets, where each message of the user ends with one that
+            may leave out what earlier messages say (ticket).
     """
 
-    __slots__ = ("_exchanges", "_lists_tickets", "_opening", "_policy", "_read", "_reply", "_short")
+    __slots__ = ("_exchanges", "_opening", "_policy", "_read", "_reply", "_short", "_tickets")
 
     def __init__(
         self,
         policy: HistoryPolicy,
         short: Callable[[int], str | None],
         *,
-        lists_tickets: bool = False,
+        tickets: Callable[[], str] | None = None,
     ) -> None:
         self._policy = policy
         self._short = short
-        self._lists_tickets = lists_tickets
+        self._tickets = tickets
         self._read = 0
         self._opening: list[Message] = []
         self._exchanges: list[Exchange] = []
@@ -158,6 +159,9 @@ class History:
             shown += (one.reply, one.outcome)
         if self._reply is not None:
             shown.append(self._reply)
+        elif left_out and self._tickets is not None:
+            # What changed since messages that are not shown.
+            shown[-1] = _listing(shown[-1], self._tickets())
         return shown
 
     def _take(self, message: Message, position: int) -> None:
@@ -187,7 +191,7 @@ class History:
         opened = _joined(asked)
         if left_out:
             text, ticket_list = opened["content"], ""
-            if self._lists_tickets and _LIST in text:
+            if self._tickets is not None and _LIST in text:
                 # The prompt says that a message ends with it. JSON holds no such line.
                 before, mark, after = text.rpartition(_LIST)
                 text, ticket_list = before, mark + after
@@ -196,6 +200,14 @@ class History:
 
 
 _LIST = "\n\nTickets:\n"
+
+
+def _listing(message: Message, tickets: str) -> Message:
+    """The message with another list of tickets at its end."""
+    before, mark, _ = message["content"].rpartition(_LIST)
+    if not mark:
+        return message
+    return {"role": message["role"], "content": f"{before}{mark}{tickets}"}
 
 
 def check_policy(policy: object) -> None:

@@ -266,15 +266,20 @@ class TicketProtocol(Protocol):
 
     Attributes:
         await_loads: Whether an AWAIT also loads the ticket's result.
+        inline_results: Whether the result of a call that ends within the grace stands in the next
+            message, if it has up to 2,000 bytes as JSON. Longer results, and those that come
+            later, are shown by LOAD_TICKET.
         grace: Seconds that a call may take before the model goes on without it.
     """
 
     await_loads: bool = False
+    inline_results: bool = True
     grace: float = 0.05
 
     def _native(self) -> NativeProtocol:
         return NativeProtocol.ticket(
             await_loads=self.await_loads,
+            inline_results=self.inline_results,
             template=self._template(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,

@@ -94,7 +94,7 @@ impl Protocol for Chatty {
                 Telling::Result { ticket, times } => results.extend(result(*ticket, *times, outcomes)),
                 Telling::Spawned(ticket) => results.extend(spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.
-                Telling::Loaded(_) | Telling::Dropped(_) | Telling::Awaited(_) => {}
+                Telling::Loaded(_) | Telling::Dropped(_) | Telling::Completed(_) => {}
             }
         }
         if !results.is_empty() {

@@ -89,6 +89,17 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether a result of so many bytes that is there at once is told without a `LOAD_TICKET` (ticket).
+    fn inlines(&self, _bytes: usize) -> bool {
+        false
+    }
+
+    /// Whether the model is told which move shows a result that it has not seen, and is kept from making its call again
+    /// (ticket).
+    fn guides_to_results(&self) -> bool {
+        false
+    }
+
     /// Where examples of replies with a move stand in a prompt.
     fn examples(&self, prompt: &str) -> Vec<Span>;
 

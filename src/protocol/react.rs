@@ -101,6 +101,6 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
             text
         }
         // React has one call at a time, whose result always follows it.
-        Telling::Spawned(_) | Telling::Loaded(_) | Telling::Dropped(_) | Telling::Awaited(_) => String::new(),
+        Telling::Spawned(_) | Telling::Loaded(_) | Telling::Dropped(_) | Telling::Completed(_) => String::new(),
     }
 }

@@ -19,12 +19,13 @@ pub enum Telling {
     },
     /// A call of the last reply has started an agent, which works on (chatty).
     Spawned(TicketId),
-    /// The last reply asked for this ticket's result.
+    /// This ticket's result, which the last reply asked for, or which came at once and is short (ticket).
     Loaded(TicketId),
-    /// So it did, and the result was left out to make room.
+    /// The same, and the result was left out to make room.
     Dropped(TicketId),
-    /// The ticket that the last reply waited for is completed.
-    Awaited(TicketId),
+    /// This ticket is completed, and its result is shown when it is loaded (ticket).
+    #[serde(alias = "awaited")]
+    Completed(TicketId),
     /// The last reply broke the protocol: the feedback, as it is sent.
     Violation(String),
     /// Why the coming reply is the last one, and offers no tools.
@@ -38,6 +39,8 @@ pub struct Outcomes<'a> {
     pub tickets: &'a TicketList,
     /// Bytes of one result that are shown; longer ones are cut with a visible mark.
     pub result_bytes: usize,
+    /// Those that the message lists, oldest first; all others are completed. `None` lists them all (ticket).
+    pub listed: Option<&'a [TicketId]>,
 }
 
 impl<'a> Outcomes<'a> {

@@ -8,7 +8,7 @@ use super::telling::{Outcomes, Telling, repetition};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, TicketId, is_false};
 use crate::tool::{Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,40 @@ const TEMPLATE: &str = include_str!("prompts/ticket.txt");
 const DELEGATE: &str = r#"
 {"type": "DELEGATE", "task": "..."} opens a ticket and gives a part of the task, told in full, to another agent"#;
 
+/// Bytes of JSON up to which a result stands in the message that says it is there: some 500 tokens, which is less than
+/// another turn takes.
+const INLINE_BYTES: usize = 2_000;
+
+/// How much of the tickets a message tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lists {
+    /// All tickets in each message, as the first logs have it: their runs go on as they began.
+    #[default]
+    Whole,
+    /// The tickets that changed, and those in progress; the others by their ids. A call whose result was never loaded is
+    /// not made again.
+    Changes,
+}
+
+impl Lists {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+    fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
+}
+
 /// The ticket protocol with its options.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Whether an `AWAIT` also loads the ticket's result.
     pub await_loads: bool,
+    /// Whether a short result of a call that ends within the grace stands in the next message.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inline_results: bool,
+    /// How much of the tickets a message tells.
+    #[serde(default, skip_serializing_if = "Lists::is_whole")]
+    pub lists: Lists,
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
@@ -30,6 +59,19 @@ pub struct Ticket {
     pub budget: Budget,
     /// How replies are read.
     pub read: ReadOptions,
+}
+
+impl Default for Ticket {
+    fn default() -> Self {
+        Self {
+            await_loads: false,
+            inline_results: true,
+            lists: Lists::Changes,
+            template: None,
+            budget: Budget::default(),
+            read: ReadOptions::default(),
+        }
+    }
 }
 
 impl Protocol for Ticket {
@@ -61,7 +103,18 @@ impl Protocol for Ticket {
 
     fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
         let mut parts: Vec<String> = tellings.iter().filter_map(|telling| part(telling, outcomes)).collect();
-        parts.push(format!("Tickets:\n{}", outcomes.tickets.to_json()));
+        let tickets = outcomes.tickets;
+        let rows = match outcomes.listed.filter(|_| self.lists == Lists::Changes) {
+            None => tickets.to_json(),
+            Some(listed) => {
+                let others = tickets.ids_without(listed);
+                if !others.is_empty() {
+                    parts.push(format!("{others} COMPLETED"));
+                }
+                tickets.to_json_of(listed)
+            }
+        };
+        parts.push(format!("Tickets:\n{rows}"));
         parts.join("\n\n")
     }
 
@@ -83,6 +136,14 @@ impl Protocol for Ticket {
 
     fn await_loads(&self) -> bool {
         self.await_loads
+    }
+
+    fn inlines(&self, bytes: usize) -> bool {
+        self.inline_results && bytes <= INLINE_BYTES
+    }
+
+    fn guides_to_results(&self) -> bool {
+        self.lists == Lists::Changes
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {
@@ -113,12 +174,12 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
         Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => Some(text.clone()),
         Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
         Telling::Dropped(id) => {
-            Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET shows it again."))
+            Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET {id} shows it again."))
         }
         // Only chatty has calls that end before their agents do.
         Telling::Spawned(_) => None,
-        Telling::Awaited(id) => Some(format!("Ticket {id} is COMPLETED: LOAD_TICKET shows its result.")),
-        // Results are told when they are loaded; the list below says that they are there.
+        Telling::Completed(id) => Some(format!("{id} is COMPLETED: LOAD_TICKET {id} to see its result.")),
+        // The result itself is told when it is loaded.
         Telling::Result { ticket, times } => repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}.")),
     }
 }

@@ -81,16 +81,19 @@ impl PyProtocol {
 
     /// The ticket protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, template, tool_tokens, repairs, think_prefilled))]
+    #[pyo3(signature = (*, await_loads, inline_results, template, tool_tokens, repairs, think_prefilled))]
     fn ticket(
         await_loads: bool,
+        inline_results: bool,
         template: Option<String>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
     ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(Ticket { await_loads, template, budget: Budget(tool_tokens), read }) })
+        let budget = Budget(tool_tokens);
+        let ticket = Ticket { await_loads, inline_results, template, budget, read, ..Ticket::default() };
+        Ok(Self { protocol: Arc::new(ticket) })
     }
 
     /// `ticket`, `chatty` or `react`.

@@ -366,6 +366,11 @@ impl PyRun {
         Ok((message.role.as_str(), PyString::new(py, &message.content)))
     }
 
+    /// The list of all tickets, as a message of the ticket protocol has it.
+    fn ticket_list(&self) -> PyResult<String> {
+        Ok(self.lock()?.machine.state().tickets.to_json())
+    }
+
     /// All tickets, as the rows that the stub describes.
     fn tickets(&self) -> PyResult<Vec<PyTicketRow>> {
         let inner = self.lock()?;
@@ -462,7 +467,9 @@ impl PyRun {
         let inner = self.lock()?;
         let (state, setup) = (inner.machine.state(), inner.machine.setup());
         let calls = state.last_turn.is_none();
-        let finish = !setup.call_first || state.called || !calls;
+        let called = !setup.call_first || state.called || !calls;
+        // An answer before any result was read would be made up: a call is to come first so that there is one.
+        let finish = called && (!setup.call_first || !calls || !setup.protocol.background() || state.has_read());
         let ids = |status: Status| {
             // Other protocols have no moves that name a ticket.
             let named = calls && setup.protocol.background();
@@ -481,7 +488,7 @@ impl PyRun {
                 tools: &setup.tools,
                 calls: *calls,
                 // A first move that must be a call is no task for others.
-                delegates: setup.delegates && *finish,
+                delegates: setup.delegates && (*finish || !in_progress.is_empty() || !completed.is_empty()),
                 finish: *finish,
                 in_progress: in_progress.clone(),
                 completed: completed.clone(),

@@ -110,12 +110,10 @@ names! {
         // Guards.
         /// The same call failed before.
         RepeatedAfterFailure = "repeated_after_failure",
-        /// The same call with the same result was made too often.
+        /// The same call with the same result was made too often, or its result was not looked at yet.
         Repeated = "repeated",
         /// A call is required before an answer.
         CallRequired = "call_required",
-        /// The last turn allows an answer only.
-        AnswerRequired = "answer_required",
         /// The move is not offered in this run.
         NotOffered = "not_offered",
     }

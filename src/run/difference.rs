@@ -18,10 +18,13 @@ pub fn differences(kept: &Setup, offered: &Setup) -> Vec<String> {
     found
 }
 
+/// Options by which messages are told. Like the prompt, the run keeps its own.
+const TOLD: [&str; 2] = ["inline_results", "lists"];
+
 fn compare_options(name: &str, kept: &Json, offered: &Json, found: &mut Vec<String>) {
     match (kept, offered) {
         (Json::Object(kept), Json::Object(offered)) => {
-            for (key, value) in kept {
+            for (key, value) in kept.iter().filter(|(key, _)| !TOLD.contains(&key.as_str())) {
                 compare_options(key, value, offered.get(key).unwrap_or(&Json::Null), found);
             }
         }

@@ -181,7 +181,7 @@ impl Machine {
         }
         let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
         if !spec.repeatable {
-            plan::guard(&call.tool, &arguments, Span::at(0), &self.state, self.setup.limits.max_repeats)?;
+            plan::guard(&call.tool, &arguments, Span::at(0), &self.state, &self.setup)?;
         }
         Ok(Arc::new(checked))
     }

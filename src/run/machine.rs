@@ -268,9 +268,13 @@ impl Machine {
     pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
         let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
         known.ok_or_else(|| {
-            let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
-            let there =
-                if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {}", ids.join(", ")) };
+            let ids = if self.setup.protocol.guides_to_results() {
+                self.state.tickets.ids_without(&[])
+            } else {
+                let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
+                ids.join(", ")
+            };
+            let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {ids}") };
             Violation::new(Code::UnknownTicket, format!("expected the id of a ticket of this run: got '{id}', {there}"))
         })
     }
@@ -395,7 +399,12 @@ impl Machine {
             return self.finish(StopReason::Limit, Some(error), now);
         }
         if self.state.refused_too_often() {
-            let error = "the model kept making a call that it was told would give the same result".to_owned();
+            let told = if self.setup.protocol.guides_to_results() {
+                "not to make again"
+            } else {
+                "would give the same result"
+            };
+            let error = format!("the model kept making a call that it was told {told}");
             return self.end(StopReason::Limit, Some(error), Some(Limit::MaxRepeats), now);
         }
         if self.state.violations > self.setup.limits.max_violations {

@@ -8,7 +8,7 @@ use super::state::RunState;
 use crate::protocol::ToolCall;
 use crate::reply::violation::{Code, Violation};
 use crate::reply::{Object, RepairPolicy, Span, Value};
-use crate::ticket::{TicketId, TicketKind};
+use crate::ticket::{Ticket, TicketId, TicketKind};
 use crate::tool::{Checked, ToolKind, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
     }
     let arguments: Object = [("task", Value::from(task))].into_iter().collect();
     let arguments = Arc::new(Value::Object(arguments));
-    guard(DELEGATE, &arguments, Span::at(0), state, setup.limits.max_repeats)?;
+    guard(DELEGATE, &arguments, Span::at(0), state, setup)?;
     Ok(Planned {
         ticket: state.tickets.next_id(),
         kind: TicketKind::Task,
@@ -204,7 +204,7 @@ impl Block<'_> {
         }
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
-            guard(&tool, &arguments, call.span, self.state, self.setup.limits.max_repeats)?;
+            guard(&tool, &arguments, call.span, self.state, self.setup)?;
         }
         let task = || arguments.as_object()?.get("task")?.as_str();
         if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, self.own_task)) {
@@ -308,29 +308,62 @@ impl Block<'_> {
     }
 }
 
-/// Refuses a call that failed before, or that keeps giving the same result.
+/// Refuses a call that failed before, that keeps giving the same result, or whose result the model has not looked at.
 pub(super) fn guard(
     tool: &str,
     arguments: &Value,
     span: Span,
     state: &RunState,
-    max_repeats: u32,
+    setup: &Setup,
 ) -> Result<(), Violation> {
-    match state.repetition.check(&repetition::key(tool, arguments), max_repeats) {
-        Verdict::Fresh => Ok(()),
-        Verdict::Failed => Err(Violation::new(
-            Code::RepeatedAfterFailure,
-            format!("expected another call: '{tool}' with these arguments has failed before"),
+    let key = repetition::key(tool, arguments);
+    let guides = setup.protocol.guides_to_results();
+    let unread = if guides { state.unread(&key) } else { None };
+    let violation = match (state.repetition.check(&key, setup.limits.max_repeats), unread) {
+        (Verdict::Failed, unread) => {
+            let message = format!("expected another call: '{tool}' with these arguments has failed before");
+            let violation = Violation::new(Code::RepeatedAfterFailure, message);
+            match unread {
+                Some(ticket) => shows(violation, ticket).hint(format!("LOAD_TICKET {} shows why it failed", ticket.id)),
+                None => violation.hint("change the arguments, use another tool, or finish"),
+            }
+        }
+        (_, Some(ticket)) => unseen(ticket),
+        (Verdict::Exhausted(times), None) => {
+            let message =
+                format!("expected another call: '{tool}' with these arguments gave the same result {times} times");
+            let hint = match state.last_of(&key).filter(|_| guides) {
+                Some(ticket) => format!("LOAD_TICKET {ticket} shows that result; or change the arguments, or finish"),
+                None => "use the result you have, change the arguments, or finish".to_owned(),
+            };
+            Violation::new(Code::Repeated, message).hint(hint)
+        }
+        (Verdict::Fresh, None) => return Ok(()),
+    };
+    Err(violation.at(span))
+}
+
+/// The answer to a call that was made already, and whose result the model has not seen (ticket).
+fn unseen(ticket: &Ticket) -> Violation {
+    let id = ticket.id;
+    let (message, hint) = if ticket.outcome.is_some() {
+        (
+            format!("expected LOAD_TICKET {id}, which shows the result of this same call: got the call again"),
+            format!("{id} is COMPLETED and its result was not loaded yet: use LOAD_TICKET {id}"),
         )
-        .at(span)
-        .hint("change the arguments, use another tool, or finish")),
-        Verdict::Exhausted(times) => Err(Violation::new(
-            Code::Repeated,
-            format!("expected another call: '{tool}' with these arguments gave the same result {times} times"),
+    } else {
+        (
+            format!("expected AWAIT {id}, which is this same call and still IN_PROGRESS: got the call again"),
+            format!("AWAIT {id} first, then LOAD_TICKET {id} shows its result"),
         )
-        .at(span)
-        .hint("use the result you have, change the arguments, or finish")),
-    }
+    };
+    shows(Violation::new(Code::Repeated, message), ticket).hint(hint)
+}
+
+/// Names the move that leads to a ticket's result.
+fn shows(violation: Violation, ticket: &Ticket) -> Violation {
+    let kind = if ticket.outcome.is_some() { "LOAD_TICKET" } else { "AWAIT" };
+    violation.expected(format!(r#"<output>{{"type": "{kind}", "ticket_id": "{}"}}</output>"#, ticket.id))
 }
 
 fn describe(tool: &str, arguments: &Value) -> String {

@@ -56,6 +56,11 @@ impl Repetition {
         seen.times
     }
 
+    /// The ticket of the last such call that has ended.
+    pub(super) fn last(&self, key: &str) -> Option<TicketId> {
+        self.seen.get(key).map(|seen| seen.last)
+    }
+
     /// Counts a refusal of an exhausted call.
     pub(super) fn refuse(&mut self) {
         self.refused += 1;

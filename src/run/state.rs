@@ -131,8 +131,11 @@ pub struct RunState {
     /// Calls of the batch without an outcome.
     pub(super) batch_open: usize,
     times: BTreeMap<TicketId, u32>,
-    /// Tickets whose results the model was shown on its own asking (ticket).
+    /// Tickets whose results the model was shown: on its own asking, inline, or in a last turn (ticket).
     loaded: BTreeSet<TicketId>,
+    /// Tickets that were opened or changed since the last message.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    changed: BTreeSet<TicketId>,
     tellings: Vec<Telling>,
 }
 
@@ -206,7 +209,7 @@ impl RunState {
                 if let Some(spent) = spent {
                     self.below.add(spent);
                 }
-                self.completed(*ticket, outcome, at);
+                self.completed(*ticket, outcome, at, protocol);
             }
             Event::Noted { note: Note::Exhausted(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => {
@@ -303,11 +306,33 @@ impl RunState {
         let unseen = self.tickets.iter().filter(|ticket| {
             ticket.outcome.is_some() && (background || ticket.detached) && !self.loaded.contains(&ticket.id)
         });
-        let tell = |id| if background { Telling::Loaded(id) } else { Telling::Result { ticket: id, times: 1 } };
-        let mut unseen: Vec<Telling> = unseen.map(|ticket| tell(ticket.id)).collect();
+        let mut unseen: Vec<TicketId> = unseen.map(|ticket| ticket.id).collect();
         // The latest are the likeliest to matter, and a message has an end.
         let earlier = unseen.len().saturating_sub(UNSEEN);
-        self.tellings.extend(unseen.drain(earlier..));
+        unseen.drain(..earlier);
+        self.tellings.retain(|telling| !matches!(telling, Telling::Completed(_)));
+        let tell = |id| if background { Telling::Loaded(id) } else { Telling::Result { ticket: id, times: 1 } };
+        self.tellings.extend(unseen.iter().copied().map(tell));
+        if background {
+            self.loaded.extend(unseen);
+        }
+    }
+
+    /// Whether the model was shown the result of any call.
+    pub fn has_read(&self) -> bool {
+        !self.loaded.is_empty()
+    }
+
+    /// The ticket of the last call of this key, if the model has not seen its result.
+    pub(super) fn unread(&self, key: &str) -> Option<&Ticket> {
+        let open = self.open_calls.iter().find(|(_, call)| call.key.as_deref() == Some(key)).map(|(ticket, _)| *ticket);
+        let ticket = open.or_else(|| self.repetition.last(key))?;
+        self.tickets.get(ticket).filter(|_| !self.loaded.contains(&ticket))
+    }
+
+    /// The ticket of the last call of this key that has ended.
+    pub(super) fn last_of(&self, key: &str) -> Option<TicketId> {
+        self.repetition.last(key)
     }
 
     /// Whether the model made refused calls so often that the run is to end.
@@ -322,8 +347,16 @@ impl RunState {
             let Some(ticket) = self.tickets.get(id) else { continue };
             if ticket.detached {
                 tellings.push(Telling::Spawned(id));
-            } else if ticket.outcome.is_some() {
+            } else if let Some(outcome) = &ticket.outcome {
+                let short = protocol.inlines(outcome.text().len());
                 tellings.push(Telling::Result { ticket: id, times: self.times.remove(&id).unwrap_or(1) });
+                // A last turn has been told of it already.
+                if protocol.guides_to_results() && !self.loaded.contains(&id) {
+                    tellings.push(if short { Telling::Loaded(id) } else { Telling::Completed(id) });
+                    if short {
+                        self.loaded.insert(id);
+                    }
+                }
             }
         }
         tellings.append(&mut self.tellings);
@@ -331,7 +364,14 @@ impl RunState {
         self.said = false;
         // A question that is asked again, because its answer never came, has nothing new to tell.
         if turn == 1 || !tellings.is_empty() || self.messages.last().is_some_and(|last| last.role != Role::User) {
-            let outcomes = Outcomes { tickets: &self.tickets, result_bytes: self.result_bytes };
+            let mut listed = std::mem::take(&mut self.changed);
+            listed.extend(self.open_calls.keys());
+            let listed: Vec<TicketId> = listed.into_iter().collect();
+            let outcomes = Outcomes {
+                tickets: &self.tickets,
+                result_bytes: self.result_bytes,
+                listed: self.last_turn.is_none().then_some(&listed),
+            };
             let mut message = Message::new(Role::User, protocol.message(&tellings, outcomes));
             if tellings.iter().any(|telling| matches!(telling, Telling::Loaded(_))) {
                 for telling in &mut tellings {
@@ -366,7 +406,7 @@ impl RunState {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
                 let awaits = matches!(moved, Move::Await { .. });
                 self.tellings.push(if awaits && !protocol.await_loads() {
-                    Telling::Awaited(ticket)
+                    Telling::Completed(ticket)
                 } else {
                     self.loaded.insert(ticket);
                     Telling::Loaded(ticket)
@@ -429,6 +469,7 @@ impl RunState {
         let is_task = *kind == TicketKind::Task;
         let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
         self.runs += u32::from(is_task);
+        self.changed.insert(*ticket);
         self.tickets.open(Ticket {
             id: *ticket,
             description: Arc::clone(description),
@@ -462,10 +503,11 @@ impl RunState {
         self.midway = self.midway && self.batch.len() < self.batch_size;
     }
 
-    fn completed(&mut self, id: TicketId, outcome: &Outcome, at: f64) {
+    fn completed(&mut self, id: TicketId, outcome: &Outcome, at: f64, protocol: &dyn Protocol) {
         if !self.tickets.complete(id, outcome.clone(), at) {
             return;
         }
+        self.changed.insert(id);
         let Some(mut call) = self.open_calls.remove(&id) else { return };
         if !call.needs.is_empty() && self.tickets.get(id).is_some_and(|ticket| ticket.role.is_some()) {
             // Its role may have been another call's result.
@@ -492,6 +534,15 @@ impl RunState {
         }
         if told {
             self.batch_open = self.batch_open.saturating_sub(1);
+        } else if protocol.guides_to_results() && !self.is_to_be_told(id) {
+            self.tellings.push(Telling::Completed(id));
         }
+    }
+
+    /// Whether the next message says that a ticket is completed, or what came of it.
+    fn is_to_be_told(&self, id: TicketId) -> bool {
+        let tells =
+            |telling: &Telling| matches!(telling, Telling::Completed(told) | Telling::Loaded(told) if *told == id);
+        self.tellings.iter().any(tells)
     }
 }

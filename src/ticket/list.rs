@@ -2,6 +2,7 @@
 
 use super::{Outcome, Status, Ticket, TicketId};
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
 /// Where the ticket of this id stands.
 fn position(id: TicketId) -> Option<usize> {
@@ -89,11 +90,39 @@ impl TicketList {
 
     /// The list as the ticket protocol shows it: a JSON array of `id`, `description`, `status`, oldest first.
     pub fn to_json(&self) -> String {
-        let rows: Vec<Row<'_>> = self
-            .tickets
-            .iter()
-            .map(|ticket| Row { id: ticket.id.to_string(), description: &ticket.description, status: ticket.status() })
-            .collect();
-        serde_json::to_string(&rows).unwrap_or_default()
+        rows(self.tickets.iter())
     }
+
+    /// The same of these tickets alone.
+    pub(crate) fn to_json_of(&self, ids: &[TicketId]) -> String {
+        rows(ids.iter().filter_map(|id| self.get(*id)))
+    }
+
+    /// The ids of all tickets but these, which are in ascending order: `T1 to T7, T9`. Empty where there are no others.
+    pub fn ids_without(&self, left_out: &[TicketId]) -> String {
+        let (mut text, mut first) = (String::new(), 1);
+        for end in left_out.iter().copied().chain([self.next_id()]) {
+            let last = end.0.saturating_sub(1);
+            if first <= last {
+                let comma = if text.is_empty() { "" } else { ", " };
+                // Writing into a string has no failing case.
+                let _ = match last - first {
+                    0 => write!(text, "{comma}T{first}"),
+                    1 => write!(text, "{comma}T{first}, T{last}"),
+                    _ => write!(text, "{comma}T{first} to T{last}"),
+                };
+            }
+            first = end.0.saturating_add(1);
+        }
+        text
+    }
+}
+
+fn rows<'a>(tickets: impl Iterator<Item = &'a Ticket>) -> String {
+    let row = |ticket: &'a Ticket| Row {
+        id: ticket.id.to_string(),
+        description: &ticket.description,
+        status: ticket.status(),
+    };
+    serde_json::to_string(&tickets.map(row).collect::<Vec<_>>()).unwrap_or_default()
 }
