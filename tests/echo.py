@@ -143,4 +143,4 @@ def serving():
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)

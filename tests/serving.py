@@ -46,7 +46,7 @@ def start_http(name, port):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             socket.create_connection(("127.0.0.1", port), 0.2).close()
@@ -115,7 +115,7 @@ def is_running(pid):
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def eventually(holds, seconds=5.0):
+def eventually(holds, seconds=60.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if holds():

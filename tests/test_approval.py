@@ -179,7 +179,7 @@ def test_of_the_runs_below_a_stream_is_told_what_waits_for_approval_and_nothing_
                     run.approve(ticket)
         return below, run.result.value
 
-    assert asyncio.run(asyncio.wait_for(main(), 10)) == ([("ticket_opened", "pay")], "done")
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == ([("ticket_opened", "pay")], "done")
 
 
 def test_nobody_could_approve_is_said_before_the_run():
@@ -340,7 +340,7 @@ def test_an_approved_call_waits_for_no_neighbour():
     @tool
     async def slow(n: int) -> int:
         """Work."""
-        await asyncio.sleep(1)
+        await asyncio.sleep(60)
         return n
 
     calls = block(("a", "slow", {"n": 1}), ("b", "pay", {"amount": 5}))
@@ -359,4 +359,4 @@ def test_an_approved_call_waits_for_no_neighbour():
 
     ticket, took = asyncio.run(main())
     assert ticket == 2
-    assert took < 0.8
+    assert took < 30

@@ -90,7 +90,7 @@ def test_a_run_is_taken_up_once_somebody_has_approved_of_its_call(crashed, monke
 
     saying = threading.Thread(target=say)
     saying.start()
-    assert approving.wait(10)
+    assert approving.wait(60)
     if which == "root":
         crashed.run(f"{root}.T1").approve("T1")
     work = Work()

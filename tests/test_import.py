@@ -29,7 +29,7 @@ def report() -> dict:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=200,
     )
     return json.loads(done.stdout)
 

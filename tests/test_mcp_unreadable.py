@@ -52,7 +52,7 @@ def test_an_answer_that_can_not_be_read_fails_its_call_at_once(rest):
             "Error calling tool 'tool_1': the MCP server 'odd' broke the protocol: its answer "
             "can't be read."
         )
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
         # The session goes on.
         assert result(server, "tool_0") == "tool_0"
 

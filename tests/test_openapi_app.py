@@ -37,7 +37,7 @@ def running(app):
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -319,7 +319,7 @@ def test_an_app_that_answers_without_end_is_stopped():
     assert len(given) < 50
     # Nobody closes the generator: it ends with what refers to it.
     waited = time.monotonic()
-    while not ended and time.monotonic() - waited < 5:
+    while not ended and time.monotonic() - waited < 60:
         gc.collect()
         time.sleep(0.01)
     assert ended == [True]
@@ -335,7 +335,7 @@ def test_an_app_that_never_answers_ends_with_the_timeout():
     kind, text = call(OpenAPI.from_app(app, timeout=0.3), "GET /stream", {})
     assert kind == "error"
     assert "0.3 seconds" in text
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert ended == [True]
 
 

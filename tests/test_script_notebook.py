@@ -80,7 +80,7 @@ def started():
     manager.start_kernel(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
     client = manager.blocking_client()
     client.start_channels()
-    client.wait_for_ready(timeout=60)
+    client.wait_for_ready(timeout=200)
     yield manager, client
     client.stop_channels()
     # Not at once: what its runners hold is removed when it ends.

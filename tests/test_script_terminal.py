@@ -40,7 +40,7 @@ def terminal():
 
     def start(program):
         child = pexpect.spawn(
-            sys.executable, ["-c", program], env=environment(), encoding="utf-8", timeout=20
+            sys.executable, ["-c", program], env=environment(), encoding="utf-8", timeout=100
         )
         child.said = []
         child.logfile_read = Log(child.said)
@@ -72,7 +72,7 @@ def test_a_dialogue_at_a_terminal(terminal):
     child.expect_exact("[script] Name? ")
     child.sendline(NAME)
     child.expect_exact("[script] Key? ")
-    assert child.waitnoecho(5)
+    assert child.waitnoecho(60)
     child.sendline(KEY)
     child.expect_exact(HELLO)
     child.expect_exact("ended ok")
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_the_script(terminal, moment):
     child.expect_exact("KeyboardInterrupt")
     child.expect(pexpect.EOF)
     child.wait()
-    assert gone(child.pid, set(), 1.0) == []
+    assert gone(child.pid, set(), 30.0) == []
     assert child.exitstatus or child.signalstatus
 
 
@@ -170,7 +170,7 @@ def test_without_a_terminal_nothing_is_started():
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=100,
     )
     assert done.stdout == "interactive_unavailable []\n"
 

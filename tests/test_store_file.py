@@ -148,7 +148,7 @@ def test_a_store_does_not_survive_a_fork(path):
         queue = context.Queue()
         child = context.Process(target=_in_child, args=(store, queue))
         child.start()
-        assert "fork" in queue.get(timeout=30)
+        assert "fork" in queue.get(timeout=200)
         child.join(30)
         queue.close()
         queue.join_thread()
@@ -200,7 +200,7 @@ def test_a_run_on_uvloop_is_kept(path):
 def _elsewhere(path, sql):
     """Change the file in another process, as nobody should."""
     script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute({sql!r}).connection.commit()"
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=200)
 
 
 @pytest.mark.parametrize("wait", [False, True])

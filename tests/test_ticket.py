@@ -374,7 +374,7 @@ def test_the_model_goes_on_while_a_call_is_in_progress():
     @tool
     def slow() -> str:
         """Wait for the test."""
-        assert release.wait(5)
+        assert release.wait(60)
         return "late"
 
     def second(messages):
@@ -431,7 +431,7 @@ def test_loading_before_completion_names_await():
     @tool
     def slow() -> str:
         """Wait for the test."""
-        assert release.wait(5)
+        assert release.wait(60)
         return "late"
 
     def after(_messages):
@@ -522,7 +522,7 @@ def test_open_tickets_can_be_cancelled_at_the_end():
     @tool
     def slow() -> str:
         """Wait for the test."""
-        release.wait(5)
+        release.wait(60)
         return "x"
 
     result = run(call("/slow"), give("early"), tools=[slow], on_open_tickets="cancel")

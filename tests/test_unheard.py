@@ -35,7 +35,7 @@ def test_a_message_that_nobody_waits_for_is_heard_with_the_next(agent):
         run = (await agent.run("go")).run
         run.send("one")
         assert not run.finished
-        result = await asyncio.wait_for(run.send("two"), 10)
+        result = await asyncio.wait_for(run.send("two"), 60)
         return result, run
 
     result, run = asyncio.run(main())
@@ -57,7 +57,7 @@ def test_each_of_several_who_wait_is_told_the_same_end(agent, order):
     async def main():
         run = (await agent.run("go")).run
         replies = [run.send("one"), run.send("two")]
-        return [await asyncio.wait_for(replies[at], 10) for at in order], run
+        return [await asyncio.wait_for(replies[at], 60) for at in order], run
 
     results, run = asyncio.run(main())
     assert [result.value for result in results] == ["c", "c"]
@@ -73,7 +73,7 @@ def test_so_are_those_who_wait_at_once(agent):
         async def wait(reply):
             return (await reply).value
 
-        return await asyncio.wait_for(asyncio.gather(*map(wait, replies)), 10), run
+        return await asyncio.wait_for(asyncio.gather(*map(wait, replies)), 60), run
 
     values, run = asyncio.run(main())
     assert values == ["c", "c"]
@@ -86,7 +86,7 @@ def test_a_run_that_fails_fails_for_all():
         run = (await agent.run("go")).run
         for reply in [run.send("one"), run.send("two")]:
             with pytest.raises(ModelError):
-                await asyncio.wait_for(reply, 10)
+                await asyncio.wait_for(reply, 60)
 
     asyncio.run(main())
 

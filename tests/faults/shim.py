@@ -155,4 +155,4 @@ class Nursery:
         trace: TracebackType | None,
     ) -> None:
         # It ends with its input; `communicate` closes what there is to close.
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=200)

@@ -13,6 +13,8 @@ from typing import Any
 from sandbox.cases import Case
 from sandbox.scene import SECRET
 
+BUSY = 30.0
+"""Seconds that a machine with other work to do may add to what a case takes."""
 STATUSES = {
     "ok", "error", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit",
     "prompt_limit", "idle_timeout", "cancelled", "killed",
@@ -100,7 +102,7 @@ def _about_size(check: Mapping[str, Any], outcome: Outcome) -> Iterator[str]:
     count = len(result["artifacts"])
     if not check.get("min_artifacts", 0) <= count <= check.get("max_artifacts", count):
         yield f"{count} artifacts: {[one['path'] for one in result['artifacts']]}"
-    if 1000 * outcome.seconds > check.get("max_ms", 60_000):
+    if outcome.seconds > check.get("max_ms", 60_000) / 1000 + BUSY:
         yield f"it took {outcome.seconds:.1f} s"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from sandbox.cases import TESTS, Case
 
 LANES = 4
-HANG = 90.0
+HANG = 240.0
 """Seconds that one case may take, with what is looked at after it."""
 ORDINARY = 54321
 """A user that nobody is, and so are the next ones; only root can become them."""

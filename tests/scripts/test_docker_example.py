@@ -84,7 +84,7 @@ def test_the_example_runs(example):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
     assert done.stderr == ""
     assert done.stdout.startswith("ok 10 in ")

@@ -163,7 +163,7 @@ def test_a_question_that_nobody_answers_ends_a_script(make, how):
     begun = time.monotonic()
     runner = make(ask=never, limits=ScriptLimits(idle_seconds=0.3))
     assert run(runner, how, NAME).status == "idle_timeout"
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
 
 
 def test_waiting_for_a_person_is_no_time_of_the_script(make):
@@ -271,7 +271,7 @@ def test_ctrl_c_at_a_question_ends_the_script(make, terminal, capsys):
     runner = make(on_event=lambda event: event.kind == "input_request" and asked.set())
 
     def interrupt():
-        asked.wait(10)
+        asked.wait(60)
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -280,7 +280,7 @@ def test_ctrl_c_at_a_question_ends_the_script(make, terminal, capsys):
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         runner.run(SECRET, interactive=True)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
     assert termios.tcgetattr(sys.stdin) == before
     thread.join()
 
@@ -296,7 +296,7 @@ def test_scripts_that_ask_at_once_are_answered_one_after_the_other(make, termina
         thread.start()
     os.write(terminal, b"Ann\nBob\n")
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert sorted(results) == ["beforeHello Ann\n", "beforeHello Bob\n"]
 
 

@@ -78,7 +78,7 @@ def test_a_limit_ends_a_script_and_is_named(make, limits, code, status):
     begun = time.monotonic()
     result = make(limits=ScriptLimits(**limits)).run(code)
     assert (result.status, result.ok) == (status, False)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 25
 
 
 def test_code_that_is_none_is_refused_before_anything_runs(make):
@@ -222,7 +222,7 @@ def test_an_exception_of_a_listener_ends_the_script(make, how):
             runner.run(LONG)
         else:
             asyncio.run(runner.arun(LONG))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 25
 
 
 def test_a_cancelled_task_ends_the_script_first(make):
@@ -276,7 +276,7 @@ def test_ctrl_c_ends_the_script_and_is_raised(make, inside):
             asyncio.run(main())
         else:
             runner.run(LONG)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 25
 
 
 def test_a_signal_that_another_thread_gets_is_heard_in_a_notebook(external, monkeypatch):

@@ -356,7 +356,7 @@ def test_ctrl_c_ends_the_scripts_of_a_run(make, calls):
     while runner._sessions and time.monotonic() < until:
         time.sleep(0.02)
     assert runner._sessions == set()
-    assert time.monotonic() - since < 15
+    assert time.monotonic() - since < 40
 
 
 def test_the_time_limit_of_a_run_ends_its_script(make):
@@ -369,7 +369,7 @@ def test_the_time_limit_of_a_run_ends_its_script(make):
     since = time.monotonic()
     result = agent.run_sync("x")
     assert (result.value, result.run.stop_reason) == ("late", "limit")
-    assert time.monotonic() - since < 10
+    assert time.monotonic() - since < 40
 
 
 def spec_of(agent):

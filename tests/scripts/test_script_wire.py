@@ -237,7 +237,7 @@ def test_a_runner_that_heeds_no_cancel_is_killed(monkeypatch):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 30
 
     asyncio.run(main())
 
