@@ -75,6 +75,8 @@ pub(crate) struct Order {
     pub(crate) user: Option<u32>,
     /// Its limits.
     pub(crate) bounds: Bounds,
+    /// What its processes are known by: a limit that limits nothing.
+    pub(crate) mark: u64,
     /// The namespaces of the program, as `/proc/self/ns` tells them.
     pub(crate) namespaces: Vec<(String, String)>,
 }
@@ -128,7 +130,7 @@ pub(crate) enum Report {
     },
     /// Most of a limit is used up.
     Warning {
-        /// `memory` or `cpu`.
+        /// `memory`, `cpu` or `disk`.
         limit: String,
     },
     /// The script has ended, and all of its processes with it.

@@ -47,7 +47,12 @@ pub(crate) fn apply(order: &Order) -> Result<(), Fault> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| fault(&error))?;
     let alone = order.profile == Profile::Restricted;
     let mut filters: Vec<BpfProgram> = vec![unknown()];
-    let mut lists = vec![(denied(alone).map_err(|error| fault(&error))?, libc::EPERM), (missing(), libc::ENOSYS)];
+    let mut lists = vec![
+        (denied(alone).map_err(|error| fault(&error))?, libc::EPERM),
+        (missing(), libc::ENOSYS),
+        (moved(), libc::EINVAL),
+        (always(&[libc::SYS_flock]), libc::ENOLCK),
+    ];
     let buffers = buffers().map_err(|error| fault(&error))?;
     if alone {
         lists.push((buffers.into_iter().chain(pretended()).collect(), 0));
@@ -91,6 +96,12 @@ fn always(calls: &[c_long]) -> Rules {
 /// Calls that the C library does without: its arguments can't be looked into.
 fn missing() -> Rules {
     always(&[libc::SYS_clone3])
+}
+
+/// Moving data between files without copying it: pipes and sockets would hold pages that no limit sees. Whoever calls
+/// these is prepared to copy.
+fn moved() -> Rules {
+    always(&[libc::SYS_splice, libc::SYS_tee, libc::SYS_sendfile])
 }
 
 /// Larger buffers of sockets, whose memory no limit sees. Asking for them is a hint, so that it seems to succeed.
@@ -169,6 +180,24 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     let each = requests.into_iter().chain(ATTRIBUTES).map(|request| Rule::new(vec![equal(1, request)?]));
     rules.insert(libc::SYS_ioctl, each.collect::<Result<_, _>>()?);
 
+    // Memory that is shared and no file's, which stays when nobody maps it; stacks that grow, and pages of other sizes,
+    // which the limit of a process's data doesn't count.
+    let kinds = [libc::MAP_SHARED | libc::MAP_ANONYMOUS, libc::MAP_GROWSDOWN, libc::MAP_HUGETLB];
+    let each = kinds.into_iter().map(|kind| Rule::new(vec![flag(3, u64::from(kind.cast_unsigned()))?]));
+    rules.insert(libc::SYS_mmap, each.collect::<Result<_, _>>()?);
+
+    // By this limit the script's processes are told from all others.
+    let mark = || equal(0, u64::from(libc::RLIMIT_RTTIME));
+    rules.insert(libc::SYS_setrlimit, vec![Rule::new(vec![mark()?])?]);
+    let marked = vec![equal(1, u64::from(libc::RLIMIT_RTTIME))?, Condition::new(2, Length::Qword, Compare::Ne, 0)?];
+    rules.insert(libc::SYS_prlimit64, vec![Rule::new(marked)?]);
+
+    // Pairs are connected for good. Of datagrams, each could be sent to any path.
+    let kind =
+        |value: libc::c_int| Condition::new(1, Length::Dword, Compare::MaskedEq(0xf), u64::from(value.cast_unsigned()));
+    let pair = [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(|one| Rule::new(vec![kind(one)?]));
+    rules.insert(libc::SYS_socketpair, pair.collect::<Result<_, _>>()?);
+
     // Larger pipes, whose memory no limit sees; leases and notes, which hold up whoever else opens a file.
     let commands = [libc::F_SETPIPE_SZ, libc::F_SETLEASE, libc::F_NOTIFY];
     let each = commands.into_iter().map(|command| Rule::new(vec![equal(1, u64::from(command.cast_unsigned()))?]));
@@ -192,21 +221,15 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
         for (call, index) in [
             (libc::SYS_prlimit64, 0),
             (libc::SYS_sched_setaffinity, 0),
-            (libc::SYS_sched_setattr, 0),
             (libc::SYS_sched_setparam, 0),
             (libc::SYS_sched_setscheduler, 0),
         ] {
-            rules.insert(call, vec![Rule::new(vec![unequal(index, 0)?])?]);
+            rules.entry(call).or_default().push(Rule::new(vec![unequal(index, 0)?])?);
         }
-        // Pairs that are connected for good. A datagram could be sent to any path.
-        let kind = |value: libc::c_int| {
-            Condition::new(1, Length::Dword, Compare::MaskedEq(0xf), u64::from(value.cast_unsigned()))
-        };
-        let pair = [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(|one| Rule::new(vec![kind(one)?]));
-        rules.insert(libc::SYS_socketpair, pair.collect::<Result<_, _>>()?);
     } else {
-        // The network of the box has nothing but itself. All other families lead elsewhere.
-        let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+        // The network of the box has nothing but itself. All other families lead elsewhere: those with paths to whatever
+        // listens below a folder that can be read.
+        let families = [libc::AF_INET, libc::AF_INET6];
         let others = families.map(|family| unequal(0, u64::from(family.cast_unsigned())));
         let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.insert(libc::SYS_socket, vec![Rule::new(others)?]);
@@ -244,6 +267,8 @@ const DENIED: &[c_long] = &[
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_set_mempolicy_home_node,
+    // Coming to a processor before the launcher does.
+    libc::SYS_sched_setattr,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -324,5 +349,7 @@ const DENIED_ON_X86_64: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Without namespaces: every way to another process, and the changes of files that are not the script's own.
-const DENIED_ALONE: &[c_long] = &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
+/// Without namespaces: every way to another process, and messages, with which open files could be sent: while one is
+/// under way, nobody holds it.
+const DENIED_ALONE: &[c_long] =
+    &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_sendmsg, libc::SYS_sendmmsg];

@@ -6,10 +6,14 @@
 
 mod channel;
 mod confine;
+mod cpu;
+mod disk;
 mod fault;
 mod filter;
+mod memory;
 mod payload;
 mod privilege;
+mod proc;
 #[path = "../../sandbox/runner/removal.rs"]
 mod removal;
 mod room;
@@ -57,10 +61,11 @@ fn tell(channel: &mut Channel, Fault { stage, cause }: Fault) -> bool {
 fn run(channel: &mut Channel) -> Result<(), Fault> {
     let (order, stdin) = channel.order()?;
     privilege::become_reaper(order.profile)?;
+    privilege::wake_at_once(true);
     let folder = room::furnish(&order)?;
     channel.send(&Report::Standing, folder.as_ref())?;
     drop(folder);
     privilege::shed(&order)?;
     let payload = payload::Payload::start(&order, stdin)?;
-    watch::Watch::new(channel, &order.bounds, payload)?.until_the_end()
+    watch::Watch::new(channel, &order, payload)?.until_the_end()
 }

@@ -6,7 +6,9 @@ use crate::{confine, filter, privilege, room};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit, setsid};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, set_parent_process_death_signal, setrlimit, setsid,
+};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -85,6 +87,7 @@ fn become_payload(
     waiting: &OwnedFd,
 ) -> Result<Never, Fault> {
     setsid().at(STAGE)?;
+    privilege::wake_at_once(false);
     let stdin = match stdin {
         Some(given) => given,
         None => open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at("opening /dev/null")?,
@@ -93,8 +96,12 @@ fn become_payload(
     if let Some(folder) = order.writable.first() {
         rustix::process::chdir(folder).at("entering the script's folder")?;
     }
-    limit(&order.bounds, processes)?;
+    limit(&order.bounds, processes, order.mark)?;
+    // Where the machine runs out of memory, it is the script's that is wanted back. Where that can't be said, it isn't.
+    let _ = fs::write("/proc/self/oom_score_adj", "800");
     privilege::drop_all(order)?;
+    // After the change of the user, which undoes it. Where the launcher is gone already, the gate is closed.
+    set_parent_process_death_signal(Some(Signal::KILL)).at(STAGE)?;
     let layers = match order.profile {
         Profile::Unconfined => Vec::new(),
         Profile::Isolated | Profile::Restricted => {
@@ -119,7 +126,7 @@ fn become_payload(
     Err(Fault { stage: "starting the interpreter".into(), cause })
 }
 
-fn limit(bounds: &Bounds, processes: u64) -> Result<(), Fault> {
+fn limit(bounds: &Bounds, processes: u64, mark: u64) -> Result<(), Fault> {
     let same = |amount| (amount, amount);
     for (resource, (soft, hard)) in [
         (Resource::Core, same(0)),
@@ -132,6 +139,8 @@ fn limit(bounds: &Bounds, processes: u64) -> Result<(), Fault> {
         (Resource::Nproc, same(processes)),
         (Resource::Memlock, same(0)),
         (Resource::Msgqueue, same(0)),
+        // It limits nothing here: the script's processes are known by it, whatever becomes of the launcher.
+        (Resource::Rttime, same(mark)),
     ] {
         let held = rustix::process::getrlimit(resource);
         // What is limited more already stays so.

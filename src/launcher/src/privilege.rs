@@ -33,6 +33,34 @@ pub(crate) fn become_reaper(profile: Profile) -> Result<(), Fault> {
     set_child_subreaper(Some(getpid())).at(STAGE)
 }
 
+/// How long it may work in one go, in nanoseconds.
+const BRIEF: u64 = 100_000;
+
+/// Has the launcher come to a processor as soon as it wakes up, since it needs it for a moment only: it would look at the
+/// script when the script takes a rest. With `false`, as everybody does. Where the kernel can't, it stays so.
+pub(crate) fn wake_at_once(wanted: bool) {
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        slice: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SIZE: u32 = 48;
+    const {
+        assert!(size_of::<Attributes>() == SIZE as usize);
+    };
+    let Ok(nice) = rustix::process::getpriority_process(None) else { return };
+    let slice = if wanted { BRIEF } else { 0 };
+    let attributes = Attributes { size: SIZE, policy: 0, flags: 0, nice, priority: 0, slice, deadline: 0, period: 0 };
+    // SAFETY: the structure has the size that it tells, and lives until the call returns.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
 /// Drops what the launcher needs no longer, and keeps the script from looking into it.
 pub(crate) fn shed(order: &Order) -> Result<(), Fault> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(STAGE)?;

@@ -1,23 +1,37 @@
 //! Keeps a script's limits until it ends.
 
 use crate::channel::Channel;
+use crate::cpu::{self, Cpu};
+use crate::disk::Disk;
 use crate::fault::{At, Fault};
+use crate::memory::Memory;
 use crate::payload::{Payload, Word};
 use crate::tree::{self, Tree};
-use crate::wire::{Bounds, Instruction, Report};
+use crate::wire::{Instruction, Order, Profile, Report};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, waitpid};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 const STAGE: &str = "watching the script";
-/// How often its limits are looked at.
-const PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 25_000_000 };
+/// How often its limits are looked at, in milliseconds; where one is near, or processes come and go quickly; at most.
+const PERIOD_MS: u64 = 25;
+const SHORT_PERIOD_MS: u64 = 5;
+const SHORTEST_MS: u64 = 2;
+/// Of the time, at most a fourth is spent on looking.
+const SHARE: u32 = 3;
 
 pub(crate) struct Watch<'a> {
     channel: &'a mut Channel,
-    bounds: &'a Bounds,
+    order: &'a Order,
     payload: Payload,
     tree: Tree,
+    cpu: Cpu,
+    memory: Memory,
+    disk: Disk,
+    /// When the limits are looked at next.
+    due: Instant,
     /// Its program has begun.
     began: bool,
     peak: u64,
@@ -27,12 +41,24 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(channel: &'a mut Channel, bounds: &'a Bounds, payload: Payload) -> Result<Self, Fault> {
+    pub(crate) fn new(channel: &'a mut Channel, order: &'a Order, payload: Payload) -> Result<Self, Fault> {
+        let bounds = &order.bounds;
+        // What is limited by a file system of its own needs no counting, but it is in memory.
+        let (in_memory, counted) = match order.profile {
+            Profile::Isolated => {
+                (order.writable.first().cloned().into_iter().chain([PathBuf::from("/dev/shm")]).collect(), Vec::new())
+            }
+            Profile::Restricted | Profile::Unconfined => (Vec::new(), order.writable.clone()),
+        };
         let mut watch = Self {
             channel,
-            bounds,
-            payload,
+            order,
             tree: Tree::new(),
+            cpu: Cpu::new(payload.pid),
+            memory: Memory::new(bounds.memory_bytes, in_memory),
+            disk: Disk::new(bounds.disk_bytes, bounds.disk_files, &counted),
+            due: Instant::now(),
+            payload,
             began: false,
             peak: 0,
             cpu_ms: 0,
@@ -53,7 +79,9 @@ impl<'a> Watch<'a> {
                 PollFd::new(&self.payload.ended, PollFlags::IN),
                 PollFd::from_borrowed_fd(std::os::fd::AsFd::as_fd(&*self.channel), PollFlags::IN),
             ];
-            match poll(&mut fds, Some(&PERIOD)) {
+            let wait =
+                if self.began { self.due.saturating_duration_since(Instant::now()) } else { Duration::from_secs(1) };
+            match poll(&mut fds, Timespec::try_from(wait).ok().as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno).at(STAGE),
             }
@@ -71,7 +99,7 @@ impl<'a> Watch<'a> {
                 }
             }
             tree::reap_all_but(self.payload.pid);
-            if self.began && self.is_over() {
+            if self.began && Instant::now() >= self.due && self.is_over() {
                 return self.end();
             }
         }
@@ -123,15 +151,22 @@ impl<'a> Watch<'a> {
 
     /// Looks at the limits. Returns whether one is reached.
     fn is_over(&mut self) -> bool {
-        let used = self.tree.measure(self.bounds.memory_bytes);
-        self.peak = self.peak.max(used.memory);
-        self.cpu_ms = self.cpu_ms.max(used.cpu_ms);
+        let began = cpu::own_time(0);
+        let living = self.tree.living();
+        let bounds = &self.order.bounds;
+        let memory = self.memory.used(&living);
+        self.peak = self.peak.max(memory);
+        self.cpu_ms = self.cpu.used_ms(&living);
+        let disk = self.disk.used(&living);
+        let period = if self.cpu.short_lived { SHORT_PERIOD_MS } else { PERIOD_MS };
+        let period = Duration::from_millis(self.memory.patience_ms().clamp(SHORTEST_MS, period));
+        // What it took itself, however long it had to wait for a processor.
+        let took = cpu::own_time(0).zip(began).map_or(0, |(now, began)| now.saturating_sub(began));
+        self.due = Instant::now() + period.max(Duration::from_nanos(took) * SHARE);
         for (name, used, most) in [
-            ("memory", used.memory, self.bounds.memory_bytes),
-            // A look comes late, and nothing else holds it back: so half of it must do.
-            ("memory", used.shared, self.bounds.memory_bytes / 2),
-            ("disk", used.unlinked, self.bounds.disk_bytes),
-            ("cpu", used.cpu_ms, self.bounds.cpu_seconds.saturating_mul(1000)),
+            ("memory", memory, bounds.memory_bytes),
+            ("disk", disk, bounds.disk_bytes),
+            ("cpu", self.cpu_ms, bounds.cpu_seconds.saturating_mul(1000)),
         ] {
             if used > most {
                 self.limit = Some(name);
@@ -147,11 +182,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Ends all processes and tells how the script ended.
-    fn end(mut self) -> Result<(), Fault> {
-        if self.began {
-            let used = self.tree.measure(u64::MAX);
-            self.peak = self.peak.max(used.memory);
-        }
+    fn end(self) -> Result<(), Fault> {
         // Its own end first, where it has come: in the rounds it would be lost.
         let own = waitpid(Some(self.payload.pid), WaitOptions::NOHANG).ok().flatten();
         let own = own.or_else(|| {

@@ -4,8 +4,9 @@ use super::super::event::{Artifact, Event, Isolation, Outcome, Status};
 use super::super::job::Teller;
 use super::super::wire::{Instruction, Profile, Report};
 use super::artifacts::Taking;
-use super::folder::{self, Size};
+use super::folder;
 use super::launched::Launched;
+use super::marked;
 use super::place::{Place, Program};
 use super::probe::{Unavailable, lost};
 use super::prompts::Prompts;
@@ -23,8 +24,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 const GRACE: Duration = Duration::from_secs(2);
 /// How long it may take until the box stands.
 const START: Duration = Duration::from_secs(30);
-/// How often the files are measured where no limit of the system holds.
-const PERIOD: Duration = Duration::from_millis(25);
 
 /// Runs a script and returns the last event.
 pub(super) async fn run(request: &Request, profile: Profile, teller: &mut Teller) -> Event {
@@ -52,6 +51,8 @@ struct Course<'a> {
     asked: u64,
     /// Why it is being ended, and when that must be over.
     stopped: Option<(Status, Instant)>,
+    /// Its processes were killed from here.
+    forced: bool,
     warned_of_output: bool,
 }
 
@@ -87,6 +88,7 @@ impl<'a> Course<'a> {
             open: None,
             asked: 0,
             stopped: None,
+            forced: false,
             warned_of_output: false,
         })
     }
@@ -125,8 +127,6 @@ impl<'a> Course<'a> {
 
     /// Follows the script until it and all of its processes have ended.
     async fn until_end(&mut self, teller: &mut Teller) -> Result<End, Unavailable> {
-        let measured = self.profile != Profile::Isolated;
-        let mut look = Instant::now() + PERIOD;
         loop {
             let patience = match (self.stopped, self.open) {
                 (Some(_), _) => None,
@@ -176,17 +176,14 @@ impl<'a> Course<'a> {
                     let status = if self.open.is_some() { Status::IdleTimeout } else { Status::Timeout };
                     self.stop(status).await;
                 }
-                () = sleep_until(look), if measured && self.began.is_some() && self.stopped.is_none() => {
-                    let began = Instant::now();
-                    if self.writes_too_much().await {
-                        self.stop(Status::DiskLimit).await;
-                    }
-                    // Where measuring takes long, it is done less often.
-                    look = Instant::now() + PERIOD.max(began.elapsed());
-                }
                 () = until(self.stopped.map(|(_, at_most)| at_most)) => {
-                    self.launched.kill();
-                    return self.without_end().await;
+                    if self.profile == Profile::Isolated || self.forced {
+                        return self.without_end().await;
+                    }
+                    // First its processes, then the launcher: it is the parent of those that have lost theirs.
+                    self.forced = true;
+                    self.end_marked().await;
+                    self.stopped = self.stopped.map(|(status, _)| (status, Instant::now() + GRACE));
                 }
             }
         }
@@ -225,11 +222,21 @@ impl<'a> Course<'a> {
 
     /// The launcher has ended without a report of the script's end.
     async fn without_end(&mut self) -> Result<End, Unavailable> {
+        self.launched.kill();
+        self.end_marked().await;
         if self.began.is_none() && self.stopped.is_none() {
             return Err(lost(self.profile, &mut self.launched, &mut self.stderr.pipe).await);
         }
-        self.launched.kill();
         Ok(End { exit: None, signal: Some(9), limit: None, cpu_ms: 0, max_rss: 0 })
+    }
+
+    /// Where no namespace ends with its first process.
+    async fn end_marked(&self) {
+        let mark = self.place.order.mark;
+        if self.profile != Profile::Isolated {
+            // It returns nothing, and can't be cancelled.
+            let _ = tokio::task::spawn_blocking(move || marked::end(mark)).await;
+        }
     }
 
     async fn stop(&mut self, status: Status) {
@@ -273,23 +280,6 @@ impl<'a> Course<'a> {
         };
         // What somebody who escaped still writes is nobody's concern.
         let _ = timeout(GRACE, rest).await;
-    }
-
-    async fn writes_too_much(&self) -> bool {
-        let Some(work) = self.work.clone() else { return false };
-        let temporary = self.place.folder.as_ref().and_then(|folder| folder::open(&folder.path().join("tmp")).ok());
-        let limits = &self.request.limits;
-        let most = Size { files: limits.disk_files, bytes: limits.disk_bytes };
-        let measured = tokio::task::spawn_blocking(move || {
-            let work = folder::measure(&work, most)?;
-            let other = temporary.map_or(Some(Size::default()), |folder| folder::measure(&folder, most))?;
-            Some((work.files + other.files, work.bytes + other.bytes))
-        });
-        match measured.await {
-            Ok(Some((files, bytes))) => files > most.files || bytes > most.bytes,
-            Ok(None) => true,
-            Err(_) => false,
-        }
     }
 
     async fn bring_session(&self) -> io::Result<()> {

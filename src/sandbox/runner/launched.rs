@@ -1,6 +1,6 @@
 //! A launcher that was started: the socket to it, and the script's output.
 
-use super::super::wire::{self, Instruction, Report};
+use super::super::wire::{self, Instruction, Profile, Report};
 use super::place::Place;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -47,7 +47,8 @@ impl Launched {
             .stdout(Stdio::from(their_stdout))
             .stderr(Stdio::from(their_stderr))
             .process_group(0)
-            .kill_on_drop(true)
+            // Elsewhere it ends the script's processes when the socket closes: killed, it could not.
+            .kill_on_drop(place.order.profile == Profile::Isolated)
             .spawn()?;
         // The command keeps the ends that the child has; with them the pipes would never end.
         place.command = tokio::process::Command::new("/nonexistent");

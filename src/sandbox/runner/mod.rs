@@ -5,6 +5,7 @@ mod capture;
 mod course;
 mod folder;
 mod launched;
+mod marked;
 mod place;
 mod probe;
 mod prompts;

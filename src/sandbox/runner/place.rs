@@ -2,14 +2,15 @@
 
 use super::super::wire::{Order, Profile};
 use super::request::Request;
-use super::{removal, user};
+use super::{marked, removal, user};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-const NODES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+const NODES: [&str; 5] = ["/dev/null", ZERO, "/dev/full", "/dev/random", "/dev/urandom"];
+const ZERO: &str = "/dev/zero";
 /// What belongs to the system's programs outside of `/usr`: certificates, fonts, where libraries are, and the time zone.
 const SETTINGS: [&str; 9] = [
     "/etc/ssl/certs",
@@ -23,6 +24,8 @@ const SETTINGS: [&str; 9] = [
     "/etc/localtime",
 ];
 const LINKS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// How often a folder is removed that could not be removed at once.
+const ATTEMPTS: usize = 600;
 const SHARED_MEMORY: u64 = 16 << 20;
 /// Holds a script and its encoded form.
 const CALLSLIP: u64 = 4 << 20;
@@ -71,9 +74,26 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Some(made) = self.0.take() {
-            removal::remove(rustix::fs::CWD, &made.keep());
+        let Some(made) = self.0.take().map(TempDir::keep) else { return };
+        removal::remove(rustix::fs::CWD, &made);
+        if !made.exists() {
+            return;
         }
+        // The program may have no descriptor left. What is new and empty needs none, the rest another time.
+        let _ = std::fs::remove_file(made.join("script.py"));
+        for folder in ["box", "tmp", ""] {
+            let _ = std::fs::remove_dir(made.join(folder));
+        }
+        let later = move || {
+            for _ in 0..ATTEMPTS {
+                if !made.exists() {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                removal::remove(rustix::fs::CWD, &made);
+            }
+        };
+        let _ = std::thread::Builder::new().name("callslip-removal".to_owned()).spawn(later);
     }
 }
 
@@ -165,7 +185,7 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     std::fs::create_dir(&temporary)?;
     std::fs::write(&script, "")?;
     let mut readable: Vec<PathBuf> =
-        ["/usr", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"].map(PathBuf::from).to_vec();
+        ["/usr", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", ZERO].map(PathBuf::from).to_vec();
     readable.extend(LINKS.iter().chain(&SETTINGS).map(PathBuf::from));
     readable.retain(|path| path.exists());
     readable.push(script.clone());
@@ -209,9 +229,11 @@ fn order(
         script: None,
         writable,
         readable,
-        devices: NODES.map(PathBuf::from).to_vec(),
+        // Memory that is mapped from this one, writable, would be nobody's.
+        devices: NODES.iter().filter(|path| **path != ZERO).map(PathBuf::from).collect(),
         user,
         bounds: super::probe::BOUNDS,
+        mark: marked::new(),
         namespaces: namespaces(),
     };
     if let Program::Script(request) = program {
