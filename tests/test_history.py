@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 import json
 import pickle
 import time
@@ -61,10 +62,11 @@ def test_the_last_exchanges_are_shown_and_the_others_told_of():
         message("user", "task\n\n[3 earlier replies and their outcomes are left out here.]"),
         *messages[-4:],
     ]
-    assert contents(shown(KeepLast(4), messages, short))[1] == (
+    assert messages == before
+    messages, short = transcript(3)
+    assert contents(shown(KeepLast(2), messages, short))[1] == (
         "task\n\n[1 earlier reply and its outcome are left out here.]"
     )
-    assert messages == before
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
@@ -76,41 +78,85 @@ def test_a_transcript_of_which_all_is_shown_is_handed_on_as_it_is(count):
 
 
 def test_loaded_results_are_dropped_before_exchanges():
-    messages, short = transcript(4, loaded={1, 3, 4})
-    kept = [len(one) for one in contents(messages[2:])]
-    # One character less than there is: the oldest result goes.
-    policy = KeepLast(9, characters=sum(kept) - 1)
-    assert contents(shown(policy, messages, short)) == [
+    messages, short = transcript(4, loaded={1, 2, 3, 4})
+    size = sum(len(one) for one in contents(messages[2:]))
+    # One character less than there is: results go until the rest is half as long.
+    assert contents(shown(KeepLast(9, characters=size - 1), messages, short)) == [
         *contents(messages[:3]),
         "outcome 1, result dropped",
-        *contents(messages[4:]),
-    ]
-    # Then the next one. The last exchange stays as it is.
-    less = sum(kept) - kept[1] + len("outcome 1, result dropped") - 1
-    assert contents(shown(KeepLast(9, characters=less), messages, short)) == [
-        *contents(messages[:3]),
-        "outcome 1, result dropped",
-        *contents(messages[4:7]),
+        "reply 2",
+        "outcome 2, result dropped",
+        "reply 3",
         "outcome 3, result dropped",
         *contents(messages[8:]),
     ]
-    # Then exchanges, the oldest first.
-    least = less + 1 - kept[5] + len("outcome 3, result dropped")
-    assert contents(shown(KeepLast(9, characters=least - 1), messages, short)) == [
+    assert shown(KeepLast(9, characters=size), messages, short) is messages
+    # Then exchanges. The last one stays as it is.
+    shorter = contents(shown(KeepLast(9, characters=300), messages, short))
+    assert shorter == [
         "prompt",
-        "task\n\n[1 earlier reply and its outcome are left out here.]",
-        *contents(messages[4:7]),
-        "outcome 3, result dropped",
+        "task\n\n[2 earlier replies and their outcomes are left out here.]",
+        "reply 3",
+        messages[7]["content"],
         *contents(messages[8:]),
     ]
     assert shown(KeepLast(9, characters=1), messages, short)[2:] == messages[-2:]
 
 
 def test_a_result_that_is_shorter_than_its_mark_is_not_dropped():
-    messages, _ = transcript(3)
+    messages, shorts = transcript(4, loaded={2})
     size = sum(len(one) for one in contents(messages[2:]))
-    long_mark = {5: "outcome 2, and a long mark of a result that was dropped"}.get
-    assert shown(KeepLast(3, characters=size - 1), messages, long_mark)[2:] == messages[4:]
+    long_mark = {3: "outcome 1, and a long mark of a result that was dropped", 5: shorts(5)}.get
+    assert contents(shown(KeepLast(4, characters=size - 1), messages, long_mark)) == [
+        *contents(messages[:5]),
+        "outcome 2, result dropped",
+        *contents(messages[6:]),
+    ]
+
+
+@pytest.mark.parametrize(("most", "block"), [(1, 1), (2, 1), (3, 1), (4, 2), (20, 10), (21, 10)])
+def test_what_is_shown_begins_the_same_for_a_block_of_turns(most, block):
+    beginnings = []
+    for count in range(most, most + 10 * block):
+        messages, short = transcript(count)
+        there = shown(KeepLast(most), messages, short)
+        assert most - block < len(there) // 2 - 1 <= most
+        assert there[-2:] == messages[-2:]
+        beginnings.append(contents(there[:3]))
+    # The first block is left out with the second turn, and each further one a block later.
+    changes = sum(one != other for one, other in itertools.pairwise(beginnings))
+    assert changes == (9 if block == 1 else 10)
+
+
+@given(
+    exchanges=st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=40),
+    most=st.integers(1, 12),
+    characters=st.integers(1, 400),
+)
+def test_of_any_transcript_little_changes(exchanges, most, characters):
+    policy = KeepLast(most, characters=characters)
+    every = [
+        Exchange(
+            message("assistant", f"{at} " + "r" * length),
+            message("user", "o" * length),
+            message("user", "x") if loaded else None,
+        )
+        for at, (length, loaded) in enumerate(exchanges)
+    ]
+    before = []
+    for count in range(1, len(every) + 1):
+        there = list(policy(tuple(every[:count])))
+        size = sum(one.characters for one in there)
+        assert there[-1] is every[count - 1]
+        assert len(there) <= most
+        assert size <= characters or len(there) == 1
+        if there[:-1] != before:
+            # What is changed at all is changed by half.
+            assert (
+                len(before) >= most
+                or sum(one.characters for one in (*before, there[-1])) > characters
+            )
+        before = there
 
 
 @pytest.mark.parametrize(
@@ -184,14 +230,14 @@ def test_inline_results_are_left_out_to_make_room():
     @tool
     def look(n: int) -> str:
         """Look."""
-        return f"seen {n} " + "x" * 1_000
+        return f"seen {n} " + "x" * (0 if n else 1_000)
 
     model = ScriptedModel([*(call("/look", {"n": n}) for n in range(2)), give("ok")])
     agent = Agent(
         model,
         protocol=TicketProtocol(grace=60),
         tools=[look],
-        history=KeepLast(9, characters=1_800),
+        history=KeepLast(9, characters=1_400),
     )
     agent.run_sync("go")
     shown = contents(model.requests[-1].messages)

@@ -131,7 +131,7 @@ RESULT = {
         ({"signal": 6}, {}, {}, ["expected signal 6, came None"]),
         ({"truncated": True}, {}, {}, ["expected truncated True, came False"]),
         ({"max_out": 3}, {"stderr": "éé"}, {}, ["4 bytes of stderr are kept"]),
-        ({"max_ms": 10}, {}, {}, ["it took 100.0 s"]),
+        ({"max_ms": 10}, {}, {}, ["it took 50.0 s"]),
         ({}, {"stdout": "canary-secret-1"}, {}, ["the secret is in stdout"]),
         ({}, {"stderr": "\udcff"}, {}, ["stderr is no text"]),
         ({}, {"status": "fine"}, {}, ["no status is called 'fine'"]),
@@ -144,7 +144,7 @@ RESULT = {
 )
 def test_the_judge_sees(tmp_path, check, result, around, told):
     case = read({"id": "x", "code": "", "expect": "x", "check": check})
-    outcome = Outcome({**RESULT, **result}, 100.0, tmp_path, **around)
+    outcome = Outcome({**RESULT, **result}, 50.0, tmp_path, **around)
     found = problems(case, outcome)
     assert len(found) == len(told)
     for one, beginning in zip(found, told, strict=True):

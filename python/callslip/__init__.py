@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.errors import (
         CallslipError,
+        ContextFull,
         InterpreterMissing,
         IsolationUnavailable,
         LimitExceeded,
@@ -82,6 +83,7 @@ __all__ = [
     "ChattyProtocol",
     "CommandRunner",
     "Context",
+    "ContextFull",
     "Delta",
     "Event",
     "Exchange",
@@ -151,8 +153,8 @@ _HOMES = {
     ),
     "callslip.agent": "Agent",
     "callslip.errors": (
-        "CallslipError InterpreterMissing IsolationUnavailable LimitExceeded ModelError "
-        "ModelRefused ProtocolError ReplayError RunCancelled RunFailed RunnerLost "
+        "CallslipError ContextFull InterpreterMissing IsolationUnavailable LimitExceeded "
+        "ModelError ModelRefused ProtocolError ReplayError RunCancelled RunFailed RunnerLost "
         "RunnerProtocolError SandboxError ScriptRefused StoreError TemplateError ToolError "
         "UsageError"
     ),

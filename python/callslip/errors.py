@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallslipError",
+    "ContextFull",
     "InterpreterMissing",
     "IsolationUnavailable",
     "LimitExceeded",
@@ -160,6 +161,10 @@ class LimitExceeded(RunFailed):
 
 class ModelError(RunFailed):
     """The model client raised, or returned what is no reply. Its exception is the `__cause__`."""
+
+
+class ContextFull(ModelError):
+    """The transcript is longer than the model can read; the message says how to go on."""
 
 
 class ModelRefused(ModelError):

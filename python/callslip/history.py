@@ -52,13 +52,17 @@ HistoryPolicy: TypeAlias = Callable[[Sequence[Exchange]], Sequence[Exchange]]
 
 @dataclass(frozen=True, slots=True)
 class KeepLast:
-    """Shows the last exchanges.
+    """Shows the last exchanges, and leaves out the others a block at a time.
+
+    What the model is shown then begins the same for several turns, and a server that keeps what it
+    has read reads only what is new. A block is half of what may be shown.
 
     Args:
-        exchanges: How many, 1 or more.
-        characters: How long they may be together; `None` (default) for no bound. From the oldest on
-            loaded results are dropped first, and only then whole exchanges, until the rest fits.
-            The last exchange is always shown whole.
+        exchanges: How many at most, 1 or more.
+        characters: How long they may be together; `None` (default) for no bound. Where they are
+            longer, loaded results are dropped first, from the oldest on, and only then whole
+            exchanges, until the rest is half as long as it may be. The last exchange is always
+            shown whole.
 
     Raises:
         ValueError: A number is less than 1.
@@ -76,27 +80,40 @@ class KeepLast:
 
     def __call__(self, exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
         """Choose what is shown."""
-        kept = exchanges[-self.exchanges :]
+        block = max(1, self.exchanges // 2)
         if self.characters is None:
-            return kept
-        surplus = sum(one.characters for one in kept) - self.characters
-        if surplus <= 0:
-            return kept
-        *earlier, last = kept
-        for at, one in enumerate(earlier):
-            shorter = one.without_results()
-            gained = one.characters - shorter.characters
-            # What stands in place of a result may be longer than that was.
-            if gained > 0:
-                earlier[at] = shorter
-                surplus -= gained
-                if surplus <= 0:
-                    break
-        dropped = 0
-        while surplus > 0 and dropped < len(earlier):
-            surplus -= earlier[dropped].characters
-            dropped += 1
-        return [*earlier[dropped:], last]
+            surplus = len(exchanges) - self.exchanges
+            return exchanges[-(-surplus // block) * block :] if surplus > 0 else exchanges
+        # As it was chosen turn by turn: what was shown before depends on nothing that came later.
+        first = bare = length = 0
+        for last, one in enumerate(exchanges):
+            length += one.characters
+            if last - first >= self.exchanges:
+                dropped = exchanges[first : first + block]
+                length -= sum(_length(one, bare=at < bare) for at, one in enumerate(dropped, first))
+                first += block
+                bare = max(bare, first)
+            if length <= self.characters:
+                continue
+            while length > self.characters // 2 and bare < last:
+                length -= exchanges[bare].characters - _length(exchanges[bare], bare=True)
+                bare += 1
+            while length > self.characters // 2 and first < last:
+                length -= _length(exchanges[first], bare=True)
+                first += 1
+        if not first and not bare:
+            return exchanges
+        return [*map(_bare, exchanges[first:bare]), *exchanges[bare:]]
+
+
+def _bare(exchange: Exchange) -> Exchange:
+    """The exchange without its results, unless what stands in their place is longer."""
+    shorter = exchange.without_results()
+    return shorter if shorter.characters < exchange.characters else exchange
+
+
+def _length(exchange: Exchange, *, bare: bool) -> int:
+    return (_bare(exchange) if bare else exchange).characters
 
 
 class History:

@@ -10,6 +10,7 @@ from callslip._json import from_json
 from callslip._messages import Messages, Transcript
 from callslip._options import check_text
 from callslip.errors import (
+    ContextFull,
     LimitExceeded,
     ModelError,
     ProtocolError,
@@ -425,9 +426,12 @@ class RunResult:
         Raises:
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
+            ContextFull: The transcript is longer than the model can read.
             ModelError: The model client failed.
             RunCancelled: It was cancelled.
         """
+        from callslip.models._context import is_context_full
+
         run = session.run
         ending = session.core.ending
         assert ending is not None
@@ -441,6 +445,11 @@ class RunResult:
                 raise ProtocolError(f"{error}; the model's words: {_last_words(run)}", run)
             case "cancelled":
                 raise RunCancelled(error, run)
+        if is_context_full(session.error, error):
+            raise ContextFull(
+                f"the model's context is full in turn {run.turns}: {error}; {_to_make_room(run)}",
+                run,
+            ) from session.error
         if isinstance(session.error, ModelError) and session.error.run is None:
             session.error.run = run
             raise session.error
@@ -465,6 +474,12 @@ class RunResult:
     def total(self) -> Usage:
         """The same with all runs below it."""
         return self.run.total
+
+
+def _to_make_room(run: Run) -> str:
+    if run._store is None:  # noqa: SLF001  # of this module
+        return "what it has done is in the error's .run; pass history=KeepLast(…) to the agent"
+    return f"pass history=KeepLast(…) to the agent and call resume({run.id!r}) to go on from there"
 
 
 def _last_words(run: Run) -> str:
