@@ -221,7 +221,7 @@ pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut Notes) -> Resul
 }
 
 /// Whether an object, or an array of something, begins here.
-fn begins_json(text: &str) -> bool {
+pub(crate) fn begins_json(text: &str) -> bool {
     let inside = text.strip_prefix(['{', '[']).map_or("", str::trim_start);
     inside.starts_with(['"', '{', '[']) || text.starts_with('[') && inside.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -243,7 +243,7 @@ fn more_members(place: Span) -> Fault {
 }
 
 /// The length of a member or element such as `, "key": 1` or `, {` that `text` begins with.
-fn fragment(text: &str) -> Option<usize> {
+pub(crate) fn fragment(text: &str) -> Option<usize> {
     let comma = text.starts_with(',');
     let rest = text.strip_prefix(',').unwrap_or(text).trim_start();
     if comma && rest.starts_with(['{', '[']) {

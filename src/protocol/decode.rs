@@ -38,7 +38,8 @@ pub struct ReadOptions {
 pub enum Status {
     /// Nothing is settled yet.
     Open,
-    /// The first whole move ends at this byte: a stream may be stopped, the text cut there.
+    /// The first whole move ends at this byte. A stream may be cut there once what follows is known not to belong to it:
+    /// [`Decoder::settled`].
     Complete(usize),
     /// It can no longer become valid: a stream may be stopped. `finish` gives the violation.
     Doomed,
@@ -123,6 +124,9 @@ pub trait Decoder: Send {
     fn calls(&self) -> &[ToolCall] {
         &[]
     }
+
+    /// Where a stream may be cut, once nothing that may still come can change the move before that place.
+    fn settled(&self) -> Option<usize>;
 
     /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply;

@@ -1,5 +1,6 @@
 //! The fields of a protocol object: there or missing, of the right type, known or not.
 
+use super::foreign::{self, Carries};
 use super::notes::{Fault, Notes};
 use crate::reply::json::{Field, Record};
 use crate::reply::{Code, RepairCode, Span, Value, Violation};
@@ -14,8 +15,8 @@ pub(crate) struct Form {
     pub(crate) nullable: &'static [&'static str],
     /// The keys of all the protocol's moves.
     pub(crate) protocol: &'static [&'static str],
-    /// The keys that belong to other moves, or that models write in place of its own: they can't be dropped.
-    pub(crate) others: &'static [&'static str],
+    /// Where arguments belong: "inside 'args'". Empty for a move that has none.
+    pub(crate) arguments: &'static str,
     /// The smallest correct form.
     pub(crate) expected: &'static str,
 }
@@ -45,19 +46,24 @@ impl<'a> FieldReader<'a> {
     }
 
     pub(crate) fn missing(&self, key: &str) -> Fault {
-        let unknown = self
-            .record
-            .fields
-            .iter()
-            .find(|(other, field)| !self.form.protocol.contains(other) && *field.value != Value::Null);
         let name = self.form.name;
-        if let Some((other, field)) = unknown {
-            let shown = Value::from(other).to_json();
-            let message = format!("expected '{key}' in {name}: got the unknown key {shown} and no '{key}'");
-            return self.fault(Code::UnknownKey, message, field.key_span, other);
+        let unknown: Vec<_> = self.unknown().map(|(other, field)| (other, field.key_span)).collect();
+        if let Some((first, place)) = unknown.first() {
+            let shown = foreign::listed(unknown.iter().map(|(other, _)| *other));
+            let message = format!("expected '{key}' in {name}: got the unknown {shown} and no '{key}'");
+            return self.fault(Code::UnknownKey, message, *place, first);
         }
         let message = format!("expected '{key}' in {name}: it is missing");
         self.fault(Code::MissingField, message, self.record.span, key)
+    }
+
+    /// The fields that no move of the protocol has, and that say something.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&'a str, &'a Field)> {
+        let protocol = self.form.protocol;
+        self.record
+            .fields
+            .iter()
+            .filter(move |(key, field)| !protocol.contains(key) && !foreign::is_empty(&field.value))
     }
 
     /// The text of a required string field.
@@ -97,9 +103,9 @@ impl<'a> FieldReader<'a> {
         if self.get(key).is_some() { self.text(key).map(Some) } else { Ok(None) }
     }
 
-    /// Notes fields that are `null`, drops unknown keys that the move does not need, refuses those it can't lose.
-    /// Those in `judged` were settled by the caller.
-    pub(crate) fn rest(&mut self, judged: &[&str]) -> Result<(), Fault> {
+    /// Notes fields that are `null`, and drops unknown keys that can't have carried anything for the move: those it gives.
+    /// Refuses all others at once. Those in `judged` were settled by the caller.
+    pub(crate) fn rest(&mut self, judged: &[&str]) -> Result<Vec<String>, Fault> {
         if self.record.supplied
             && let Some((_, field)) = self.record.fields.iter().last()
             && self.may_hold_more(&field.value)
@@ -112,6 +118,7 @@ impl<'a> FieldReader<'a> {
                 .expected(self.form.expected);
             return Err(Box::new(fault));
         }
+        let (mut dropped, mut refused) = (Vec::new(), Vec::new());
         for (key, field) in self.record.fields.iter() {
             if judged.contains(&key) {
                 continue;
@@ -119,14 +126,44 @@ impl<'a> FieldReader<'a> {
             let known = self.form.keys.contains(&key);
             if *field.value == Value::Null && !(known && self.form.nullable.contains(&key)) {
                 self.notes.note(RepairCode::NullField, field.span)?;
-            } else if !known && self.form.others.contains(&key) {
-                let message = format!("expected only the keys of {}: got '{key}' as well", self.form.name);
-                return Err(self.fault(Code::UnknownKey, message, field.key_span, key));
-            } else if !known {
-                self.notes.note(RepairCode::UnknownKeyDropped, Span::new(field.key_span.start, field.span.end))?;
+                continue;
+            }
+            if known {
+                continue;
+            }
+            let whole = Span::new(field.key_span.start, field.span.end);
+            if foreign::is_empty(&field.value) || self.repeats(&field.value) {
+                self.notes.note(RepairCode::UnknownKeyDropped, whole)?;
+                continue;
+            }
+            let carries = match foreign::carries(key, &field.value) {
+                _ if self.form.protocol.contains(&key) => Carries::Other,
+                carries => carries,
+            };
+            if carries == Carries::Nothing {
+                self.notes.note(RepairCode::UnknownKeyDropped, whole)?;
+                dropped.push(key.to_owned());
+            } else {
+                refused.push((key, field.key_span, carries));
             }
         }
-        Ok(())
+        let Some((first, place, _)) = refused.first() else { return Ok(dropped) };
+        let shown = foreign::listed(refused.iter().map(|(key, ..)| *key));
+        let message = format!("expected only the keys of {}: got the {shown} as well", self.form.name);
+        let fault = self.fault(Code::UnknownKey, message, *place, first);
+        let arguments = refused.iter().any(|(.., carries)| *carries == Carries::Arguments);
+        Err(if arguments && !self.form.arguments.is_empty() {
+            Box::new(fault.hint(format!("put every argument {}", self.form.arguments)))
+        } else {
+            fault
+        })
+    }
+
+    /// Whether a value says again what a field of the move says.
+    fn repeats(&self, value: &Value) -> bool {
+        let own = self.form.keys.iter().filter_map(|key| self.record.fields.get(key));
+        let meant = foreign::decoded(value);
+        own.into_iter().any(|field| *field.value == *value || foreign::decoded(&field.value) == meant)
     }
 
     /// Whether a value at the end of the record, whose closing bracket is missing, holds what may belong to the record or

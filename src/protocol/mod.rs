@@ -1,10 +1,12 @@
 //! Values to moves, and outcomes to words: one file a protocol, over the shared vocabulary defined here.
 
+mod after;
 mod arguments;
 mod around;
 pub mod decode;
 pub mod feedback;
 mod field;
+pub(crate) mod foreign;
 pub mod grammar;
 pub mod lint;
 pub mod moves;

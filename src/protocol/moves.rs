@@ -58,4 +58,8 @@ pub struct ToolCall {
     pub tool_span: Span,
     /// The arguments in the reply.
     pub arguments_span: Span,
+    /// Keys beside the arguments that were left out: none can have carried a part of the call, unless the tool has a
+    /// parameter of that name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }

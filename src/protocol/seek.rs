@@ -14,6 +14,8 @@ use crate::reply::{Code, Repair, Span};
 pub(crate) struct Sought {
     /// Keys that show an object to be meant as one, even if it is broken.
     pub(crate) keys: &'static [&'static str],
+    /// All its keys.
+    pub(crate) own: &'static [&'static str],
     /// Other names of its keys, for the lenient.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Whether a complete object is one.
@@ -67,6 +69,7 @@ impl Seeker {
         let mut settings = Settings::new(options.repairs, options.limits);
         settings.records = true;
         settings.keys = sought.keys;
+        settings.own = sought.own;
         settings.aliases = sought.aliases;
         settings.ends = ends;
         Self {

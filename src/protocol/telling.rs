@@ -26,6 +26,8 @@ pub enum Telling {
     /// This ticket is completed, and its result is shown when it is loaded (ticket).
     #[serde(alias = "awaited")]
     Completed(TicketId),
+    /// Something that is to be known of the last reply, which was carried out.
+    Note(String),
     /// The last reply broke the protocol: the feedback, as it is sent.
     Violation(String),
     /// Why the coming reply is the last one, and offers no tools.

@@ -16,6 +16,7 @@ mod trivia;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use frame::quoted;
 pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub records: bool,
     /// Keys that show an object to be meant as the payload even when its syntax is broken right after them.
     pub keys: &'static [&'static str],
+    /// The keys of a record, which are read in any case.
+    pub own: &'static [&'static str],
     /// Other names of keys of a record, each with the key it is read as where the policy is lenient.
     pub aliases: &'static [(&'static str, &'static str)],
     /// End tags: after a complete value they prove that the payload has ended.
@@ -52,7 +55,17 @@ pub struct Settings {
 impl Settings {
     /// For one value with the given policy and bounds.
     pub fn new(policy: RepairPolicy, limits: ReadLimits) -> Self {
-        Self { policy, limits, records: false, keys: &[], aliases: &[], ends: Vec::new(), fenced: false, plain: false }
+        Self {
+            policy,
+            limits,
+            records: false,
+            keys: &[],
+            own: &[],
+            aliases: &[],
+            ends: Vec::new(),
+            fenced: false,
+            plain: false,
+        }
     }
 
     /// For text that is known to be JSON.

@@ -122,6 +122,10 @@ names! {
         DuplicateKeyDropped = "duplicate_key_dropped",
         /// A key that the move does not need and no other move owns was dropped.
         UnknownKeyDropped = "unknown_key_dropped",
+        /// A method beside a path was read with it.
+        MethodJoined = "method_joined",
+        /// A key in other case was read as the protocol's own.
+        KeyCase = "key_case",
         /// A missing `call_id` was filled in.
         MissingCallId = "missing_call_id",
         /// A missing description was left empty.

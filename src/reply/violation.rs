@@ -66,6 +66,8 @@ names! {
         MultipleActions = "multiple_actions",
         /// A tool call and a final answer in one object.
         BothActionAndFinal = "both_action_and_final",
+        /// A move in quotes: the literal of a program, or a text about a move.
+        QuotedMove = "quoted_move",
         /// Nothing in the reply says what to do.
         NoAction = "no_action",
 

@@ -5,7 +5,7 @@ use super::limits::Limit;
 use super::reference;
 use super::repetition::{self, Verdict};
 use super::state::RunState;
-use crate::protocol::ToolCall;
+use crate::protocol::{ToolCall, foreign};
 use crate::reply::violation::{Code, Violation};
 use crate::reply::{Object, RepairPolicy, Span, Value};
 use crate::ticket::{Ticket, TicketId, TicketKind};
@@ -191,6 +191,7 @@ impl Block<'_> {
         let found = tools.find(&call.tool, self.setup.protocol.routes());
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
         let spec = found.tool;
+        unread_arguments(call, spec)?;
         let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
             Ok((arguments, Vec::new()))
         } else {
@@ -306,6 +307,28 @@ impl Block<'_> {
         }
         Ok((pointers, needs))
     }
+}
+
+/// Refuses a call beside whose arguments one more stands: leaving it out would make it another call.
+fn unread_arguments(call: &ToolCall, spec: &ToolSpec) -> Result<(), Violation> {
+    let Some(properties) = spec.parameters.get("properties").and_then(serde_json::Value::as_object) else {
+        return Ok(());
+    };
+    let beside: Vec<&str> = call
+        .unread
+        .iter()
+        .filter(|key| properties.keys().any(|name| foreign::plain(name) == foreign::plain(key)))
+        .map(String::as_str)
+        .collect();
+    if beside.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "expected every argument of '{}' inside its arguments: got the {} beside them",
+        spec.name,
+        foreign::listed(beside.into_iter())
+    );
+    Err(Violation::new(Code::UnknownKey, message).at(call.span).expected(crate::tool::expected(spec)))
 }
 
 /// Refuses a call that failed before, that keeps giving the same result, or whose result the model has not looked at.

@@ -6,7 +6,7 @@ use super::limits::Limit;
 use super::message::{Message, Role};
 use super::reference;
 use super::repetition::{self, Repetition};
-use crate::protocol::{Move, Outcomes, Protocol, Telling, feedback};
+use crate::protocol::{Move, Outcomes, Protocol, Telling, ToolCall, feedback, foreign};
 use crate::reply::Value;
 use crate::reply::violation::Code;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList, is_false};
@@ -399,6 +399,7 @@ impl RunState {
             }
             Move::Call { calls } => {
                 self.called = true;
+                self.tell_unread(calls);
                 self.calling(calls.len(), protocol);
             }
             Move::Delegate { .. } => self.calling(1, protocol),
@@ -413,6 +414,17 @@ impl RunState {
                 });
                 self.phase = if awaits { Phase::Awaiting(ticket) } else { Phase::Idle };
             }
+        }
+    }
+
+    /// Says which keys of a reply were left out: the model may have meant something by them.
+    fn tell_unread(&mut self, calls: &[ToolCall]) {
+        let mut keys: Vec<&str> = calls.iter().flat_map(|call| &call.unread).map(String::as_str).collect();
+        keys.dedup();
+        if !keys.is_empty() {
+            let keys = foreign::listed(keys.into_iter());
+            self.tellings
+                .push(Telling::Note(format!("Note: the {keys} of your reply was left out: a call has no such key.")));
         }
     }
 

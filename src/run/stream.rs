@@ -25,13 +25,10 @@ impl Stream {
     pub(super) fn push(&mut self, chunk: &[u8], early_stop: bool) -> Vec<Delta> {
         let mut deltas = Vec::new();
         self.length += chunk.len();
-        match self.decoder.push(chunk, &mut deltas) {
-            Status::Complete(at) => {
-                self.complete = Some(at);
-                self.stop |= early_stop;
-            }
-            Status::Doomed => self.stop = true,
-            Status::Open => {}
+        self.stop |= self.decoder.push(chunk, &mut deltas) == Status::Doomed;
+        if let Some(at) = self.decoder.settled() {
+            self.complete = Some(at);
+            self.stop |= early_stop;
         }
         deltas
     }

@@ -23,6 +23,7 @@ pub use interface::{Budget, Layout};
 pub use look_up::{Description, LookedUp};
 pub(crate) use problem::misread;
 pub use problem::{Problem, ProblemCode};
+pub(crate) use render::expected;
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
 pub(crate) use shown::Shown;

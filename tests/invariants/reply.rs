@@ -203,6 +203,21 @@ pub(crate) fn complete_stands_alone(way: &Way, text: &[u8]) {
         assert_eq!(early.outcome, whole.outcome, "{cut:?} and {:?}", whole.raw);
     }
     assert!(early.outcome.is_ok() || whole.outcome.is_err(), "{cut:?} {:?}, then {:?}", early.outcome, whole.outcome);
+    settled_stands_alone(way, text, &whole);
+}
+
+/// Where a stream is settled it may be cut, joined blocks and all.
+fn settled_stands_alone(way: &Way, text: &[u8], whole: &Reply) {
+    let mut decoder = way.protocol.decoder(way.options);
+    let settled = text.chunks(1).find_map(|byte| {
+        decoder.push(byte, &mut Vec::new());
+        decoder.settled()
+    });
+    let Some(cut) = settled.and_then(|settled| whole.raw.get(..settled)) else { return };
+    let early = way.read(&[cut.as_bytes()]).reply;
+    if whole.outcome.is_ok() {
+        assert_eq!(early.outcome, whole.outcome, "settled at {cut:?} of {:?}", whole.raw);
+    }
 }
 
 /// A reply that the token limit cut is refused, or says what it says without that limit.

@@ -7,13 +7,14 @@ mod judge;
 mod lead;
 mod untagged;
 
+use crate::protocol::after::{Following, Follows};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
 use crate::protocol::refusal;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
-use crate::reply::tag::{Tag, unfinished_tokens};
+use crate::reply::tag::{Match, Tag, unfinished_tokens};
 use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
 use call::Calls;
@@ -57,6 +58,8 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
         calls: Calls::default(),
         later: Calls::default(),
         second: None,
+        joined: 0,
+        following: Following::default(),
         fault: None,
     })
 }
@@ -64,6 +67,8 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
 /// A block that has ended.
 struct Ended {
     span: Span,
+    /// Text stands between its last call and its end, which no end tag shows.
+    loose: bool,
     /// Nothing shows that its last call has come.
     open_list: bool,
     notes: Notes,
@@ -98,6 +103,9 @@ struct ChattyDecoder {
     later: Calls,
     /// Another block that can't be joined with the first.
     second: Option<Span>,
+    /// The end of the last of the blocks that stand right after the first.
+    joined: usize,
+    following: Following,
     fault: Option<Fault>,
 }
 
@@ -107,13 +115,17 @@ impl Decoder for ChattyDecoder {
         self.advance(false, deltas);
         match (&self.fault, self.blocks.first()) {
             (Some(_), _) => Status::Doomed,
-            (None, Some(block)) => Status::Complete(block.span.end),
+            (None, Some(block)) => self.after_blocks(block.span),
             _ => Status::Open,
         }
     }
 
     fn calls(&self) -> &[ToolCall] {
         self.calls.all()
+    }
+
+    fn settled(&self) -> Option<usize> {
+        (self.fault.is_none() && self.following.found() == Some(Follows::Apart)).then_some(self.joined)
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -311,8 +323,27 @@ impl ChattyDecoder {
             self.fault = Some(fault);
             return false;
         }
-        self.blocks.push(Ended { span, open_list: block.open_list(), notes: block.notes });
+        if first {
+            self.joined = span.end;
+        }
+        self.blocks.push(Ended { span, loose: block.loose(text), open_list: block.open_list(), notes: block.notes });
         true
+    }
+
+    /// What is known of a reply whose first block has ended.
+    fn after_blocks(&mut self, first: Span) -> Status {
+        let text = refusal::bound(self.buffer.text(), &self.options);
+        let rest = self.following.begin(text, self.joined);
+        if self.following.found().is_none()
+            && (self.block.is_some() || self.tag.is_some() || self.start.at(rest, false) == Match::Partial)
+        {
+            // Another block may stand right behind it.
+            return Status::Complete(first.end);
+        }
+        match self.following.look(text, Span::new(first.start, self.joined), self.joined) {
+            Follows::Open | Follows::Apart => Status::Complete(first.end),
+            Follows::Refused => Status::Doomed,
+        }
     }
 
     /// Joins a later block with the first: a copy is dropped, an adjacent block goes on with the list.
@@ -330,11 +361,16 @@ impl ChattyDecoder {
             *notes = Notes::new(self.options.repairs);
             return notes.note(RepairCode::DuplicateObjectDropped, span);
         }
-        let before = self.blocks.last().map_or(0, |block| block.span.end);
+        let (before, loose) = self.blocks.last().map_or((0, false), |block| (block.span.end, block.loose));
+        if loose {
+            let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
+            return Err(refusal::several(first, span, call::CALL));
+        }
         if !text.get(before..span.start).unwrap_or("").trim().is_empty() {
             self.second.get_or_insert(span);
             return Ok(());
         }
+        self.joined = span.end;
         notes.note(RepairCode::MergedBlocks, span)?;
         for call in later {
             if let Some(twin) = self.calls.twin(&call) {

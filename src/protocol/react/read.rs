@@ -2,6 +2,7 @@
 
 mod object;
 
+use crate::protocol::after::{self, Following, Follows};
 use crate::protocol::around::{certain, leading, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::{Reasoning, gaps};
@@ -32,6 +33,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
         watch: Watch::new(&options),
         teller: Teller::default(),
         reasoning: Reasoning::default(),
+        following: Following::fenced(),
         object: None,
         fault: None,
     })
@@ -45,6 +47,7 @@ struct ReactDecoder {
     watch: Watch,
     teller: Teller,
     reasoning: Reasoning,
+    following: Following,
     /// The first object, read.
     object: Option<Result<Object, Fault>>,
     /// What ended the reading.
@@ -57,9 +60,20 @@ impl Decoder for ReactDecoder {
         self.advance(false, deltas);
         match (&self.fault, &self.object, &self.seeker.first) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
-            (None, Some(Ok(_)), Some(found)) => Status::Complete(found.proven),
+            (None, Some(Ok(_)), Some(found)) => {
+                match self.following.look(refusal::bound(self.buffer.text(), &self.options), found.root, found.proven) {
+                    Follows::Open | Follows::Apart => Status::Complete(found.proven),
+                    Follows::Refused => Status::Doomed,
+                }
+            }
             _ => Status::Open,
         }
+    }
+
+    fn settled(&self) -> Option<usize> {
+        let found =
+            self.seeker.first.as_ref().filter(|_| self.fault.is_none() && matches!(self.object, Some(Ok(_))))?;
+        (self.following.found() == Some(Follows::Apart)).then_some(found.proven)
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -154,6 +168,9 @@ impl ReactDecoder {
             return Err(refusal::several(found.record.span, second, object::CALL));
         }
         let object = object.map_err(|fault| refusal::cut(fault, reason, object::CALL))?;
+        if after::in_quotes(raw, found.root) {
+            return Err(refusal::cut(after::quoted(found.root), reason, object::CALL));
+        }
 
         for (block, implicit) in &self.reasoning.blocks {
             let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };

@@ -41,6 +41,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
         thoughts: Growing::default(),
         thoughts_sent: 0,
         sections: Sections::default(),
+        complete: None,
         decision: None,
         fault: None,
     })
@@ -90,6 +91,8 @@ struct TicketDecoder {
     thoughts: Growing,
     thoughts_sent: usize,
     sections: Sections,
+    /// Where the output ends, once a valid one has.
+    complete: Option<usize>,
     /// The first object of the output, read.
     decision: Option<Result<Decision, Fault>>,
     fault: Option<Fault>,
@@ -103,12 +106,18 @@ impl Decoder for TicketDecoder {
         // Another object before the output ends can't be cut off.
         let second = [self.inside.second, self.outside.second].into_iter().flatten();
         let several = second.into_iter().any(|second| end.is_none_or(|end| second.start < end.start));
-        match (&self.fault, &self.decision, end) {
+        let status = match (&self.fault, &self.decision, end) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
             (None, Some(Ok(_)), _) if several => Status::Doomed,
             (None, Some(Ok(_)), Some(end)) => Status::Complete(end.end),
             _ => Status::Open,
-        }
+        };
+        self.complete = if let Status::Complete(at) = status { Some(at) } else { None };
+        status
+    }
+
+    fn settled(&self) -> Option<usize> {
+        self.complete
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -199,6 +208,10 @@ impl TicketDecoder {
                 Some(second) => Err(refusal::several(found.record.span, second, decision::OUTPUT)),
                 None => decision::read(found, &self.options),
             });
+            if let Some(decision) = self.decision.as_ref().filter(|_| !self.options.whole) {
+                let route = found.record.fields.get("route").and_then(|field| field.value.as_str());
+                Teller::close(decision, route, deltas);
+            }
         }
         if let Some(fault) = self.inside.fault.take() {
             self.fault = Some(fault);

@@ -337,10 +337,18 @@ impl Machine {
         Ok(())
     }
 
-    /// The key of a record that `text` is another name of, where the policy is lenient.
+    /// The key of a record that `text` is, in other case, or is another name of, where the policy is lenient.
     fn own_key<'a>(&mut self, text: &'a str, span: Span) -> Result<&'a str, Fault> {
-        let lenient = self.settings.policy == RepairPolicy::Lenient && self.stack.last().is_some_and(Frame::is_record);
-        let alias = self.settings.aliases.iter().find(|(alias, _)| lenient && alias.eq_ignore_ascii_case(text));
+        if !self.stack.last().is_some_and(Frame::is_record) || self.settings.own.contains(&text) {
+            return Ok(text);
+        }
+        let spelled = |key: &&&str| letters(key).eq(letters(text));
+        if let Some(key) = self.settings.own.iter().find(spelled) {
+            self.repair(RepairCode::KeyCase, span)?;
+            return Ok(key);
+        }
+        let lenient = self.settings.policy == RepairPolicy::Lenient;
+        let alias = self.settings.aliases.iter().find(|(alias, _)| lenient && letters(alias).eq(letters(text)));
         match alias {
             Some((_, key)) => {
                 self.repair(RepairCode::KeyAlias, span)?;
@@ -393,4 +401,9 @@ impl Machine {
         self.open_string(quote, key)?;
         Ok(true)
     }
+}
+
+/// A key's letters and digits, in small letters: what spelling does not change.
+fn letters(key: &str) -> impl Iterator<Item = char> {
+    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }

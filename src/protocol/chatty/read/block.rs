@@ -1,6 +1,7 @@
 //! One tool block, from the end of its start tag to the end of its end tag.
 
 use super::call::{self, Calls};
+use crate::protocol::after;
 use crate::protocol::around::{shifted, without_tokens};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::watch::{self, Piece, Watch};
@@ -146,6 +147,7 @@ impl Block {
         let mut settings = Settings::new(self.options.repairs, self.options.limits);
         settings.records = true;
         settings.keys = call::KEYS;
+        settings.own = call::KEYS;
         settings.aliases = call::ALIASES;
         settings.ends = vec![self.end_tag.clone()];
         settings.fenced = self.fenced;
@@ -240,6 +242,11 @@ impl Block {
         self.close.is_none() && self.roots.iter().any(|(array, _)| !array)
     }
 
+    /// Whether text stands after its last call that no end tag shows to belong to it.
+    pub(super) fn loose(&self, text: &str) -> bool {
+        self.close.is_none() && self.junk.is_some_and(|junk| !junk.of(text).trim().is_empty())
+    }
+
     /// Reads the calls that are complete, and tells of the one that is open.
     fn take_calls(
         &mut self,
@@ -324,6 +331,9 @@ impl Block {
             _ => return Err(self.nothing(close)),
         };
         let whole = Span::new(first.start, last.end);
+        if let Some((_, root)) = self.roots.iter().find(|(_, root)| after::in_quotes(text, *root)) {
+            return Err(after::quoted(*root));
+        }
         if self.read == 0 && arrays == self.roots.len() && self.roots.len() == 1 && first.of(text).trim() != "" {
             // An array without calls says nothing of what to do.
             return Err(self.fault(Code::Empty, "expected at least one call in the array: got none", first));

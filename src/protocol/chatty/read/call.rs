@@ -30,14 +30,8 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
 /// The smallest correct call.
 pub(super) const CALL: &str = r#"{"call_id": "call_1", "tool_name": "tool_name", "arguments": {"name": "value"}}"#;
 
-static FORM: Form = Form {
-    name: "a call",
-    keys: KEYS,
-    nullable: &[],
-    protocol: KEYS,
-    others: &["name", "tool", "function", "parameters", "params", "args", "input", "kwargs", "tool_calls", "calls"],
-    expected: CALL,
-};
+static FORM: Form =
+    Form { name: "a call", keys: KEYS, nullable: &[], protocol: KEYS, arguments: "inside 'arguments'", expected: CALL };
 
 /// The calls of a reply so far, each found by its id.
 #[derive(Debug, Default)]
@@ -95,7 +89,7 @@ pub(super) fn read(
         reader.notes.note(RepairCode::MissingCallId, record.span)?;
         (free_id(before, number), record.span)
     };
-    reader.rest(&[])?;
+    let unread = reader.rest(&[])?;
     let call = ToolCall {
         call_id: Some(call_id),
         tool: tool.to_owned(),
@@ -104,6 +98,7 @@ pub(super) fn read(
         span: record.span,
         tool_span,
         arguments_span,
+        unread,
     };
     if let Some(twin) = before.twin(&call) {
         if twin.tool == call.tool && twin.arguments == call.arguments {

@@ -4,6 +4,7 @@ use super::block::{Block, Step};
 use super::call::{self, Calls};
 use super::lead::{After, Lead};
 use super::{ChattyDecoder, Ended, answer, untagged};
+use crate::protocol::after;
 use crate::protocol::around::{self, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
@@ -50,6 +51,9 @@ impl ChattyDecoder {
         let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
         if let Some(second) = self.second {
             return Err(refusal::several(first, second, call::CALL));
+        }
+        if after::in_quotes(raw, Span::new(first.start, self.joined)) {
+            return Err(refusal::cut(after::quoted(first), reason, &form));
         }
         self.note_reasoning(first.start, notes)?;
         self.calls(raw, notes, discarded, Some(first))
@@ -140,7 +144,8 @@ impl ChattyDecoder {
             return Err(fault);
         }
         self.calls = calls;
-        Ok(Some(Ended { span: Span::new(tag.start, block.end), open_list: block.open_list(), notes: block.notes }))
+        let span = Span::new(tag.start, block.end);
+        Ok(Some(Ended { span, loose: false, open_list: block.open_list(), notes: block.notes }))
     }
 
     /// A direct answer, if nothing speaks against it.

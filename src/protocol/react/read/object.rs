@@ -16,6 +16,7 @@ const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_succe
 /// What is sought in a reply.
 pub(super) static SOUGHT: Sought = Sought {
     keys: KEYS,
+    own: KEYS,
     aliases: &[
         ("thoughts", "thought"),
         ("reasoning", "thought"),
@@ -56,20 +57,7 @@ static CALL_FORM: Form = Form {
     keys: &["thought", "action", "args"],
     nullable: &[],
     protocol: KEYS,
-    others: &[
-        "action_input",
-        "arguments",
-        "parameters",
-        "params",
-        "input",
-        "tool_input",
-        "kwargs",
-        "tool",
-        "tool_name",
-        "tool_calls",
-        "actions",
-        "function_call",
-    ],
+    arguments: "inside 'args'",
     expected: CALL,
 };
 static FINISH_FORM: Form = Form {
@@ -77,17 +65,7 @@ static FINISH_FORM: Form = Form {
     keys: &["thought", "action", "final_answer", "task_successful"],
     nullable: &[],
     protocol: KEYS,
-    others: &[
-        "action_input",
-        "arguments",
-        "parameters",
-        "params",
-        "tool",
-        "tool_name",
-        "tool_calls",
-        "actions",
-        "function_call",
-    ],
+    arguments: "",
     expected: FINISH,
 };
 
@@ -150,7 +128,7 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
     }
     let (arguments, arguments_span) = arguments(reader, "args", Written::AsText, raw, options)?;
     // They were judged above; their nulls are noted with the rest.
-    rest(reader, &["final_answer", "task_successful"])?;
+    let unread = rest(reader, &["final_answer", "task_successful"])?;
     let call = ToolCall {
         call_id: None,
         tool: tool.to_owned(),
@@ -159,6 +137,7 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
         span: record.span,
         tool_span,
         arguments_span,
+        unread,
     };
     Ok(Move::Call { calls: vec![call] })
 }
@@ -190,7 +169,7 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
 }
 
 /// Notes and drops what is left, but for keys that were judged before and are `null` or harmless.
-fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<(), Fault> {
+fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<Vec<String>, Fault> {
     for key in judged {
         if let Some(field) = reader.record.fields.get(key)
             && *field.value == Value::Null

@@ -1,17 +1,19 @@
 //! The ticket object: its `type`, the fields of each type, and what of it is told while it arrives.
 
 use crate::protocol::field::{FieldReader, Form};
+use crate::protocol::foreign;
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
 use crate::protocol::watch::{self, Piece};
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Fields, Record};
-use crate::reply::{Repair, RepairCode, Value};
+use crate::reply::{Repair, RepairCode, Span, Value};
 
 /// What is sought in a reply.
 pub(super) static SOUGHT: Sought = Sought {
     // Without those that lists of tickets and other JSON have as well.
     keys: &["type", "route", "payload", "task", "ticket_id"],
+    own: KEYS,
     aliases: &[
         ("endpoint", "route"),
         ("body", "payload"),
@@ -77,7 +79,7 @@ static RETURN: Form = Form {
     keys: &["type", "value"],
     nullable: &["value"],
     protocol: KEYS,
-    others: KEYS,
+    arguments: "",
     expected: r#"{"type": "RETURN", "value": "the result"}"#,
 };
 static CALL: Form = Form {
@@ -85,7 +87,7 @@ static CALL: Form = Form {
     keys: &["type", "route", "payload", "description"],
     nullable: &["payload"],
     protocol: KEYS,
-    others: KEYS,
+    arguments: "inside 'payload'",
     expected: r#"{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}"#,
 };
 static DELEGATE: Form = Form {
@@ -93,7 +95,7 @@ static DELEGATE: Form = Form {
     keys: &["type", "task"],
     nullable: &[],
     protocol: KEYS,
-    others: KEYS,
+    arguments: "",
     expected: r#"{"type": "DELEGATE", "task": "what to do"}"#,
 };
 static AWAIT: Form = Form {
@@ -101,7 +103,7 @@ static AWAIT: Form = Form {
     keys: &["type", "ticket_id"],
     nullable: &[],
     protocol: KEYS,
-    others: KEYS,
+    arguments: "",
     expected: r#"{"type": "AWAIT", "ticket_id": "T1"}"#,
 };
 static LOAD: Form = Form {
@@ -109,7 +111,7 @@ static LOAD: Form = Form {
     keys: &["type", "ticket_id"],
     nullable: &[],
     protocol: KEYS,
-    others: KEYS,
+    arguments: "",
     expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
 };
 
@@ -146,13 +148,47 @@ pub(super) fn read(found: &Found, options: &ReadOptions) -> Result<Decision, Fau
         Type::Await => Move::Await { ticket_id: reader.id("ticket_id")?.0 },
         Type::Load => Move::Load { ticket_id: reader.id("ticket_id")?.0 },
     };
-    reader.rest(&[])?;
+    if kind != Type::Call {
+        reader.rest(&[])?;
+    }
     Ok(Decision { outcome, repairs: notes.into_sorted() })
+}
+
+/// Keys that name the method of a route, without what spelling changes.
+const METHOD_KEYS: &[&str] = &["method", "verb", "httpmethod", "httpverb"];
+/// What stands for them.
+const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"];
+
+/// A method that stands beside a route, with its key.
+fn method_beside<'a>(reader: &FieldReader<'a>) -> Option<(&'a str, &'a Field, &'static str)> {
+    reader.unknown().find_map(|(key, field)| {
+        let written = field.value.as_str()?.trim();
+        let method = METHODS.iter().find(|method| method.eq_ignore_ascii_case(written))?;
+        METHOD_KEYS.contains(&foreign::plain(key).as_str()).then_some((key, field, *method))
+    })
+}
+
+/// The route with a method that stands beside it, where it is a path without one, and the key of the method.
+fn route<'a>(reader: &mut FieldReader<'a>) -> Result<(String, Span, Option<&'a str>), Fault> {
+    let (route, span) = reader.name("route")?;
+    let Some((key, field, method)) = method_beside(reader) else { return Ok((route.to_owned(), span, None)) };
+    let whole = Span::new(field.key_span.start, field.span.end);
+    let first = route.split_whitespace().next().unwrap_or("");
+    if route.starts_with('/') {
+        reader.notes.note(RepairCode::MethodJoined, whole)?;
+        return Ok((format!("{method} {route}"), span, Some(key)));
+    }
+    if first.eq_ignore_ascii_case(method) && first.len() < route.len() {
+        reader.notes.note(RepairCode::UnknownKeyDropped, whole)?;
+        return Ok((route.to_owned(), span, Some(key)));
+    }
+    // Another method, or one beside the name of an operation, which has its own: left to be refused with the rest.
+    Ok((route.to_owned(), span, None))
 }
 
 fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     let span = reader.record.span;
-    let (tool, tool_span) = reader.name("route")?;
+    let (tool, tool_span, method) = route(reader)?;
     let payload = reader.required("payload")?;
     let description = reader.optional_text("description")?.map(|(text, _)| text.to_owned());
     if description.is_none() {
@@ -160,12 +196,13 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     }
     let call = ToolCall {
         call_id: None,
-        tool: tool.to_owned(),
+        tool,
         arguments: payload.value.clone(),
         description: Some(description.unwrap_or_default()),
         span,
         tool_span,
         arguments_span: payload.span,
+        unread: reader.rest(method.as_slice())?,
     };
     Ok(Move::Call { calls: vec![call] })
 }
@@ -220,7 +257,8 @@ impl Teller {
                 deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
             }
             ("route", Piece::End(field)) if may_be(&[Type::Call]) => {
-                if let Some(name) = field.value.as_str().map(str::trim) {
+                // A path without a method may have it beside it.
+                if let Some(name) = field.value.as_str().map(str::trim).filter(|name| !name.starts_with('/')) {
                     deltas.push(Delta::Tool { call: 0, name: name.to_owned(), span: field.span });
                 }
             }
@@ -230,6 +268,16 @@ impl Teller {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The object is complete: the method of a path is known only now.
+    pub(super) fn close(decision: &Result<Decision, Fault>, route: Option<&str>, deltas: &mut Vec<Delta>) {
+        if let Ok(Decision { outcome: Move::Call { calls }, .. }) = decision
+            && let Some(call) = calls.first()
+            && route.is_some_and(|route| route.trim_start().starts_with('/'))
+        {
+            deltas.push(Delta::Tool { call: 0, name: call.tool.clone(), span: call.tool_span });
         }
     }
 }

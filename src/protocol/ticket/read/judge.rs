@@ -2,6 +2,7 @@
 
 use super::decision::{self, Decision};
 use super::{Place, TicketDecoder};
+use crate::protocol::after;
 use crate::protocol::around::{certain, leading, trailing};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::reasoning::gaps;
@@ -40,6 +41,9 @@ impl TicketDecoder {
             return Err(refusal::several(first, second, FORM));
         }
         let mut decision = decision.map_err(|fault| refusal::cut(fault, reason, FORM))?;
+        if after::in_quotes(raw, found.root) {
+            return Err(refusal::cut(after::quoted(found.root), reason, FORM));
+        }
         self.note(raw, found.root, notes, discarded)?;
         notes.extend(found.repairs.iter().cloned());
         notes.extend(decision.repairs.drain(..));

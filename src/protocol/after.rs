@@ -1,0 +1,237 @@
+//! What stands right around a payload: quotes that make it a text about a move, and members that belong into it. A
+//! stream is stopped only once what follows shows that the whole reply would be read the same.
+
+use super::around::{begins_json, fence_before, fragment};
+use super::notes::Fault;
+use super::{Code, Violation};
+use crate::reply::Span;
+
+/// Quotes that a text can stand in.
+const QUOTES: [char; 11] = ['"', '\'', '“', '”', '„', '‘', '’', '«', '»', '＂', '＇'];
+/// Characters after which no member of the payload is looked for any more.
+const LONGEST: usize = 240;
+
+/// Whether a payload touches a quote on both sides: the literal of a program, a `repr`, a mention.
+pub(crate) fn in_quotes(text: &str, payload: Span) -> bool {
+    opens_quote(text, payload.start) && closes_quote(text.get(payload.end..).unwrap_or("")) == Some(true)
+}
+
+/// The violation of a payload in quotes.
+pub(crate) fn quoted(payload: Span) -> Fault {
+    let message = "expected the move itself: got a text in quotes that shows one";
+    Box::new(
+        Violation::new(Code::QuotedMove, message)
+            .at(payload)
+            .hint("write it without quotes and without code around it"),
+    )
+}
+
+/// Whether a quote opens right before `at`.
+pub(crate) fn opens_quote(text: &str, at: usize) -> bool {
+    let mut before = text.get(..at).unwrap_or("");
+    let mut line = false;
+    loop {
+        let trimmed = before.trim_end();
+        line |= before.get(trimmed.len()..).is_some_and(|blanks| blanks.contains('\n'));
+        let escaped = ["\\n", "\\r", "\\t"].iter().find_map(|escape| trimmed.strip_suffix(escape));
+        let shorter = escaped.unwrap_or(trimmed);
+        if shorter.len() == before.len() {
+            break;
+        }
+        before = shorter;
+    }
+    let outside = before.trim_end_matches(QUOTES);
+    if outside.len() == before.len() {
+        return false;
+    }
+    // Across a line, a quote that follows a word closes another text.
+    let closing =
+        outside.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '!' | '?' | '…'));
+    !(line && closing)
+}
+
+/// Whether a quote stands at the beginning of `after`; `None` where nothing but blanks has come.
+fn closes_quote(mut after: &str) -> Option<bool> {
+    loop {
+        let trimmed = after.trim_start();
+        let shorter = ["\\n", "\\r", "\\t"].iter().find_map(|escape| trimmed.strip_prefix(escape)).unwrap_or(trimmed);
+        if shorter.len() == after.len() {
+            break;
+        }
+        after = shorter;
+    }
+    match after.chars().next() {
+        None => None,
+        Some('\\') if after.len() < 2 => None,
+        Some(c) => Some(QUOTES.contains(&c)),
+    }
+}
+
+/// What is known of the text after a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// More text may change the reading of what is there.
+    Open,
+    /// The payload stands by itself.
+    Apart,
+    /// It is refused for what follows it.
+    Refused,
+}
+
+/// How far the text after a payload was read: blanks are not looked at twice.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Following {
+    from: usize,
+    /// Whether a quote opens right before the payload.
+    quote: Option<bool>,
+    /// Whether a fence may stand around the payload.
+    fences: bool,
+    part: Part,
+    /// What was found, once more text can't change it.
+    found: Option<Follows>,
+}
+
+/// What of the text after a payload was passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Part {
+    #[default]
+    Nothing,
+    Closers,
+    Fence,
+    Word,
+}
+
+impl Following {
+    /// For a payload that a fence may stand around.
+    pub(crate) fn fenced() -> Self {
+        Self { fences: true, ..Self::default() }
+    }
+
+    /// The text after the blanks behind `proven`, or after what was passed before.
+    pub(crate) fn begin<'a>(&mut self, text: &'a str, proven: usize) -> &'a str {
+        if self.from < proven {
+            *self = Self { from: proven, fences: self.fences, ..Self::default() };
+        }
+        let rest = text.get(self.from..).unwrap_or("");
+        if self.quote != Some(true) {
+            self.from += rest.len() - rest.trim_start().len();
+        }
+        text.get(self.from..).unwrap_or("")
+    }
+
+    /// What was found, once more text can't change it.
+    pub(crate) fn found(&self) -> Option<Follows> {
+        self.found
+    }
+
+    /// What follows `payload`, which was certain to have ended at `proven`.
+    pub(crate) fn look(&mut self, text: &str, payload: Span, proven: usize) -> Follows {
+        let follows = self.found.unwrap_or_else(|| self.seek(text, payload, proven));
+        self.found = (follows != Follows::Open).then_some(follows);
+        follows
+    }
+
+    fn seek(&mut self, text: &str, payload: Span, proven: usize) -> Follows {
+        self.begin(text, proven);
+        if self.quote.is_none() {
+            let before = text.get(..payload.start).unwrap_or("");
+            self.quote = Some(opens_quote(text, payload.start));
+            self.fences &= fence_before(before).is_some();
+        }
+        if self.quote == Some(true) {
+            match closes_quote(text.get(self.from..).unwrap_or("")) {
+                None => return Follows::Open,
+                Some(true) => return Follows::Refused,
+                Some(false) => self.quote = Some(false),
+            }
+        }
+        loop {
+            let after = self.begin(text, proven);
+            let Some(c) = after.chars().next() else { return Follows::Open };
+            match c {
+                '}' | ']' if self.part <= Part::Closers => {
+                    self.part = Part::Closers;
+                    self.from += 1;
+                }
+                '`' | '~' if self.fences && self.part <= Part::Fence => {
+                    self.part = Part::Fence;
+                    self.from += 1;
+                }
+                'j' if self.part == Part::Fence && "json".starts_with(after) && after.len() < 4 => {
+                    return Follows::Open;
+                }
+                'j' if self.part == Part::Fence && after.starts_with("json") => {
+                    self.part = Part::Word;
+                    self.from += 4;
+                }
+                '{' | '[' if self.part == Part::Nothing && self.from == proven && ends_in_bracket(text, proven) => {
+                    let begun = !after.get(1..).unwrap_or("").trim_start().is_empty();
+                    return match (begins_json(after), begun) {
+                        (true, _) => Follows::Refused,
+                        (false, true) => Follows::Apart,
+                        (false, false) => Follows::Open,
+                    };
+                }
+                ',' | '"' => {
+                    return match fragment(after) {
+                        _ if value_is_due(after) => Follows::Open,
+                        Some(_) => Follows::Refused,
+                        None if after.len() < LONGEST && !after.contains('\n') => Follows::Open,
+                        None => Follows::Apart,
+                    };
+                }
+                _ => return Follows::Apart,
+            }
+        }
+    }
+}
+
+/// Whether what seems to be a member has no value yet that shows it to be one.
+fn value_is_due(after: &str) -> bool {
+    let value = || {
+        let inside = after.strip_prefix('"')?;
+        inside.get(inside.find(['"', '\n'])?..)?.strip_prefix('"')?.trim_start_matches([' ', '\t']).strip_prefix(':')
+    };
+    value().map(str::trim_start).is_some_and(|value| {
+        ["true", "false", "null"].iter().any(|word| word.starts_with(value) && value.len() < word.len())
+    })
+}
+
+fn ends_in_bracket(text: &str, at: usize) -> bool {
+    text.get(..at).is_some_and(|before| before.ends_with(['}', ']']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Following, Follows, in_quotes};
+    use crate::reply::Span;
+
+    fn braces(text: &str) -> Span {
+        Span::new(text.find('{').unwrap(), text.rfind('}').unwrap() + 1)
+    }
+
+    #[test]
+    fn quotes_on_both_sides() {
+        for text in ["'{}'", "\"{}\"", "print('{}')", "\"\"\"\n{}\n\"\"\"", "x = '\\n{}\\n'", "“{}”", "b'{}'", "['{}']"]
+        {
+            assert!(in_quotes(text, braces(text)), "{text}");
+        }
+        for text in ["{}", "'{}", "{}'", "He said \"done.\"\n{}\n\"next\"", "it's {} 'so'", "`{}`"] {
+            assert!(!in_quotes(text, braces(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows() {
+        let after = |rest: &str| Following::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6);
+        for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]"] {
+            assert_eq!(after(rest), Follows::Open, "{rest}");
+        }
+        for rest in [", \"a\": 1", "{\"b\": 2}", "}, {", "\"a\": 1", "\n```\n```json\n, \"b\": 1"] {
+            assert_eq!(after(rest), Follows::Refused, "{rest}");
+        }
+        for rest in ["Observation", "\n{\"b\": 2}", "\nso", "```\nso", ", and so on\n"] {
+            assert_eq!(after(rest), Follows::Apart, "{rest}");
+        }
+    }
+}
