@@ -5,7 +5,7 @@ from types import SimpleNamespace as Obj
 import pytest
 
 from callslip import Agent, ContextFull, FunctionModel, KeepLast, ModelError, TicketStore, tool
-from callslip.models._context import is_context_full
+from callslip.models._failures import is_context_full, is_refusal
 from scripted import act, finish
 
 WORDS = "This model's maximum context length is 900 tokens, however you requested 1000 tokens"
@@ -120,3 +120,4 @@ def test_a_full_context_is_told_in_each_client_s_words(error):
 )
 def test_other_failures_are_none_of_that(error):
     assert not is_context_full(error)
+    assert not is_refusal(error)

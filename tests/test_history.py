@@ -91,13 +91,10 @@ def test_loaded_results_are_dropped_before_exchanges():
         *contents(messages[8:]),
     ]
     assert shown(KeepLast(9, characters=size), messages, short) is messages
-    # Then exchanges. The last one stays as it is.
-    shorter = contents(shown(KeepLast(9, characters=300), messages, short))
-    assert shorter == [
+    # Exchanges go only where that is not enough. The last one stays as it is.
+    assert contents(shown(KeepLast(9, characters=200), messages, short)) == [
         "prompt",
-        "task\n\n[2 earlier replies and their outcomes are left out here.]",
-        "reply 3",
-        messages[7]["content"],
+        "task\n\n[3 earlier replies and their outcomes are left out here.]",
         *contents(messages[8:]),
     ]
     assert shown(KeepLast(9, characters=1), messages, short)[2:] == messages[-2:]

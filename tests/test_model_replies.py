@@ -5,7 +5,17 @@ from types import SimpleNamespace as Obj
 
 import pytest
 
-from callslip import Agent, Delta, Limits, ModelChunk, ModelError, ModelReply, ProtocolError, Usage
+from callslip import (
+    Agent,
+    Delta,
+    Limits,
+    ModelChunk,
+    ModelError,
+    ModelReply,
+    ProtocolError,
+    ScriptedModel,
+    Usage,
+)
 from callslip.errors import ModelRefused
 from callslip.models import as_model
 
@@ -481,6 +491,36 @@ def test_a_refusal_ends_the_run_in_one_request(result, words, protocol):
     assert caught.value.run.stop_reason == "model_error"
 
 
+class Refused(Exception):  # noqa: N818
+    """As a client raises it; classes differ, and what they have in common is told by."""
+
+    def __init__(self, text, **fields):
+        super().__init__(text)
+        self.__dict__.update(fields)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused(NO, code="content_policy_violation"),
+        Refused(NO, body={"error": {"code": "content_filter", "message": NO}}),
+        Refused(f"Output blocked by content filtering policy: {NO}", type="invalid_request_error"),
+    ],
+)
+def test_a_refusal_that_a_client_raises(error):
+    calls = []
+
+    def model(messages):
+        calls.append(messages)
+        raise error
+
+    with pytest.raises(ModelRefused) as caught:
+        Agent(model).run_sync("what is it?")
+    assert str(caught.value) == f"the model refused to answer: Refused: {error}"
+    assert caught.value.__cause__ is error
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
 @pytest.mark.parametrize(
     "result",
@@ -536,6 +576,18 @@ def test_a_model_that_keeps_refusing_in_words_is_quoted(protocol):
             Scripted(chat({"content": NO})), protocol=protocol, limits=Limits(max_violations=1)
         ).run_sync("x")
     assert str(caught.value).endswith(f"; the model's words: {NO}")
+
+
+def test_a_scripted_model_may_think():
+    reply = ModelReply(ANSWER, reasoning="hm")
+    for chunk_size in (None, 4):
+        model = ScriptedModel([reply], chunk_size=chunk_size)
+
+        async def main(model=model):
+            async with Agent(model, protocol="chatty").stream("x") as run:
+                return [one.text async for one in run if isinstance(one, Delta.Reasoning)]
+
+        assert asyncio.run(main()) == ["hm"]
 
 
 # Usage as programs give it.

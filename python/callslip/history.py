@@ -60,9 +60,9 @@ class KeepLast:
     Args:
         exchanges: How many at most, 1 or more.
         characters: How long they may be together; `None` (default) for no bound. Where they are
-            longer, loaded results are dropped first, from the oldest on, and only then whole
-            exchanges, until the rest is half as long as it may be. The last exchange is always
-            shown whole.
+            longer, loaded results are dropped from the oldest on, until the rest is half as long;
+            and where it is still too long after that, so are whole exchanges. The last exchange is
+            always shown whole.
 
     Raises:
         ValueError: A number is less than 1.
@@ -98,6 +98,8 @@ class KeepLast:
             while length > self.characters // 2 and bare < last:
                 length -= exchanges[bare].characters - _length(exchanges[bare], bare=True)
                 bare += 1
+            if length <= self.characters:
+                continue
             while length > self.characters // 2 and first < last:
                 length -= _length(exchanges[first], bare=True)
                 first += 1

@@ -13,6 +13,7 @@ from callslip.errors import (
     ContextFull,
     LimitExceeded,
     ModelError,
+    ModelRefused,
     ProtocolError,
     RunCancelled,
     UsageError,
@@ -427,10 +428,11 @@ class RunResult:
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached and gave no answer.
             ContextFull: The transcript is longer than the model can read.
+            ModelRefused: The model, or its provider's filter, refused to answer.
             ModelError: The model client failed.
             RunCancelled: It was cancelled.
         """
-        from callslip.models._context import is_context_full
+        from callslip.models._failures import is_context_full, is_refusal
 
         run = session.run
         ending = session.core.ending
@@ -453,6 +455,8 @@ class RunResult:
         if isinstance(session.error, ModelError) and session.error.run is None:
             session.error.run = run
             raise session.error
+        if is_refusal(session.error, error):
+            raise ModelRefused(f"the model refused to answer: {error}", run) from session.error
         raise ModelError(f"the model failed in turn {run.turns}: {error}", run) from session.error
 
     @property

@@ -238,6 +238,8 @@ class FunctionModel:
 
 def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
     whole = ModelReply(reply, "stop") if isinstance(reply, str) else reply
+    if whole.reasoning:
+        yield ModelChunk(reasoning=whole.reasoning)
     for start in range(0, len(whole.text), size):
         yield whole.text[start : start + size]
     yield ModelChunk("", whole.finish_reason, whole.usage)
