@@ -19,6 +19,7 @@ fn logs_of_version_2_are_read_and_written_as_they_stand() {
         ("agents", 3, 5, 2),
         ("exhausted", 5, 13, 0),
         ("approvals", 2, 9, 0),
+        ("changes", 3, 17, 0),
     ] {
         let log = kept_log(name);
         for (line, record) in &log {

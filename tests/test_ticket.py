@@ -4,10 +4,20 @@ import asyncio
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from callslip import Agent, Limits, OpenAPI, ScriptedModel, TicketProtocol, replay, tool
+from callslip import (
+    Agent,
+    Limits,
+    ModelError,
+    OpenAPI,
+    ScriptedModel,
+    TicketProtocol,
+    replay,
+    tool,
+)
 from scripted import call, delegate, give, load, output, task_of, turn_of, wait
 
 
@@ -26,7 +36,11 @@ def fail(why: str) -> str:
 TOOLS = [add, fail]
 
 
-def run(*replies, protocol="ticket", tools=TOOLS, **options):
+# A call has all the time that a busy machine takes; or none, where it is to be late.
+PATIENT, HASTY = TicketProtocol(grace=60), TicketProtocol(grace=0.01)
+
+
+def run(*replies, protocol=PATIENT, tools=TOOLS, **options):
     model = ScriptedModel(list(replies))
     result = Agent(model, protocol=protocol, tools=tools, **options).run_sync("the task")
     model.assert_done()
@@ -104,7 +118,7 @@ def test_a_long_result_is_told_of_and_loaded(length, shown):
 
 
 def test_inline_results_can_be_turned_off():
-    protocol = TicketProtocol(inline_results=False)
+    protocol = TicketProtocol(inline_results=False, grace=60)
     result = run(call("/add", {"a": 20, "b": 3}), load("T1"), give(23), protocol=protocol)
     assert result.messages[3]["content"].startswith(
         "T1 is COMPLETED: LOAD_TICKET T1 to see its result.\n\nTickets:\n"
@@ -130,12 +144,17 @@ def test_a_result_that_comes_later_is_told_of_and_loaded():
             if run_now.tickets[0].status == "COMPLETED":
                 break
             time.sleep(0.01)
-        return call("/add", {"a": 1, "b": 1})
+        return call("/quick")
+
+    @tool
+    async def quick() -> int:
+        """Return at once."""
+        return 2
 
     async def main():
         nonlocal run_now
         model = ScriptedModel([call("/slow"), second, load("T1"), give("x")])
-        agent = Agent(model, protocol=TicketProtocol(grace=0.01), tools=[slow, add])
+        agent = Agent(model, protocol=HASTY, tools=[slow, quick])
         async with agent.stream("the task") as run:
             run_now = run.run
             async for _ in run:
@@ -167,8 +186,15 @@ def test_a_message_lists_what_changed_and_what_is_in_progress():
         release.set()
         return wait("T4")
 
-    sums = [call("/add", {"a": n, "b": 1}) for n in range(7)]
-    result = run(*sums[:3], call("/slow"), *sums[3:], end, give("x"), tools=[slow, add])
+    @tool
+    async def quick(n: int) -> int:
+        """Return at once."""
+        return n
+
+    calls = [call("/quick", {"n": n}) for n in range(7)]
+    model = ScriptedModel([*calls[:3], call("/slow"), *calls[3:], end, give("x")])
+    agent = Agent(model, protocol=HASTY, tools=[slow, quick])
+    result = asyncio.run(agent.run("the task"))
     listed = [
         ([row["id"] for row in tickets(message)], message["content"].splitlines()[:-3])
         for message in users(result)
@@ -264,7 +290,9 @@ def test_a_call_that_is_still_in_progress_is_not_made_again():
         release.set()
         return wait("T1")
 
-    result = run(call("/slow"), call("POST /slow"), end, load("T1"), give("x"), tools=[slow])
+    result = run(
+        call("/slow"), call("POST /slow"), end, load("T1"), give("x"), tools=[slow], protocol=HASTY
+    )
     assert made == [1]
     assert '{"type": "AWAIT", "ticket_id": "T1"}' in result.messages[5]["content"]
 
@@ -282,7 +310,9 @@ def test_a_call_whose_result_was_read_may_be_made_again_with_a_note():
 
 def test_a_failed_call_whose_failure_was_not_seen_names_the_move_that_shows_it():
     again = call("/fail", {"why": "no"})
-    result = run(again, again, load("T1"), give("x"), protocol=TicketProtocol(inline_results=False))
+    result = run(
+        again, again, load("T1"), give("x"), protocol=TicketProtocol(inline_results=False, grace=60)
+    )
     assert len(result.tickets) == 1
     assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[5]["content"]
     event = next(event for event in result.run.log if event.kind == "violated")
@@ -306,7 +336,7 @@ def test_a_task_whose_result_was_not_loaded_is_not_delegated_again():
         move = [delegate("part"), wait("T1"), delegate("part"), load("T1"), give("x")]
         return move[turn_of(messages)]
 
-    result = Agent(reply, protocol="ticket").run_sync("whole")
+    result = Agent(reply, protocol=PATIENT).run_sync("whole")
     assert len(result.tickets) == 1
     assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[7]["content"]
 
@@ -382,7 +412,7 @@ def test_the_model_goes_on_while_a_call_is_in_progress():
         release.set()
         return wait("T1")
 
-    result = run(call("/slow"), second, load("T1"), give("ok"), tools=[slow])
+    result = run(call("/slow"), second, load("T1"), give("ok"), tools=[slow], protocol=HASTY)
     assert result.tickets[0].result == "late"
     assert "T1 is COMPLETED" in result.messages[5]["content"]
     assert '"late"' not in result.messages[5]["content"]
@@ -396,7 +426,7 @@ def test_a_call_that_ends_within_the_grace_is_completed_in_the_next_message():
         time.sleep(0.01)
         return 1
 
-    result = run(call("/quick"), give(1), tools=[quick], protocol=TicketProtocol(grace=2))
+    result = run(call("/quick"), give(1), tools=[quick])
     assert tickets(result.messages[3])[0]["status"] == "COMPLETED"
 
 
@@ -410,7 +440,7 @@ def test_await_can_load():
         call("/add", {"a": 20, "b": 3}),
         wait("T1"),
         give(23),
-        protocol=TicketProtocol(await_loads=True),
+        protocol=TicketProtocol(await_loads=True, grace=60),
     )
     assert "Result of ticket T1:\n23" in result.messages[5]["content"]
 
@@ -438,7 +468,7 @@ def test_loading_before_completion_names_await():
         release.set()
         return wait("T1")
 
-    result = run(call("/slow"), load("T1"), after, give("x"), tools=[slow])
+    result = run(call("/slow"), load("T1"), after, give("x"), tools=[slow], protocol=HASTY)
     text = result.messages[5]["content"]
     assert "IN_PROGRESS" in text
     assert "AWAIT" in text
@@ -510,7 +540,7 @@ def test_open_tickets_are_waited_for_at_the_end():
         done.append(1)
         return "x"
 
-    result = run(call("/slow"), give("early"), tools=[slow])
+    result = run(call("/slow"), give("early"), tools=[slow], protocol=HASTY)
     assert done == [1]
     assert result.tickets[0].status == "COMPLETED"
     assert result.value == "early"
@@ -525,7 +555,9 @@ def test_open_tickets_can_be_cancelled_at_the_end():
         release.wait(60)
         return "x"
 
-    result = run(call("/slow"), give("early"), tools=[slow], on_open_tickets="cancel")
+    result = run(
+        call("/slow"), give("early"), tools=[slow], protocol=HASTY, on_open_tickets="cancel"
+    )
     release.set()
     assert result.tickets[0].outcome == "cancelled"
     assert result.tickets[0].status == "COMPLETED"
@@ -611,3 +643,119 @@ def test_routes_of_a_document(route, payload, result):
 def test_routes_that_are_refused(route, payload, words):
     _, text = violation(call(route, payload), tools=PETS)
     assert words in text
+
+
+# The whole of it.
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_a_template_of_ones_own_with_a_document_calls_each_operation_once(kind):
+    asked = []
+
+    def name(id):  # noqa: A002
+        asked.append(id)
+        return {"id": id, "name": f"Rex {id}"}
+
+    pets = OpenAPI.from_dict(DOCUMENT, handlers={"GET /pets/{id}": name})
+    template = Path(__file__).parents[1] / "examples" / "prompts" / "ticket.txt"
+
+    def answer(messages):
+        results = [m["content"].splitlines()[1] for m in messages if m["role"] == "user"][1:]
+        return give(" and ".join(json.loads(result)["name"] for result in results))
+
+    model = ScriptedModel([call("GET /pets/7"), call("/pets/{id}", {"id": 8}), answer])
+    agent = Agent(
+        model,
+        protocol=TicketProtocol(template=template, grace=60),
+        tools=pets,
+        delegate=False,
+        python=False,
+    )
+    result = agent.run_sync("go") if kind == "sync" else asyncio.run(agent.run("go"))
+    assert result.value == "Rex 7 and Rex 8"
+    assert asked == [7, 8]
+    assert result.run.violations == 0
+
+
+@pytest.mark.parametrize("length", [3, 5_000])
+def test_under_a_grammar_an_answer_is_offered_once_a_result_was_read(length):
+    moves = ("CALL", "DELEGATE", "LOAD_TICKET", "AWAIT", "RETURN")
+    offered = []
+
+    def model(messages, grammar):
+        offered.append([move for move in moves if f"{move}\\" in grammar.lark])
+        script = [call("/page", {"length": length}), load("T1"), give("x")]
+        return script[turn_of(messages)]
+
+    protocol = TicketProtocol(first_move="call", grace=60)
+    Agent(model, protocol=protocol, tools=[page]).run_sync("go")
+    every = ["CALL", "DELEGATE", "LOAD_TICKET", "AWAIT"]
+    after_call = every if length > 2_000 else [*every, "RETURN"]
+    assert offered == [["CALL"], after_call, [*every, "RETURN"]]
+
+
+def test_an_answer_is_offered_in_the_last_turn_whatever_was_read():
+    offered = []
+
+    def model(messages, grammar):
+        offered.append("RETURN" in grammar.lark)
+        return [call("/page", {"length": 5_000}), give("x")][turn_of(messages)]
+
+    protocol = TicketProtocol(first_move="call", grace=60)
+    Agent(model, protocol=protocol, tools=[page], limits=Limits(steps=1)).run_sync("go")
+    assert offered == [False, True]
+
+
+# Runs that an earlier version began.
+
+
+def test_a_run_of_an_earlier_version_goes_on_as_it_began(tmp_path):
+    kept = Path(__file__).parent / "data" / "logs" / "version_1" / "ticket.jsonl"
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    (started,) = json.loads(lines[0])["event"].values()
+    document = started["setup"]["tools"]["openapi"]
+    made = []
+
+    def name(id):  # noqa: A002
+        made.append(id)
+        return {"id": id, "name": "Rex"}
+
+    again = call("GET /pets/7")
+    agent = Agent(
+        ScriptedModel([again, load("T1"), give("x")]),
+        protocol=PATIENT,
+        tools=OpenAPI.from_dict(document, handlers={"getPet": name}),
+        store=tmp_path / "runs.sqlite",
+        delegate=False,
+    )
+    # As it was when it had asked after its first call.
+    run_id = agent.store.import_run(lines[:7])
+    result = agent.resume_sync(run_id)
+    assert result.value == "x"
+    assert made == [7]
+    first, called, again, loaded = (message["content"] for message in users(result))
+    assert "Result of" not in called + again
+    assert [
+        [row["id"] for row in tickets({"content": text})] for text in (first, called, again, loaded)
+    ] == [[], ["T1"], ["T1", "T2"], ["T1", "T2"]]
+    assert "Note on ticket T2: this is the same call" in again
+    assert replay(result.run).export() == result.run.export()
+    assert replay(lines).export().splitlines() == lines
+
+
+def test_a_run_keeps_the_way_in_which_it_is_told(tmp_path):
+    def agent(model, **options):
+        return Agent(
+            model,
+            protocol=TicketProtocol(grace=60, **options),
+            tools=[add],
+            store=tmp_path / "runs.sqlite",
+        )
+
+    first = call("/add", {"a": 1, "b": 1})
+    begun = agent(ScriptedModel([first, ConnectionError("no line")]), inline_results=False)
+    with pytest.raises(ModelError) as caught:
+        begun.run_sync("go")
+    later = agent(ScriptedModel([load("T1"), call("/add", {"a": 1, "b": 2}), give("x")]))
+    result = later.resume_sync(caught.value.run.id)
+    assert "LOAD_TICKET T2 to see its result" in users(result)[-1]["content"]
