@@ -15,6 +15,7 @@ SEED = 7 if os.environ.get("CI") else int.from_bytes(os.urandom(4))
 JOB = Job("a", "react", 1)
 
 
+@pytest.mark.timeout(1200)
 def test_processes_killed_at_work_lose_and_repeat_nothing(tmp_path):
     print(f"seed {SEED}")
     seen = CrashTest(tmp_path, SEED, print).run(12)

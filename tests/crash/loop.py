@@ -27,7 +27,7 @@ from crash.ledger import Line, read
 from crash.logs import Logs, parent_of
 
 TESTS = Path(__file__).parent.parent
-HANG = 60.0
+HANG = 240.0
 
 
 @dataclass

@@ -100,7 +100,7 @@ class Lane:
         may_time_out = "timeout" in case.check.get("status", ["timeout"])
         longest = LONGEST if may_time_out else AT_ALL
         limits: dict[str, Any] = {"wall_seconds": longest, **options.get("limits", {})}
-        if "wall_ms" in options:
+        if "wall_ms" in options and may_time_out:
             limits["wall_seconds"] = options["wall_ms"] / 1000
         if "cpu_s" in options:
             limits["cpu_seconds"] = options["cpu_s"]
