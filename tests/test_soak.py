@@ -22,6 +22,7 @@ CALL = '{"thought": "", "action": "work", "args": "{}"}'
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
 
+@pytest.mark.timeout(1200)
 def test_mixed_runs_leave_nothing_behind():
     print(f"seed {SEED}")
     soak = subprocess.run(

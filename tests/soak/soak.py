@@ -34,7 +34,7 @@ from soak.crew import Crew
 AT_ONCE = 20
 IN_THREADS = 5
 WARM_UP = 4
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds that a round may take, and what is under way then. Both take about one."""
 GROWTH = 1.2
 SLACK = 32 * 1024 * 1024
