@@ -100,13 +100,11 @@ class Context:
         run_id: The run that calls.
         ticket_id: The ticket that this call completes: the same when a call is repeated.
         tool: The tool's name.
-        deps: What the caller gave the run for its tools; `None` where nothing was.
     """
 
     run_id: str
     ticket_id: str
     tool: str
-    deps: Any = None
     _call: CallState | None = field(default=None, repr=False, compare=False)
 
     @property
