@@ -35,6 +35,12 @@ pub(crate) fn arguments(
     {
         return Ok((Arc::new(Value::Object(Object::new())), field.span));
     }
+    if reader.record.fields.get(key).is_none() && reader.unknown().next().is_none() {
+        // Whether the tool needs any is judged with the tool.
+        let place = Span::at(reader.record.span.start);
+        reader.notes.note(RepairCode::MissingArguments, place)?;
+        return Ok((Arc::new(Value::Object(Object::new())), reader.record.span));
+    }
     let field = reader.required(key)?;
     let value = match &*field.value {
         Value::Object(_) => {

@@ -98,6 +98,18 @@ impl<'a> FieldReader<'a> {
         }
     }
 
+    /// Thoughts, which may be missing: text, or a list of texts.
+    pub(crate) fn thoughts(&mut self, key: &str) -> Result<Option<String>, Fault> {
+        let Some(field) = self.get(key) else { return Ok(None) };
+        if let Value::Array(items) = &*field.value
+            && let Some(lines) = items.iter().map(Value::as_str).collect::<Option<Vec<_>>>()
+        {
+            self.notes.note(RepairCode::ThoughtList, field.span)?;
+            return Ok(Some(lines.join("\n")));
+        }
+        self.text(key).map(|(text, _)| Some(text.to_owned()))
+    }
+
     /// A string field that may be missing.
     pub(crate) fn optional_text(&mut self, key: &str) -> Result<Option<(&'a str, Span)>, Fault> {
         if self.get(key).is_some() { self.text(key).map(Some) } else { Ok(None) }

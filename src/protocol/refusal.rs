@@ -72,6 +72,20 @@ pub(crate) fn cut(mut fault: Fault, reason: FinishReason, expected: &str) -> Fau
     fault
 }
 
+/// A direct answer is not whole.
+pub(crate) fn cut_answer(raw: &str, expected: &str) -> Fault {
+    if raw.trim().is_empty() {
+        return cut_before_move(raw.len(), expected);
+    }
+    let message = "the reply was cut before its end: expected a whole answer or a whole tool block";
+    Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(Span::at(raw.len()))
+            .expected(expected)
+            .hint("write it again, whole and shorter"),
+    )
+}
+
 /// The token limit cut the reply before its move.
 pub(crate) fn cut_before_move(end: usize, expected: &str) -> Fault {
     let message = "the token limit cut the reply: expected a move, got only text before it";

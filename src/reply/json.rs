@@ -162,6 +162,12 @@ pub struct Machine {
     shapes: Vec<Vec<CompactString>>,
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
+    /// A comment where a member is due: if a closing bracket follows, it stands for what was left out.
+    elision: Option<Span>,
+    /// A string stands in single quotes, as Python writes them.
+    python: bool,
+    /// The first escape in a string in double quotes that JSON does not have and Python does.
+    foreign_escape: Option<Span>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
     committed: bool,
@@ -195,6 +201,9 @@ impl Machine {
             values: 0,
             shapes: Vec::new(),
             swallowed: None,
+            elision: None,
+            python: false,
+            foreign_escape: None,
             strays: Vec::new(),
             committed: false,
             meant: false,

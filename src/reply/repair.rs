@@ -64,6 +64,8 @@ names! {
         TrailingComma = "trailing_comma",
         /// A missing comma was added.
         MissingComma = "missing_comma",
+        /// A colon or comma of East Asian width was read as one.
+        WidePunctuation = "wide_punctuation",
         /// A comment was dropped.
         Comment = "comment",
         /// A blank that JSON does not know was read as one.
@@ -85,6 +87,9 @@ names! {
         /// A backslash that begins no escape was read as itself.
         InvalidEscape = "invalid_escape",
 
+        /// An escape of Python's, in a string in single quotes.
+        PythonEscape = "python_escape",
+
         // Words and numbers.
         /// A key without quotes.
         UnquotedKey = "unquoted_key",
@@ -104,6 +109,12 @@ names! {
         ArgsDoubleEncoded = "args_double_encoded",
         /// Empty text was read as no arguments.
         EmptyArgs = "empty_args",
+        /// Arguments that are missing were read as none.
+        MissingArguments = "missing_arguments",
+        /// An empty field of another move was read as absent.
+        EmptyField = "empty_field",
+        /// Thoughts in a list of texts were read as one text.
+        ThoughtList = "thought_list",
         /// A field that is `null` was read as absent.
         NullField = "null_field",
         /// An array of one was read as its element.

@@ -56,6 +56,8 @@ names! {
         WrongTag = "wrong_tag",
         /// A call without tags.
         UntaggedToolCall = "untagged_tool_call",
+        /// A call in the fence that the reply ends with: it may be meant, or shown.
+        FencedToolCall = "fenced_tool_call",
         /// The output section is missing or empty.
         NoOutput = "no_output",
         /// Nothing to show and nothing to run.

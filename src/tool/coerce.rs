@@ -28,12 +28,20 @@ impl Walk {
         match changed.as_ref().unwrap_or(value) {
             Value::Object(object) => {
                 let branch = schema.tagged(object);
-                let property = |key| schema.property(key).or_else(|| branch?.property(key));
+                let property = |key: &str| schema.property(key).or_else(|| branch?.property(key));
+                let required = schema.required_names();
+                let left_out = |(key, value): &(&str, &Value)| {
+                    **value == Value::Null
+                        && !required.contains(key)
+                        && property(key).is_some_and(|schema| !schema.types().contains(Types::NULL))
+                };
+                // A `null` where the schema has none says that an argument is not given.
+                self.pointers.extend(object.iter().filter(left_out).map(|(key, _)| join(pointer, key)));
                 let read = |(key, value): (_, &Value)| match property(key) {
                     Some(schema) => (key, self.value(value, schema, &join(pointer, key))),
                     None => (key, value.clone()),
                 };
-                Value::Object(object.iter().map(read).collect())
+                Value::Object(object.iter().filter(|member| !left_out(member)).map(read).collect())
             }
             Value::Array(items) => Value::Array(
                 items

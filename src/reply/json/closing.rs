@@ -12,6 +12,9 @@ use crate::reply::{Code, RepairCode, Span};
 impl Machine {
     /// The closing bracket at the present position.
     pub(super) fn close(&mut self, byte: u8) -> Result<Flow, Fault> {
+        if let Some(comment) = self.elision {
+            return Err(self.elided(comment));
+        }
         let place = Span::new(self.position, self.position + 1);
         self.position += 1;
         match self.stack.last() {

@@ -115,6 +115,7 @@ impl Machine {
             self.start = open;
             self.array = byte == b'[';
         }
+        self.elision = None;
         self.state = if byte == b'[' { State::FirstElement } else { State::FirstKey };
         self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;
@@ -198,6 +199,7 @@ impl Machine {
             let message = format!("expected at most {} values: got more", self.settings.limits.values);
             return Err(Box::new(crate::reply::Violation::new(Code::LimitExceeded, message).at(span)));
         }
+        self.elision = None;
         self.last = Last { span, kind, newline: false };
         self.state = State::After;
         let Some(frame) = self.stack.last_mut() else {

@@ -59,10 +59,10 @@ impl Machine {
         match next {
             None | Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b']' | b'}' | b'#' | b'<' | b'`' | b'\\') => true,
             Some(b'/') => matches!(text.as_bytes().get(self.position + 1), Some(b'/' | b'*')),
-            Some(0x80..) => text
-                .get(self.position..)
-                .and_then(|rest| rest.chars().next())
-                .is_some_and(|c| c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')),
+            Some(0x80..) => text.get(self.position..).and_then(|rest| rest.chars().next()).is_some_and(|c| {
+                c.is_whitespace()
+                    || matches!(c, '，' | '、' | '﹐' | '､' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+            }),
             Some(byte) => self.settings.ends.iter().any(|tag| tag.first() == byte),
         }
     }

@@ -137,6 +137,12 @@ impl Machine {
         if let Some(code) = quote.repair() {
             self.repair(code, Span::new(start, self.position))?;
         }
+        if quote == Quote::Single {
+            self.python = true;
+            if let Some(place) = self.foreign_escape {
+                return Err(self.ambiguous(place, None));
+            }
+        }
         let mut decoded = std::mem::take(&mut self.string.decoded);
         decoded.clear();
         self.string = StringToken { start, quote, key, decoded, from: self.position, ..StringToken::default() };
@@ -269,6 +275,17 @@ impl Machine {
             'r' => '\r',
             't' => '\t',
             'u' => return self.unicode_escape(text),
+            'x' | 'U' => return self.python_escape(text, next),
+            'a' | 'v' | 'N' | '0'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
+            'a' | 'v' | 'N' | '0'..='7' => {
+                // JSON knows no such escape, and the strings of a Python object mean another character by it.
+                if self.python {
+                    return Err(self.ambiguous(place, None));
+                }
+                self.foreign_escape.get_or_insert(place);
+                self.not_an_escape(place)?;
+                return Ok(true);
+            }
             '\n' | '\r' => return Err(self.ambiguous(place, None)),
             _ => {
                 self.not_an_escape(place)?;
@@ -308,15 +325,36 @@ impl Machine {
         let message = if other.is_some() {
             "expected one meaning for the backslashes of a string: got some that are escapes and some that are not"
         } else {
-            "expected a string in double quotes: got a backslash whose meaning nobody can tell"
+            "expected one meaning for a backslash: got an escape that JSON does not have"
         };
         let fault = self
             .violation(Code::AmbiguousEscape, message, place)
-            .hint("write each backslash of the text as \\\\ and each line break as \\n, in double quotes");
+            .hint("use double quotes, write each backslash of the text as \\\\ and any other character as itself or as \\u00e9");
         Box::new(match other {
             Some(other) => fault.related(other, "the other kind"),
             None => fault,
         })
+    }
+
+    /// `\xNN` or `\UNNNNNNNN`: a character in a string of Python's; elsewhere it could also be the text as it stands.
+    fn python_escape(&mut self, text: &str, letter: char) -> Result<bool, Fault> {
+        let wanted = if letter == 'x' { 2 } else { 8 };
+        let digits = text.get(self.position + 2..).unwrap_or("").bytes().take(wanted);
+        let hex: String = digits.clone().take_while(u8::is_ascii_hexdigit).map(char::from).collect();
+        let place = Span::new(self.position, self.position + 2 + hex.len());
+        if hex.len() < wanted {
+            if digits.len() == hex.len() && text.len() == place.end {
+                return Ok(false);
+            }
+            self.not_an_escape(Span::new(self.position, self.position + 2))?;
+            return Ok(true);
+        }
+        let c = u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32);
+        let Some(c) = c.filter(|_| self.string.quote == Quote::Single) else { return Err(self.ambiguous(place, None)) };
+        self.certain_escape(place)?;
+        self.repair(RepairCode::PythonEscape, place)?;
+        self.decode(text, c, 2 + wanted);
+        Ok(true)
     }
 
     fn unicode_escape(&mut self, text: &str) -> Result<bool, Fault> {

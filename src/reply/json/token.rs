@@ -33,6 +33,13 @@ impl Machine {
         let flow = match self.state {
             State::After => self.after_value(text, byte, end)?,
             State::Colon if byte == b':' => self.colon(),
+            State::Colon if byte >= 0x80 => {
+                if self.wide(text, &['：', '︰', '﹕'])? {
+                    self.colon_at_end()
+                } else {
+                    self.trivia_or(text, byte, end, Self::no_colon)?
+                }
+            }
             State::Colon => match self.trivia(text, byte, end)? {
                 Some(flow) => flow,
                 None => return Err(self.no_colon(text)),
@@ -80,14 +87,30 @@ impl Machine {
         Err(Box::new(fault.hint("write the reply again, whole")))
     }
 
+    /// Passes a mark of East Asian width, if one of `marks` stands here.
+    fn wide(&mut self, text: &str, marks: &[char]) -> Result<bool, Fault> {
+        let place = self.character(text);
+        if !place.of(text).starts_with(marks) {
+            return Ok(false);
+        }
+        self.repair(RepairCode::WidePunctuation, place)?;
+        self.position = place.end;
+        Ok(true)
+    }
+
     pub(super) fn colon(&mut self) -> Flow {
+        self.position += 1;
+        self.colon_at_end()
+    }
+
+    /// The colon that ends at the present position.
+    fn colon_at_end(&mut self) -> Flow {
         if let Some(frame) = self.stack.last()
             && let Some(key) = &frame.key
         {
             self.committed |= key.quoted;
             self.meant |= frame.is_record() && self.settings.keys.contains(&key.text.as_str());
         }
-        self.position += 1;
         self.state = State::Value;
         Flow::Go
     }
@@ -194,6 +217,12 @@ impl Machine {
                 self.after_strays()?;
                 self.comma = Span::new(self.position, self.position + 1);
                 self.position += 1;
+                self.state = if array { State::NextElement } else { State::NextKey };
+                return Ok(Flow::Go);
+            }
+            0x80.. if !doubled && self.wide(text, &['，', '、', '﹐', '､'])? => {
+                self.after_strays()?;
+                self.comma = Span::new(self.position, self.position);
                 self.state = if array { State::NextElement } else { State::NextKey };
                 return Ok(Flow::Go);
             }
@@ -333,6 +362,7 @@ impl Machine {
             self.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
             frame.key = Some(Key { text, span, quoted, fresh, after_string });
         }
+        self.elision = None;
         self.state = State::Colon;
         Ok(())
     }

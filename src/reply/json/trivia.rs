@@ -1,7 +1,7 @@
 //! What stands between tokens and carries nothing: blanks and comments that JSON does not know. Dots in place of content
 //! are none of it.
 
-use super::{Fault, Flow, Machine, Token};
+use super::{Fault, Flow, Machine, State, Token};
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span};
 
@@ -73,11 +73,11 @@ impl Machine {
         Ok(())
     }
 
-    fn elided(&self, place: Span) -> Fault {
+    pub(super) fn elided(&self, place: Span) -> Fault {
         Box::new(
             self.violation(
                 Code::ElidedContent,
-                "expected all of the content: got dots in place of a part of it",
+                "expected all of the content: got dots or a comment in place of a part of it",
                 place,
             )
             .hint("write out what was left out"),
@@ -124,11 +124,57 @@ impl Machine {
         if !whole.starts_with("/*") && (whole.contains(['}', ']']) || whole.contains("\":")) {
             self.swallowed.get_or_insert(span);
         }
-        let body = whole.trim_start_matches(['/', '*', '#']).trim_start();
-        if body.starts_with("...") || body.starts_with('…') {
+        let body = whole.trim_start_matches(['/', '*', '#']).trim_end_matches(['/', '*']).trim();
+        if says_left_out(body) {
             return Err(self.elided(span));
+        }
+        if matches!(self.state, State::FirstKey | State::NextKey | State::FirstElement | State::NextElement) {
+            self.elision.get_or_insert(span);
         }
         self.repair(RepairCode::Comment, span)?;
         Ok(Flow::Go)
     }
+}
+
+/// Words of comments that say that something was left out.
+const LEFT_OUT: &[&str] = &["omitted", "elided", "truncated", "abbreviated", "snipped", "unchanged", "etc"];
+/// The same in several words.
+const LEFT_OUT_PHRASES: &[&str] = &[
+    "and so on",
+    "and so forth",
+    "and the rest",
+    "the rest of",
+    "rest of the",
+    "and others",
+    "and more",
+    "and many more",
+    "as above",
+    "as before",
+    "same as previous",
+    "existing code",
+    "previous code",
+    "remaining items",
+    "remaining entries",
+    "other items",
+    "other entries",
+    "other fields",
+    "goes here",
+    "go here",
+];
+
+/// Whether a comment stands for content that was left out.
+fn says_left_out(comment: &str) -> bool {
+    if comment.starts_with("...") || comment.starts_with('…') || comment.ends_with("...") || comment.ends_with('…')
+    {
+        return true;
+    }
+    let small = comment.get(..comment.len().min(400)).unwrap_or(comment).to_lowercase();
+    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let counted = words
+        .windows(2)
+        .any(|pair| matches!(pair, [count, "more" | "others"] if count.bytes().all(|byte| byte.is_ascii_digit())));
+    let joined = words.join(" ");
+    counted
+        || words.iter().any(|word| LEFT_OUT.contains(word))
+        || LEFT_OUT_PHRASES.iter().any(|phrase| format!(" {joined} ").contains(&format!(" {phrase} ")))
 }

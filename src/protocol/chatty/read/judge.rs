@@ -34,6 +34,9 @@ impl ChattyDecoder {
             if let Some(start) = self.unclosed_reasoning(raw) {
                 return Err(refusal::unclosed_think(start, raw.len(), reason, &form));
             }
+            if reason == FinishReason::Length {
+                return Err(refusal::cut_answer(raw, &form));
+            }
             self.note_reasoning(raw.len(), notes)?;
             if let Some(block) = self.fenced_block(raw)? {
                 notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
@@ -41,7 +44,7 @@ impl ChattyDecoder {
                 self.sent = raw.len();
                 return self.calls(raw, notes, discarded, None);
             }
-            return self.answer(raw, reason, notes, &form);
+            return self.answer(raw, notes, &form);
         }
         if reason == FinishReason::Length && self.blocks.last().is_some_and(|block| block.open_list) {
             let message = format!("expected {} after the calls: the text ended", self.end.literal());
@@ -149,7 +152,7 @@ impl ChattyDecoder {
     }
 
     /// A direct answer, if nothing speaks against it.
-    fn answer(&mut self, raw: &str, reason: FinishReason, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
+    fn answer(&mut self, raw: &str, notes: &mut Notes, form: &str) -> Result<Move, Fault> {
         let body = self.body(raw);
         let code = self.envelope.code(raw.len());
         let own = (&self.start, &self.end);
@@ -162,6 +165,9 @@ impl ChattyDecoder {
         }
         if let Some(place) = untagged::untagged(raw, body, &code, &self.options) {
             return Err(untagged::without_tags(place, own));
+        }
+        if let Some(fault) = untagged::in_last_fence(raw, &code, own, &self.options) {
+            return Err(fault);
         }
         if let Some(fault) = answer::cut_tag(raw, &code, own) {
             return Err(fault);
@@ -180,12 +186,9 @@ impl ChattyDecoder {
         }
         let text = kept.of(&text);
         if text.is_empty() {
-            return Err(match reason {
-                FinishReason::Length => refusal::cut_before_move(raw.len(), form),
-                FinishReason::Stop => match self.reasoning.alone(raw) {
-                    Some(place) => refusal::only_reasoning(Code::Empty, place, form),
-                    None => refusal::blank(form),
-                },
+            return Err(match self.reasoning.alone(raw) {
+                Some(place) => refusal::only_reasoning(Code::Empty, place, form),
+                None => refusal::blank(form),
             });
         }
         Ok(Move::Finish { value: Arc::new(Value::from(text)), success: None })

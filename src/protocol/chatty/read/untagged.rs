@@ -5,7 +5,7 @@ use super::call;
 use crate::protocol::notes::Fault;
 use crate::protocol::{Code, ReadOptions, Violation};
 use crate::reply::json::{Fields, Machine, Settings};
-use crate::reply::tag::Tag;
+use crate::reply::tag::{Match, Tag};
 use crate::reply::{RepairPolicy, Span};
 
 /// A call without tags: the whole reply, or an object or array of calls that begins a line.
@@ -25,6 +25,34 @@ pub(super) fn another_call(
     let complete = |fields: &Fields, _| ["tool_name", "arguments"].iter().all(|key| fields.contains_key(key));
     let untagged = seek(text, from, None, code, options, &complete);
     untagged.or_else(|| foreign_tag(text, from, code, own).and_then(|fault| fault.span))
+}
+
+/// The violation of a call in the fence that a reply ends with: it may be meant, and it may be shown.
+pub(super) fn in_last_fence(text: &str, code: &[Span], own: (&Tag, &Tag), options: &ReadOptions) -> Option<Fault> {
+    let fence = code.last().filter(|code| text.get(code.end..).is_some_and(|after| after.trim().is_empty()))?;
+    let whole = fence.of(text).trim_end();
+    let inside = whole.trim_start_matches(['`', '~']);
+    let ticks = whole.len() - inside.len();
+    let word = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    let content = word.trim_start();
+    let start = fence.start + whole.len() - content.len();
+    let content = content.trim_end_matches(['`', '~']).trim_end();
+    let place = Span::new(start, start + content.len());
+    if let Match::Yes { length, .. } = own.0.at(content, true) {
+        let rest = content.get(length..)?;
+        let block = rest.trim_start().starts_with(['[', '{', '`']);
+        let message = "expected the tool block by itself: got it in a fence";
+        return (block && ticks > 0).then(|| {
+            Box::new(
+                Violation::new(Code::FencedToolCall, message).at(place).expected(form(own)).hint(
+                    "write the block again without the fence, or go on with text after it where it is only shown",
+                ),
+            )
+        });
+    }
+    let begins = content.starts_with(['[', '{']).then_some(place.start)?;
+    seek(text, begins, Some(begins), &[], options, &call_like).filter(|found| found.start == begins)?;
+    Some(without_tags(place, own))
 }
 
 /// The violation of a call without tags.

@@ -4,7 +4,7 @@ use crate::protocol::arguments::{Written, arguments};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
-use crate::protocol::watch::{self, Piece};
+use crate::protocol::watch::Piece;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Record};
 use crate::reply::{Repair, RepairCode, Value};
@@ -95,7 +95,7 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
             reader.notes.note(RepairCode::KeywordCase, action_span)?;
         }
     }
-    let thought = reader.optional_text("thought")?.map(|(text, _)| text.to_owned());
+    let thought = reader.thoughts("thought")?;
     if thought.is_none() {
         reader.notes.note(RepairCode::MissingThoughts, record.span)?;
     }
@@ -121,6 +121,10 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
         let Some(field) = reader.get(key) else { continue };
         if key == "task_successful" && is_false(&field.value) {
             reader.notes.note(RepairCode::UnknownKeyDropped, field.span)?;
+            continue;
+        }
+        if key == "final_answer" && field.value.as_str().is_some_and(|answer| answer.trim().is_empty()) {
+            reader.notes.note(RepairCode::EmptyField, field.span)?;
             continue;
         }
         let message = format!("expected either a tool call or a final answer: got the call of '{tool}' with '{key}'");
@@ -227,7 +231,6 @@ impl Teller {
         match (key, piece) {
             ("thought", Piece::Text(more)) => deltas.push(Delta::Thoughts((*more).to_owned())),
             ("final_answer", Piece::Text(more)) => deltas.push(Delta::Answer((*more).to_owned())),
-            ("final_answer", Piece::End(field)) if watch::is_empty(field) => deltas.push(Delta::Answer(String::new())),
             ("args", Piece::Text(more) | Piece::Json(more)) => {
                 deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
             }
@@ -246,6 +249,11 @@ impl Teller {
 
     /// The object is complete: a tool called like the keyword is known only now.
     pub(super) fn close(&mut self, object: &Result<Object, Fault>, deltas: &mut Vec<Delta>) {
+        if let Ok(Object { outcome: Move::Finish { value, .. }, .. }) = object
+            && value.as_str() == Some("")
+        {
+            deltas.push(Delta::Answer(String::new()));
+        }
         if let Ok(Object { outcome: Move::Call { calls }, .. }) = object
             && let Some(call) = calls.first()
             && !self.named

@@ -7,7 +7,8 @@ use crate::protocol::seek::{Found, Sought};
 use crate::protocol::watch::{self, Piece};
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Fields, Record};
-use crate::reply::{Repair, RepairCode, Span, Value};
+use crate::reply::{Object, Repair, RepairCode, Span, Value};
+use std::sync::Arc;
 
 /// What is sought in a reply.
 pub(super) static SOUGHT: Sought = Sought {
@@ -189,7 +190,14 @@ fn route<'a>(reader: &mut FieldReader<'a>) -> Result<(String, Span, Option<&'a s
 fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     let span = reader.record.span;
     let (tool, tool_span, method) = route(reader)?;
-    let payload = reader.required("payload")?;
+    let beside = reader.unknown().any(|(key, _)| Some(key) != method);
+    let (payload, payload_span) = if reader.record.fields.get("payload").is_none() && !beside {
+        reader.notes.note(RepairCode::MissingArguments, Span::at(span.start))?;
+        (Arc::new(Value::Object(Object::new())), span)
+    } else {
+        let field = reader.required("payload")?;
+        (Arc::clone(&field.value), field.span)
+    };
     let description = reader.optional_text("description")?.map(|(text, _)| text.to_owned());
     if description.is_none() {
         reader.notes.note(RepairCode::MissingDescription, span)?;
@@ -197,11 +205,11 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
     let call = ToolCall {
         call_id: None,
         tool,
-        arguments: payload.value.clone(),
+        arguments: payload,
         description: Some(description.unwrap_or_default()),
         span,
         tool_span,
-        arguments_span: payload.span,
+        arguments_span: payload_span,
         unread: reader.rest(method.as_slice())?,
     };
     Ok(Move::Call { calls: vec![call] })
