@@ -31,7 +31,8 @@ impl Walk {
                 let property = |key: &str| schema.property(key).or_else(|| branch?.property(key));
                 let required = schema.required_names();
                 let left_out = |(key, value): &(&str, &Value)| {
-                    **value == Value::Null
+                    pointer.is_empty()
+                        && **value == Value::Null
                         && !required.contains(key)
                         && property(key).is_some_and(|schema| !schema.types().contains(Types::NULL))
                 };
@@ -188,13 +189,24 @@ mod tests {
     }
 
     #[test]
+    fn null_for_an_optional_argument_says_that_it_is_not_given() {
+        let schema = json!({
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": ["string", "null"]},
+                "d": {"properties": {"e": {"type": "string"}}}},
+            "required": ["b"],
+        });
+        let text = r#"{"a":null,"b":null,"c":null,"d":{"e":null}}"#;
+        assert_eq!(coerced(&schema, text), (r#"{"b":null,"c":null,"d":{"e":null}}"#.to_owned(), vec!["/a".to_owned()]));
+    }
+
+    #[test]
     fn guesses_are_not_made() {
         let schema = json!({"properties": {
             "n": {"type": "integer"}, "flag": {"type": "boolean"}, "list": {"type": "array"}, "text": {"type": "string"},
         }});
         let text = r#"{"n":"five","flag":"yes","list":"a, b","text":5}"#;
         assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));
-        let text = r#"{"n":"05","flag":1,"list":"{\"a\":1}","text":null}"#;
+        let text = r#"{"n":"05","flag":1,"list":"{\"a\":1}"}"#;
         assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));
         let text = r#"{"n":5.5,"flag":"True","list":5,"text":true}"#;
         assert_eq!(coerced(&schema, text), (text.to_owned(), vec![]));

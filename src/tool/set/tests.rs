@@ -151,9 +151,9 @@ fn every_problem_is_named() {
         ),
         (
             "search",
-            r#"{"query": "x", "max_results": null}"#,
+            r#"{"query": null, "max_results": null}"#,
             Code::InvalidArgument,
-            "'max_results' must be an integer: got null",
+            "'query' must be a string: got null",
         ),
         ("search", "[]", Code::InvalidArgument, "the arguments must be an object: got an empty array"),
         ("search", r#""query""#, Code::InvalidArgument, "the arguments must be an object: got the string \"query\""),
