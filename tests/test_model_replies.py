@@ -563,6 +563,21 @@ def test_a_reply_of_nothing_but_reasoning_quotes_it(result):
     assert model.calls == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_begins_with_many_blanks_is_not_empty(stream):
+    blanks = " \n" * 2_000
+    whole = chat({"content": blanks + ANSWER})
+    pieces = [delta(content=blanks), delta(content=ANSWER), delta("stop")]
+    assert ask(pieces if stream else whole).value.strip() == ANSWER
+
+
+def test_words_are_quoted_on_one_line():
+    refused = chat({"content": None, "refusal": "\x1b[2JNo.\nNever \x07" + "!" * 900})
+    with pytest.raises(ModelRefused) as caught:
+        ask(refused)
+    assert str(caught.value) == f"the model refused to answer: [2JNo. Never {'!' * 487} …"
+
+
 def test_reasoning_that_the_token_limit_cut_is_a_cut_reply():
     model = Scripted(chat({"content": "", "reasoning_content": "hm"}, "length"), ANSWER)
     result = Agent(model, protocol="chatty").run_sync("what is it?")

@@ -102,7 +102,7 @@ def raise_reported(error: object) -> NoReturn:
 
 def quoted(words: str) -> str:
     """A model's words on one line of an error, the end left out where they are many."""
-    words = " ".join(words.split())
+    words = " ".join("".join(one if one.isprintable() else " " for one in words).split())
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} …"
 
 

@@ -63,13 +63,9 @@ class Reading:
 
     def take(self, piece: Piece) -> None:
         """Take note of a piece."""
-        # The beginning is enough to quote.
-        if len(self._text) < _KEPT:
-            self._text += piece.text[:_KEPT]
-        if len(self._reasoning) < _KEPT:
-            self._reasoning += piece.reasoning[:_KEPT]
-        if len(self._refusal) < _KEPT:
-            self._refusal += piece.refusal[:_KEPT]
+        self._text = _beginning(self._text, piece.text)
+        self._reasoning = _beginning(self._reasoning, piece.reasoning)
+        self._refusal = _beginning(self._refusal, piece.refusal)
         self._withheld = self._withheld or piece.withheld
         self._end = piece.finish_reason or self._end
         self._is_service = self._is_service or piece.is_service
@@ -99,11 +95,11 @@ class Reading:
         if self._refusal:
             raise ModelRefused(f"the model refused to answer: {quoted(self._refusal)}")
         if self._withheld:
-            so_far = f"; it had written: {quoted(self._text)}" if self._text.strip() else ""
+            so_far = f"; it had written: {quoted(self._text)}" if self._text else ""
             raise ModelRefused(f"{self._withheld}{so_far}")
-        if not self._is_service or self._end == "length" or self._text.strip():
+        if not self._is_service or self._end == "length" or self._text:
             return
-        if self._reasoning.strip():
+        if self._reasoning:
             raise ModelError(
                 "expected a reply from the model: got nothing but reasoning; turn the model's "
                 "reasoning off, or use a model that replies after it; it had thought: "
@@ -116,3 +112,10 @@ class Reading:
 
 
 _KEPT = 1_000
+
+
+def _beginning(words: str, more: str) -> str:
+    """The beginning of what is said, which is enough to quote."""
+    if len(words) >= _KEPT or not more:
+        return words
+    return words + more[:_KEPT] if words else more.lstrip()[:_KEPT]

@@ -216,12 +216,10 @@ def open_result(
         ModelError: The object is no reply, or a reply without text to read: an empty one of a
             client, a native tool call, an error report.
     """
-    if isinstance(result, str):
-        return ModelReply(result if type(result) is str else str(result))
-    if isinstance(result, (ReplyStream, AsyncReplyStream)) or (
-        isinstance(result, ModelReply) and result.finish_reason in (None, "stop", "length")
-    ):
-        return result
+    if type(result) is str:
+        return ModelReply(result)
+    if isinstance(result, (str, ModelReply, ReplyStream, AsyncReplyStream)):
+        return _opened(result)
     # Iterators go first: reading attributes of a lazy stream may start it.
     is_sync = hasattr(result, "__next__")
     if hasattr(result, "__anext__") and (awaited or not is_sync):
@@ -247,6 +245,19 @@ def open_result(
         "expected a string, an object with .text, a client's response or an iterator of these "
         f"from the model, got {_kind(result)}{_hint(result)}"
     )
+
+
+def _opened(
+    result: str | ModelReply | ReplyStream | AsyncReplyStream,
+) -> ModelReply | ReplyStream | AsyncReplyStream:
+    if isinstance(result, str):
+        return ModelReply(str(result))
+    if isinstance(result, ModelReply) and result.finish_reason not in (None, "stop", "length"):
+        # In the words of a client.
+        piece = _read(result, whole=True)
+        assert piece is not None
+        return _whole(piece)
+    return result
 
 
 def _whole(piece: Piece) -> ModelReply:
