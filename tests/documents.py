@@ -72,7 +72,7 @@ def call(api, name, arguments):
     """
     checked = Toolbox([api]).tool_set.check(name, json.dumps(arguments))
     context = Context(run_id="r", ticket_id="T1", tool=name)
-    return _threads.on_loop(api.tools[name].acall(checked, context)).result(60)
+    return _threads.on_loop(api.tools[name].acall(checked, context)).result(60).get()
 
 
 def value_of(api, name, arguments):

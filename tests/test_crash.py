@@ -6,6 +6,7 @@ import os
 import pytest
 
 from crash import judge
+from crash.decisions import DECISIONS, WAYS, decide_and_die
 from crash.jobs import Job
 from crash.judge import Wrong
 from crash.logs import Logs
@@ -22,6 +23,13 @@ def test_processes_killed_at_work_lose_and_repeat_nothing(tmp_path):
     assert seen["kills"] == 12
     assert seen["runs replayed"] == seen["jobs"] + seen["runs below others"]
     assert seen["runs below others"] > 0
+
+
+def test_a_decision_that_was_acknowledged_stands(tmp_path):
+    print(f"seed {SEED}")
+    seen = decide_and_die(tmp_path, 32, SEED, print)
+    assert {seen[decision] for decision in DECISIONS} == {8}
+    assert {seen[f"by a {way}"] for way in WAYS} == {8}
 
 
 def log(*events):

@@ -62,7 +62,7 @@ def api(request):
     if request.param.endswith("async"):
         client = library.AsyncClient(base_url=address)
         yield OpenAPI.from_dict(document, client=client, auth=AUTH)
-        _threads.on_loop(client.aclose()).result(10)
+        _threads.on_loop(client.aclose()).result(10).get()
         return
     with library.Client(base_url=address) as client:
         yield OpenAPI.from_dict(document, client=client, auth=AUTH)

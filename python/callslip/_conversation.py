@@ -72,9 +72,26 @@ def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command
 
 
 def taken(run: Run, make: Make) -> Driver | None:
-    """Give something to whoever works on a run. Returns the driver, if it has taken it."""
-    while (driver := run._driver) is not None:  # noqa: SLF001  # two parts of one run
-        if driver.give(make):
+    """Give something to whoever works on a run, and wait until it is written down.
+
+    Returns:
+        The driver, if it has taken it.
+    """
+    core, store = run._core, _store_of(run)  # noqa: SLF001  # two parts of one run
+    position = 0
+
+    def make_noted(now: float) -> list[_core.Command]:
+        # The driver may leave the run before this thread goes on: then there is no position.
+        nonlocal position
+        commands = make(now)
+        position = core.position
+        return commands
+
+    while (driver := run._driver) is not None:  # noqa: SLF001
+        if driver.give(make_noted):
+            if store is not None:
+                # The store's own thread writes: it waits for no loop and no thread of Python.
+                store.commits.wait(position)
             return driver
         # It is of another thread, and will have left the run at once.
         time.sleep(0.001)

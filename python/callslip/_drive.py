@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Call, Receipt, Session, cancelled_inside
-from callslip.errors import StoreError
+from callslip._session import Call, Receipt, Session
+from callslip.errors import StoreError, UsageError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
-__all__ = ["End", "drive", "in_thread", "make_call", "receive", "work"]
+__all__ = [
+    "End",
+    "check_loop",
+    "drive",
+    "in_thread",
+    "make_call",
+    "receive",
+    "work",
+]
 
 AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
 Settle = Command.Settle
@@ -38,16 +46,18 @@ async def drive(session: Session) -> None:
     Raises:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
+    check_loop()
     try:
         await _to_end(session)
-    except BaseExceptionGroup as errors:
+    except _GroupError as group:
         # A store that fails tells every call that waits for it.
+        errors = group.errors
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
         if others is not None:
             session.cancelled()
         if others is None or len(errors.exceptions) == 1:
             raise first from None
-        raise
+        raise errors from None
     except StoreError:
         raise
     except BaseException as error:
@@ -75,17 +85,28 @@ async def _perform_all(session: Session, driver: _Driver) -> None:
     while True:
         commands = [*driver.late(), *commands]
         if commands or not driver.has_ended:
-            async with asyncio.TaskGroup() as group:
-                driver.group = group
-                await driver.follow(commands)
-                if not driver.has_ended:
-                    await driver.ended()
-                driver.group = None
+            try:
+                async with asyncio.TaskGroup() as group:
+                    driver.group = group
+                    await driver.follow(commands)
+                    if not driver.has_ended:
+                        await driver.ended()
+                    driver.group = None
+            except BaseExceptionGroup as errors:
+                raise _GroupError(errors) from None
         if session.over():
             return
         # Something was said in the very end, of which the driver may be told in a moment.
         driver.reopen()
         commands = ()
+
+
+class _GroupError(BaseException):
+    """What the driver's own task group raised. What a tool raised may be a group too."""
+
+    def __init__(self, errors: BaseExceptionGroup[BaseException]) -> None:
+        super().__init__(errors)
+        self.errors = errors
 
 
 async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Run | None]:
@@ -122,7 +143,8 @@ async def _made(
     if tool.gate is None:
         outcome = await in_thread(tool.call, command.arguments, context)
     else:
-        outcome = await _in_bounded_thread(tool.gate, tool.call, command.arguments, context)
+        inside = _threads.submit_inside(tool.gate, tool.call, command.arguments, context)
+        outcome = (await asyncio.wrap_future(inside)).get()
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)
     return cast("Outcome", outcome)
@@ -132,6 +154,7 @@ class _Driver:
     __slots__ = (
         "_asking",
         "_calls",
+        "_cancelled_before",
         "_commits",
         "_dropped",
         "_finish",
@@ -143,6 +166,7 @@ class _Driver:
         "_model_is_async",
         "_room",
         "_session",
+        "_task",
         "_turn",
         "group",
         "has_ended",
@@ -154,6 +178,7 @@ class _Driver:
         self.group: asyncio.TaskGroup | None = None
         self._late: list[Command] = []
         self._loop = asyncio.get_running_loop()
+        self._task, self._cancelled_before = _cancelled_before(self._loop)
         self._commits = session.commits
         self._calls: dict[int, asyncio.Task[Any]] = {}
         self._given_up: set[int] | None = None
@@ -302,7 +327,6 @@ class _Driver:
         deadline = self._session.core.deadline or 0.0
         task = asyncio.current_task(self._loop)
         assert task is not None
-        cancelled_before = task.cancelling()
         try:
             async with asyncio.timeout(deadline - self._session.now()) as scope:
                 commands = await performing
@@ -310,9 +334,9 @@ class _Driver:
             if not scope.expired():
                 raise
             commands = self._session.timed_out(deadline)
-        if task.cancelling() > cancelled_before:
+        if task.cancelling() > self._before(task):
             # What it performed has swallowed that.
-            raise asyncio.CancelledError
+            await _cancel_here()
         return commands
 
     async def _note(self, command: Command) -> Sequence[Command]:
@@ -334,7 +358,7 @@ class _Driver:
         session = self._session
         self._asking, self._turn = task, turn
         self.end_grace()
-        cancelled_before = task.cancelling()
+        cancelled_before = self._before(task)
         try:
             if session.model.gate is not None:
                 commands = await self._ask_in_turn(session.model.gate)
@@ -350,22 +374,39 @@ class _Driver:
                     commands = session.reply(result)
                 else:
                     commands = ()
-        except asyncio.CancelledError as error:
-            # The run is over, and nobody has cancelled the task as a whole.
-            if self._dropped == turn and task.uncancel() <= cancelled_before:
-                return ()
-            if task.cancelling() > cancelled_before:
+        except BaseException as error:
+            instead = self._failed(error, task, turn)
+            if instead is None:
                 raise
-            return session.failed(error)
-        except Exception as error:  # noqa: BLE001  # whatever a client raises ends the run
-            commands = () if self._dropped == turn else session.failed(error)
+            commands = instead
         finally:
             self._asking = None
         if self._dropped == turn and task.cancelling() > cancelled_before:
             # The model was stopped and has swallowed it.
             task.uncancel()
-        self._heed(task, cancelled_before)
+        if self._is_to_end(task, cancelled_before):
+            await _cancel_here()
         return commands
+
+    def _failed(
+        self, error: BaseException, task: asyncio.Task[Any], turn: int
+    ) -> Sequence[Command] | None:
+        """Return what is done where a model raised something; `None` where that is to pass."""
+        cancelled_before = self._before(task)
+        is_dropped = self._dropped == turn
+        if isinstance(error, asyncio.CancelledError):
+            if is_dropped and task.uncancel() <= cancelled_before:
+                # The run is over, and nobody has cancelled the task as a whole.
+                return ()
+            passes = task.cancelling() > cancelled_before
+        elif isinstance(error, GeneratorExit):
+            # Of a coroutine that is closed, because nobody runs it any more.
+            passes = asyncio.current_task(self._loop) is not task
+        else:
+            passes = not isinstance(error, Exception)
+        if passes:
+            return None
+        return () if is_dropped else self._session.failed(error)
 
     async def _ask_in_turn(self, gate: Gate) -> Sequence[Command]:
         session = self._session
@@ -375,7 +416,8 @@ class _Driver:
             if self._model_is_async:
                 result = session.ask()
             else:
-                result = await _in_bounded_thread(gate, session.ask)
+                asking = _threads.submit_inside(gate, session.ask)
+                result = (await asyncio.wrap_future(asking)).get()
             awaited = hasattr(result, "__await__")
             if awaited:
                 result = await cast("Awaitable[object]", result)
@@ -401,8 +443,7 @@ class _Driver:
     async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
         self._calls[ticket] = task
-        # The task may be one that its owner has cancelled, and that works on all the same.
-        cancelled_before = task.cancelling()
+        cancelled_before = self._before(task)
         call = Call(session, ticket)
         try:
             tool = session.offer.toolbox.get(command.tool)
@@ -420,7 +461,7 @@ class _Driver:
             call.cancelled = True
             if self._was_given_up(ticket, task, cancelled_before):
                 return ()
-            outcome = cancelled_inside(command.tool)
+            outcome = session.cancelled_inside(command)
         finally:
             call.end()
             del self._calls[ticket]
@@ -428,28 +469,36 @@ class _Driver:
             # It was given up and has swallowed that.
             task.uncancel()
         commands = session.completed(ticket, outcome)
-        self._heed(task, cancelled_before)
+        if self._is_to_end(task, cancelled_before):
+            await _cancel_here()
         return commands
 
-    def _heed(self, task: asyncio.Task[Any], cancelled_before: int) -> None:
-        """Have the run end where a model or tool has swallowed that its task was cancelled."""
+    def _is_to_end(self, task: asyncio.Task[Any], cancelled_before: int) -> bool:
+        """Whether a model or tool has swallowed that its task was cancelled."""
         # Under a time limit it may have been that which is reached: `_bounded` tells them apart.
-        if not self._is_bounded and task.cancelling() > cancelled_before:
-            raise asyncio.CancelledError
+        return not self._is_bounded and task.cancelling() > cancelled_before
+
+    def _before(self, task: asyncio.Task[Any]) -> int:
+        """Return how often a task was cancelled before it worked on the run.
+
+        More than that is the caller's doing, whenever it came; except for what the driver itself
+        cancels and takes back.
+        """
+        return self._cancelled_before if task is self._task else 0
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
         task = asyncio.current_task(self._loop)
         assert task is not None
         self._calls[ticket] = task
-        cancelled_before = task.cancelling()
+        cancelled_before = self._before(task)
         run = None
         try:
             outcome, run = await work(session, command)
         except asyncio.CancelledError:
             if self._was_given_up(ticket, task, cancelled_before):
                 return ()
-            outcome = cancelled_inside(command.tool)
+            outcome = session.cancelled_inside(command)
         finally:
             del self._calls[ticket]
         return session.run_ended(ticket, outcome, run)
@@ -547,14 +596,16 @@ async def receive(
         finally:
             await stream.aclose()
         return receipt.close()
+    reading = None
     try:
-        while (chunk := await in_thread(next, stream, None)) is not None:
-            if await _stops(session, receipt, chunk, begin):
+        while True:
+            reading = _threads.submit_next(stream, session.model.gate)
+            piece = (await asyncio.wrap_future(reading)).get()
+            if piece is None or await _stops(session, receipt, piece, begin):
                 break
         await in_thread(stream.close)
     except BaseException:
-        # The thread may still be in the generator: it is closed when that has come back.
-        _threads.submit(stream.close)
+        _threads.close_soon(stream, reading)
         raise
     return receipt.close()
 
@@ -573,9 +624,37 @@ async def _stops(
 
 
 async def in_thread(function: Callable[..., T], /, *args: Any) -> T:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads.pool(), copy_context().run, function, *args)
+    """Call a function of the user's in a thread of the pool.
+
+    Raises:
+        BaseException: What it raised; for a `StopIteration` a `RuntimeError`, as of any coroutine.
+    """
+    return (await asyncio.wrap_future(_threads.submit(function, *args))).get()
 
 
-async def _in_bounded_thread(gate: Gate, function: Callable[..., T], /, *args: Any) -> T:
-    return await asyncio.wrap_future(_threads.submit_inside(gate, function, *args))
+def check_loop() -> None:
+    """Raise `UsageError` where no event loop of asyncio runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "expected a running event loop of asyncio: got none; under trio, call "
+            "await trio.to_thread.run_sync(agent.run_sync, task)"
+        ) from None
+
+
+def _cancelled_before(loop: asyncio.AbstractEventLoop) -> tuple[asyncio.Task[Any], int]:
+    """Return the task that runs, and how often it was cancelled and works on all the same.
+
+    A cancellation that it is still to be told of is none of these.
+    """
+    task = asyncio.current_task(loop)
+    assert task is not None
+    return task, task.cancelling() - bool(getattr(task, "_must_cancel", False))
+
+
+async def _cancel_here() -> None:
+    """Raise `CancelledError` in a task that was cancelled."""
+    # Where it is still to be told of that, it is told here, and not once more later.
+    await asyncio.sleep(0)
+    raise asyncio.CancelledError

@@ -6,10 +6,9 @@ private event loop; calls beside another one, and calls under a time limit, go t
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -19,11 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip import _threads
 from callslip._core import Command
-from callslip._session import Call, Receipt, Session, cancelled_inside
+from callslip._failure import is_cancelled, is_failure
+from callslip._session import Call, Receipt, Session
 from callslip.errors import StoreError
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
+    from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
     from callslip.tools import Outcome
 
@@ -80,6 +81,7 @@ class _Driver:
         self._settle_at: float | None = None
         # What the run's own thread waits for, or does, right now.
         self._awaited: Future[Any] | None = None
+        self._reading: Future[Any] | None = None
         self._inline: Call | None = None
 
     def give(self, make: Callable[[float], list[Command]]) -> bool:
@@ -208,13 +210,7 @@ class _Driver:
         turn = session.core.counts[0]
         try:
             if session.core.deadline is not None and not session.model.is_async:
-                gate = session.model.gate
-                asking = (
-                    _threads.submit(session.ask)
-                    if gate is None
-                    else _threads.submit_inside(gate, session.ask)
-                )
-                result = self._result(asking)
+                result = self._in_thread(session.ask)
             else:
                 result = session.ask()
             awaited = hasattr(result, "__await__")
@@ -231,7 +227,7 @@ class _Driver:
         except (_DeadlineReached, _Stopped):
             raise
         except BaseException as error:  # whatever a client raises ends the run
-            if not isinstance(error, Exception) and not _is_cancelled(error):
+            if not is_failure(error):
                 raise
             return session.failed(error) if session.is_asked(turn) else ()
 
@@ -247,19 +243,45 @@ class _Driver:
 
             return self._result(_threads.on_loop(receive(self._session, stream, self._begin)))
         receipt = Receipt(self._session)
+        is_bounded = self._session.core.deadline is not None
         try:
-            for chunk in stream:
+            chunks = self._chunks(stream) if is_bounded else stream
+            for chunk in chunks:
                 stop, commands = receipt.take(chunk)
                 for command in commands:
                     self._begin(command)
                 if stop:
                     break
-                if self._session.remaining() == 0.0:
-                    raise _DeadlineReached
-        finally:
+        except _DeadlineReached:
+            # It may stall at its end too.
+            _threads.close_soon(stream, self._reading)
+            raise
+        except BaseException:
+            stream.close()
+            raise
+        if is_bounded:
+            self._in_thread(stream.close)
+        else:
             stream.close()
         self._take_ended()
         return receipt.close()
+
+    def _chunks(self, stream: ReplyStream) -> Iterator[ModelChunk]:
+        """Read a stream in other threads, no longer than the run may take."""
+        while True:
+            self._reading = _threads.submit_next(stream, self._session.model.gate)
+            chunk = self._result(self._reading)
+            if chunk is None:
+                return
+            yield chunk
+            if self._session.remaining() == 0.0:
+                raise _DeadlineReached
+
+    def _in_thread(self, function: Callable[[], T]) -> T:
+        gate = self._session.model.gate
+        if gate is None:
+            return self._result(_threads.submit(function))
+        return self._result(_threads.submit_inside(gate, function))
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         """Make a call that nothing stands beside, in this thread."""
@@ -276,10 +298,10 @@ class _Driver:
         except _Stopped:
             return ()
         except BaseException as error:
-            if not _is_cancelled(error):
+            if not is_cancelled(error):
                 call.cancelled = True
                 raise
-            outcome = cancelled_inside(command.tool)
+            outcome = session.cancelled_inside(command)
         finally:
             self._inline = None
             call.end()
@@ -299,7 +321,7 @@ class _Driver:
             return
         call = Call(session, ticket)
         tool, context = session.tool(command, call)
-        future: Future[Outcome]
+        future: Future[_threads.Ended[Outcome]]
         if tool.is_async or tool.gate is not None:
             future = _on_loop(session, command, call)
         else:
@@ -307,9 +329,9 @@ class _Driver:
         call.leave()
         self._calls[ticket] = (call, future.cancel)
 
-        def ended(done: Future[Outcome]) -> None:
+        def ended(done: Future[_threads.Ended[Outcome]]) -> None:
             call.over = True
-            self._ended.put(lambda: self._take(ticket, command.tool, done))
+            self._ended.put(lambda: self._take(command, done))
 
         future.add_done_callback(ended)
 
@@ -331,23 +353,33 @@ class _Driver:
             lambda done: self._ended.put(lambda: self._take_run(command, done))
         )
 
-    def _take(self, ticket: int, tool: str, call: Future[Outcome]) -> None:
-        if self._calls.pop(ticket, None) is None:
+    def _take(self, command: Command.CallTool, call: Future[_threads.Ended[Outcome]]) -> None:
+        if self._calls.pop(command.ticket, None) is None:
             return
         try:
-            outcome = call.result()
+            outcome = call.result().get()
         except BaseException as error:
-            if not _is_cancelled(error):
+            if not is_cancelled(error):
                 raise
-            outcome = cancelled_inside(tool)
-        self._todo.extend(self._session.completed(ticket, outcome))
+            outcome = self._session.cancelled_inside(command)
+        self._todo.extend(self._session.completed(command.ticket, outcome))
 
     def _take_run(
-        self, command: Command.StartRun, working: Future[tuple[Outcome, Run | None]]
+        self,
+        command: Command.StartRun,
+        working: Future[_threads.Ended[tuple[Outcome, Run | None]]],
     ) -> None:
         if self._calls.pop(command.ticket, None) is None:
             return
-        self._todo.extend(self._session.run_ended(command.ticket, *working.result()))
+        run = None
+        try:
+            outcome, run = working.result().get()
+        except BaseException as error:
+            if not is_cancelled(error):
+                raise
+            # Something in it has cancelled the task that it works in.
+            outcome = self._session.cancelled_inside(command)
+        self._todo.extend(self._session.run_ended(command.ticket, outcome, run))
 
     def _give_up(self, ticket: int) -> None:
         call, cancel = self._calls.pop(ticket, (None, None))
@@ -356,17 +388,15 @@ class _Driver:
         if cancel is not None:
             cancel()
 
-    def _result(self, future: Future[T]) -> T:
+    def _result(self, future: Future[_threads.Ended[T]]) -> T:
         """Wait for something in another thread, no longer than the run may take."""
         self._awaited = future
         if self._session.core.finished:
             # It was ended from outside in this very moment.
             future.cancel()
         try:
-            return future.result(self._session.remaining())
+            ended = future.result(self._session.remaining())
         except FutureTimeoutError:
-            if future.done():
-                raise
             future.cancel()
             raise _DeadlineReached from None
         except FutureCancelledError:
@@ -376,18 +406,15 @@ class _Driver:
             raise
         finally:
             self._awaited = None
+        return ended.get()
 
 
-def _on_loop(session: Session, command: Command.CallTool, call: Call) -> Future[Outcome]:
+def _on_loop(
+    session: Session, command: Command.CallTool, call: Call
+) -> Future[_threads.Ended[Outcome]]:
     from callslip._drive import make_call
 
     return _threads.on_loop(make_call(session, command, call))
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Whether something inside a call or a model was cancelled; nobody cancels this driver so."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def _coroutine(awaitable: Any) -> Coroutine[Any, Any, Any]:
@@ -403,5 +430,5 @@ def _finish_call(call: Callable[..., Any], *args: Any) -> Outcome:
     """Call a tool in the pool; what turns out to be async is waited for there."""
     outcome = call(*args)
     if hasattr(outcome, "__await__"):
-        outcome = _threads.on_loop(_coroutine(outcome)).result()
+        outcome = _threads.on_loop(_coroutine(outcome)).result().get()
     return cast("Outcome", outcome)

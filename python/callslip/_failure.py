@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable
 
-__all__ = ["in_one_line", "log_failure", "lone", "words_of"]
+__all__ = ["in_one_line", "is_cancelled", "is_failure", "log_failure", "lone", "words_of"]
 
 _MESSAGE = 500
 _LEAVES = 3
@@ -89,14 +90,35 @@ def lone(error: BaseException) -> BaseException:
     return error
 
 
+def is_cancelled(error: BaseException) -> bool:
+    """Whether something was cancelled in asyncio."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether what a function raised is a failure of its own, and does not end the program.
+
+    For functions that nobody cancels from outside: sync ones, and those that run elsewhere.
+    """
+    return isinstance(error, (Exception, GeneratorExit)) or is_cancelled(error)
+
+
 def words_of(error: BaseException) -> str:
     """Return what an exception says; nothing where its own `__str__` is at fault."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # the exception's own __str__ is at fault
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # the exception's own __str__ is at fault
         return ""
-    # Half a surrogate pair, as in a file's name, has no place in UTF-8, and so none in a log.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _whole(text)
+
+
+def _whole(text: str) -> str:
+    """Half a surrogate pair, as in a file's name, has no place in UTF-8, and so none in a log."""
+    # A subclass of str may have methods of its own.
+    return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def in_one_line(error: BaseException) -> str:
@@ -119,7 +141,7 @@ def in_one_line(error: BaseException) -> str:
         leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]
         more = len(error.exceptions) - len(leaves)
         leaves += [f"{more} more"] if more else []
-        text = _line("; ".join([_redacted(error.message), *leaves]))
+        text = _line("; ".join([_redacted(_whole(error.message)), *leaves]))
     else:
         text = _line(_redacted(words_of(error)))
     return f"{kind}: {text}" if text else kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callslip._failure import in_one_line, log_failure
+from callslip._failure import in_one_line, is_failure, log_failure
 from callslip.tools import Context, Fail, NotDone, Outcome, Retry, Tool
 
 __all__ = ["Reconciling"]
@@ -27,7 +27,9 @@ class Reconciling:
         assert self._tool.reconcile is not None
         try:
             result = self._tool.reconcile(context)
-        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             result = error
         if hasattr(result, "__await__"):
             return self._awaited(result, arguments, context)
@@ -49,7 +51,7 @@ class Reconciling:
     def _taken(self, result: object, arguments: Mapping[str, Any], context: Context) -> Any:
         if isinstance(result, NotDone):
             return self._tool.call(arguments, context)
-        if isinstance(result, (Retry, Fail)) or not isinstance(result, Exception):
+        if isinstance(result, (Retry, Fail)) or not isinstance(result, BaseException):
             return self._tool.returned(result)
         log_failure(self._tool.name, result)
         return "in_doubt", (

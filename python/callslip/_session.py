@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from callslip._core import Command, Delta
+from callslip._failure import words_of
 from callslip.errors import ModelError, RunCancelled, SandboxError, StoreError, UsageError
 from callslip.events import Event, Progress
 from callslip.protocols import TicketProtocol
@@ -34,7 +35,6 @@ __all__ = [
     "Listener",
     "Notice",
     "Session",
-    "cancelled_inside",
     "current_call",
 ]
 
@@ -288,8 +288,8 @@ class Session:
         if error is self._fault:
             self._fault.run, self._fault._cause = self.run, error.__cause__  # noqa: SLF001
             raise error
-        self.error = error
-        text = str(error)
+        self.error = error = _raised(error)
+        text = words_of(error)
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return self.told(self.core.failed(message, self.now()))
 
@@ -318,6 +318,15 @@ class Session:
         kind, text = outcome
         commands = self.core.completed(ticket, kind, text, self.now())
         return commands if self.listener is None else self.told(commands)
+
+    def cancelled_inside(self, command: Command.CallTool | Command.StartRun) -> tuple[str, str]:
+        """Return the outcome of a call in which something was cancelled that it waited for."""
+        told = f"Error calling tool '{command.tool}': CancelledError."
+        asks_first = isinstance(command, Command.CallTool) and command.again
+        if asks_first and self.offer.toolbox.get(command.tool).reconcile is not None:
+            # It may have been made before, and what asks for that may not have come to its end.
+            return "in_doubt", told
+        return "error", told
 
     def run_ended(self, ticket: int, outcome: tuple[str, str], run: Run | None) -> list[Command]:
         """Give the outcome of a task's run in, with what it has spent."""
@@ -469,9 +478,15 @@ class Receipt:
         return session.told(session.core.replied(self._finish_reason, usage, session.now()))
 
 
-def cancelled_inside(tool: str) -> tuple[str, str]:
-    """Return the outcome of a call in which something was cancelled that it waited for."""
-    return "error", f"Error calling tool '{tool}': CancelledError."
+def _raised(error: BaseException) -> BaseException:
+    """Return what a model raised, where Python made something else of that on its way."""
+    cause = error.__cause__
+    if not isinstance(error, RuntimeError) or not isinstance(
+        cause, (StopIteration, StopAsyncIteration)
+    ):
+        return error
+    # Neither passes a coroutine or a generator.
+    return cause if words_of(error).endswith(f"raised {type(cause).__name__}") else error
 
 
 def _counts(usage: object) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Self
 
 from callslip._conversation import reopened, told
-from callslip._drive import End, drive
+from callslip._drive import End, check_loop, drive
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
 
@@ -67,6 +67,7 @@ class RunStream:
         self._context: ContextVariables
 
     async def __aenter__(self) -> Self:
+        check_loop()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._is_open = True

@@ -220,6 +220,9 @@ class Agent:
         """
         import asyncio
 
+        from callslip._drive import check_loop
+
+        check_loop()
         # Reading a long log takes time, and waits for what is still to be written.
         return await drive_async(await asyncio.to_thread(self._resumed, run_id))
 
@@ -242,8 +245,11 @@ class Agent:
         """
         import asyncio
 
+        from callslip._drive import check_loop
+
         if at_once < 1:
             raise ValueError(f"expected at_once to be 1 or more: got {at_once}")
+        check_loop()
         gate = asyncio.Semaphore(at_once)
 
         async def one(run_id: str) -> RunResult | Exception | None:

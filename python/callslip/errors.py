@@ -135,7 +135,8 @@ class ScriptRefused(CallslipError):
 class RunFailed(CallslipError):
     """The root of the exceptions that end a run. `run` holds its log, transcript and tickets."""
 
-    run: Run | None
+    # Also for one that a subclass makes without this class's own `__init__`.
+    run: Run | None = None
 
     def __init__(self, message: str, run: Run | None = None) -> None:
         super().__init__(message)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from callslip._failure import is_failure, words_of
 from callslip._function import is_async
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
@@ -162,8 +163,10 @@ class History:
         every = tuple(self._exchanges)
         try:
             kept = self._policy(every)
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            text = f"{type(error).__name__}: {words_of(error)}".removesuffix(": ")
             raise UsageError(f"the policy of Agent(history=…) failed: {text}") from error
         if kept is every:
             return messages

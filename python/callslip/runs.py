@@ -126,8 +126,10 @@ class Run:
     """One agent working on one task: its transcript, its tickets, its log.
 
     While it is under way it can be cancelled, told more, and its calls be approved or denied, from
-    any thread. One that was read from a store and that nobody works on can be told, approved and
-    denied too: that is written down, and `Agent.resume` goes on with it.
+    any thread, event loop or tool. In a store each of these returns once it is written down, and
+    blocks for the moment that takes: what was decided stands, whatever happens next. A run that was
+    read from a store and that nobody works on can be told, approved and denied too: `Agent.resume`
+    goes on with it.
 
     Attributes:
         id: Unique among runs.

@@ -4,6 +4,7 @@ mod account;
 pub mod command;
 mod difference;
 mod dispatch;
+mod early;
 pub mod event;
 pub mod limits;
 pub mod machine;

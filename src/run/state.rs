@@ -129,7 +129,13 @@ pub struct RunState {
     pub(super) batch: BTreeMap<usize, TicketId>,
     /// Calls of the batch without an outcome.
     pub(super) batch_open: usize,
-    times: BTreeMap<TicketId, u32>,
+    pub(super) times: BTreeMap<TicketId, u32>,
+    /// Calls that have ended while their reply was still arriving, with their keys of the guard.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) early: BTreeMap<TicketId, String>,
+    /// Calls that were started for a reply which was lost or refused.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) unheard: BTreeSet<TicketId>,
     /// Tickets whose results the model was shown: on its own asking, inline, or in a last turn (ticket).
     loaded: BTreeSet<TicketId>,
     /// Tickets that were opened or changed since the last message.
@@ -190,8 +196,7 @@ impl RunState {
                     self.violations += 1;
                 }
                 self.violations_total += 1;
-                self.batch.clear();
-                self.batch_open = 0;
+                self.drop_early();
                 let raw = self.messages.last().map_or("", |message| &message.content);
                 self.tellings.push(Telling::Violation(feedback::render(protocol, violation, raw)));
             }
@@ -271,8 +276,7 @@ impl RunState {
         }
         if self.phase == Phase::Asking {
             // Calls that were started early belong to a reply that never came.
-            self.batch.clear();
-            self.batch_open = 0;
+            self.drop_early();
         }
     }
 
@@ -347,6 +351,7 @@ impl RunState {
 
     fn calling(&mut self, calls: usize, protocol: &dyn Protocol) {
         self.repetition.left();
+        self.count_early();
         self.batch_size = calls;
         self.midway = self.batch.len() < self.batch_size;
         // Calls that were started early have their tickets already.
@@ -367,7 +372,7 @@ impl RunState {
             self.limit = None;
             if self.interrupted == Phase::Asking {
                 // Calls that were started early belong to a reply that never came.
-                self.batch.clear();
+                self.drop_early();
             }
             self.batch_open = 0;
             self.phase = Phase::Idle;
@@ -447,7 +452,7 @@ impl RunState {
         }
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
-        let times = self.repetition.record(key, id, outcome, &self.tickets);
+        let times = self.count(key, id);
         let detached = |id: &TicketId| self.tickets.get(*id).is_some_and(|ticket| ticket.detached);
         // Whoever waits for an agent is told its result.
         let waited_for: Vec<TicketId> = call.needs.iter().filter(|need| detached(need)).copied().collect();

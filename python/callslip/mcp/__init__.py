@@ -446,13 +446,13 @@ async def _elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
     """Await on the private loop. Who is cancelled here cancels it there."""
     import asyncio
 
-    return await asyncio.wrap_future(_threads.on_loop(coroutine))
+    return (await asyncio.wrap_future(_threads.on_loop(coroutine))).get()
 
 
 def _waited(coroutine: Coroutine[Any, Any, T]) -> T:
     future = _threads.on_loop(coroutine)
     try:
-        return future.result()
+        return future.result().get()
     except BaseException:
         future.cancel()
         raise
@@ -469,7 +469,7 @@ def _at_exit() -> None:
         return
     future = _threads.on_loop(_end_all())
     try:
-        future.result(_AT_EXIT)
+        future.result(_AT_EXIT).get()
     except Exception:  # noqa: BLE001  # the program is over: nobody is left to be told
         return
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from callslip import _threads
+from callslip._drive import in_thread
 from callslip._schema_tool import SchemaTool
 from callslip.errors import ToolError
 from callslip.mcp._words import log
@@ -160,7 +160,7 @@ async def _read(
     if call.is_async:
         result = call(messages, **offered)
     else:
-        result = await asyncio.wrap_future(_threads.submit(lambda: call(messages, **offered)))
+        result = await in_thread(partial(call, messages, **offered))
     awaited = inspect.isawaitable(result)
     if inspect.isawaitable(result):
         result = await result
@@ -168,7 +168,7 @@ async def _read(
     if isinstance(reply, ModelReply):
         return reply.text, reply.finish_reason
     if isinstance(reply, ReplyStream):
-        chunks = await asyncio.wrap_future(_threads.submit(list, reply))
+        chunks = await in_thread(list, reply)
     else:
         chunks = await _chunks(reply)
     reasons = [chunk.finish_reason for chunk in chunks if chunk.finish_reason is not None]
@@ -201,5 +201,5 @@ async def _called(ask: Callable[[Elicitation], Any], question: Elicitation) -> A
         getattr(type(ask), "__call__", None)  # noqa: B004
     ):
         return await ask(question)
-    answered = await asyncio.wrap_future(_threads.submit(ask, question))
+    answered = await in_thread(ask, question)
     return await answered if inspect.isawaitable(answered) else answered

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from callslip._failure import words_of
 from callslip.models._fields import field
 
 __all__ = ["is_context_full", "is_refusal"]
@@ -20,6 +21,9 @@ class _Meaning:
     # Words of other failures that hold some of these.
     unless: tuple[str, ...] = ()
 
+
+_CODES = ("code", "type")
+"""The fields that hold them."""
 
 _FULL = _Meaning(
     frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"}),
@@ -86,17 +90,16 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _says(meaning: _Meaning, error: BaseException) -> bool:
     if any(one.__name__ in meaning.classes for one in type(error).__mro__):
         return True
-    body = field(error, "body")
-    for told in (error, body, field(body, "error")):
-        for name in ("code", "type"):
-            value = field(told, name)
-            if isinstance(value, str) and value in meaning.codes:
-                return True
     try:
-        text = str(error)
-    except Exception:  # noqa: BLE001  # a client's exception may not know its own words
-        return False
-    return _is_said(meaning, text)
+        body = field(error, "body")
+        said = [
+            field(told, name) for told in (error, body, field(body, "error")) for name in _CODES
+        ]
+    except Exception:  # noqa: BLE001  # the exception's own fields are at fault
+        said = []
+    if any(isinstance(value, str) and value in meaning.codes for value in said):
+        return True
+    return _is_said(meaning, words_of(error))
 
 
 def _is_said(meaning: _Meaning, text: str) -> bool:

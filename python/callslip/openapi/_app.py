@@ -250,7 +250,7 @@ def document_of(app: Any) -> Mapping[str, Any]:
         return document
     if not callable(app):
         raise ToolError(f"expected an ASGI app: got {type(app).__name__}")
-    response = _threads.on_loop(_asked(app)).result()
+    response = _threads.on_loop(_asked(app)).result().get()
     try:
         document = response.json() if response.status_code == 200 else None
     except ValueError:

@@ -293,11 +293,11 @@ def awaited_sync(awaitable: Awaitable[T], attend: Callable[[], None]) -> T:
     try:
         while True:
             try:
-                return future.result(_LOOK)
+                ended = future.result(_LOOK)
             except TimeoutError:
-                if future.done():
-                    raise
                 attend()
+            else:
+                return ended.get()
     except BaseException:
         future.cancel()
         raise

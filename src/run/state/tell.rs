@@ -11,6 +11,7 @@ const UNSEEN: usize = 16;
 impl RunState {
     pub(super) fn asked(&mut self, turn: u32, protocol: &dyn Protocol) {
         self.midway = false;
+        self.count_early();
         let mut tellings = Vec::with_capacity(self.batch.len() + self.tellings.len());
         for id in std::mem::take(&mut self.batch).into_values() {
             let Some(ticket) = self.tickets.get(id) else { continue };
