@@ -140,11 +140,15 @@ soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 
 	PYTHONPATH=tests $(PY) -m soak $(SECONDS) $(ARGS)
 
 .PHONY: bench
-bench: bench-loop bench-agents bench-parse bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
+bench: bench-loop bench-tickets bench-agents bench-parse bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
 	$(PY) benches/agent_loop.py $(ARGS)
+
+.PHONY: bench-tickets
+bench-tickets: dev ## Count the tokens of ticket runs by their calls
+	$(PY) benches/ticket_tokens.py
 
 .PHONY: bench-agents
 bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside other frameworks, as Markdown
