@@ -160,6 +160,7 @@ class _Driver:
         "_finish",
         "_given_up",
         "_grace",
+        "_grace_ends",
         "_is_bounded",
         "_late",
         "_loop",
@@ -185,7 +186,9 @@ class _Driver:
         # Made where somebody waits: most runs need none.
         self._finish: asyncio.Event | None = None
         self.has_ended = False
-        # The timer that ends the grace of a call just started (ticket).
+        # When the grace of a call just started is over (ticket). One timer serves all calls: most
+        # end first, and a timer for each would cost more than they do.
+        self._grace_ends: float | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[Any] | None = None
         # The question under way, and the last one whose answer nobody wants any more.
@@ -357,7 +360,7 @@ class _Driver:
     async def _ask(self, task: asyncio.Task[Any], turn: int) -> Sequence[Command]:
         session = self._session
         self._asking, self._turn = task, turn
-        self.end_grace()
+        self._grace_ends = None
         cancelled_before = self._before(task)
         try:
             if session.model.gate is not None:
@@ -536,19 +539,27 @@ class _Driver:
             self._loop.call_soon(lambda: task.cancel() if at_work() is task else None)
 
     def _begin_grace(self) -> None:
-        self.end_grace()
-        if not self._session.core.finished:
-            self._grace = self._loop.call_later(self._session.grace, self._go_on)
+        self._grace_ends = self._loop.time() + self._session.grace
+        if self._grace is None:
+            self._grace = self._loop.call_at(self._grace_ends, self._look_at_grace)
 
     def end_grace(self) -> None:
         """Have the grace of a call end with nothing done about it."""
+        self._grace_ends = None
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
 
-    def _go_on(self) -> None:
-        """Go on without the call, whose grace is over."""
+    def _look_at_grace(self) -> None:
+        """Go on without a call whose grace is over."""
         self._grace = None
+        if self._grace_ends is None:
+            return
+        if self._grace_ends > self._loop.time():
+            # It is that of a later call than the one for which the timer was set.
+            self._grace = self._loop.call_at(self._grace_ends, self._look_at_grace)
+            return
+        self._grace_ends = None
         if self.group is None:
             self._late.append(Settle())
         else:
