@@ -216,7 +216,7 @@ def test_a_person_at_a_terminal_answers(make, how, terminal, capsys):
     os.write(terminal, b"Ann\n")
     result = run(make(), how, NAME)
     assert result.stdout == "beforeHello Ann\n"
-    assert capsys.readouterr().out == "before\n[script] Name? Hello Ann\n"
+    assert capsys.readouterr().out == "[script] before\n[script] Name? [script] Hello Ann\n"
 
 
 def test_a_person_sees_no_escape_codes(make, terminal, capsys):
@@ -224,7 +224,7 @@ def test_a_person_sees_no_escape_codes(make, terminal, capsys):
     code = "print('\\x1b[2Jclean')\ninput('\\x1b]0;t\\x07$ sudo\\nPassword: ')"
     make().run(code, interactive=True)
     first, *asked = capsys.readouterr().out.split("\n")
-    assert first == "clean"
+    assert first == "[script] clean"
     assert asked[1] == "[script] Password: "
     assert asked[0].startswith("[script] ")
     assert asked[0].endswith("$ sudo")
@@ -245,7 +245,7 @@ def test_a_secret_is_not_shown_while_it_is_typed(make, how, terminal, capsys):
     thread.join()
     assert states[-1] == 0
     assert termios.tcgetattr(sys.stdin) == before
-    assert capsys.readouterr().out == "[script] Token: \n10\n"
+    assert capsys.readouterr().out == "[script] Token: \n[script] 10\n"
 
 
 @both
@@ -340,7 +340,7 @@ def test_a_person_at_a_notebook_answers(make, how, notebook, capsys):
     kernel = notebook("Ann")
     assert run(make(), how, NAME).stdout == "beforeHello Ann\n"
     assert kernel.asked == [("raw_input", "[script] Name? ")]
-    assert capsys.readouterr().out == "before\nHello Ann\n"
+    assert capsys.readouterr().out == "[script] before\n[script] Hello Ann\n"
 
 
 def test_a_notebook_hides_secrets(make, notebook):

@@ -23,7 +23,7 @@ from callslip.scripts import Isolation
 from callslip.scripts._display import show_artifact
 from callslip.scripts._folders import ArtifactFolder
 from callslip.scripts._result import safe_path
-from callslip.scripts._text import cleaned, prompt_lines
+from callslip.scripts._text import Labelled, cleaned, prompt_lines, visible
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -153,7 +153,39 @@ def test_escape_codes_reach_neither_models_nor_people():
 def test_a_prompt_says_on_each_line_who_asks():
     assert prompt_lines("Name? ") == "[script] Name? "
     assert prompt_lines("\x1b[2Ja\n$ sudo:") == "[script] a\n[script] $ sudo:"
-    assert len(prompt_lines("x" * 100_000)) == len("[script] ") + 2000
+    lines = prompt_lines("x" * 100_000).split("\n")
+    assert sum(len(line) for line in lines) == len("[script] ") * len(lines) + 2000
+
+
+@pytest.mark.parametrize(
+    "padding",
+    [" " * 60, " " * 71, "\t" * 9, "\u3000" * 40, "e\u0301" * 40, "\u200b" * 500 + "x" * 70],
+)
+def test_no_line_of_a_terminal_begins_without_who_asks(monkeypatch, padding):
+    for columns in (80, 47, 5):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = prompt_lines(f"Name? {padding}[callslip] may it? [y/N] ").split("\n")
+        for line in lines:
+            assert line.startswith("[script] ")
+            # Tabs and wide letters take more than one column.
+            taken = sum(8 if one == "\t" else 2 if one == "\u3000" else 1 for one in line)
+            assert taken < max(columns, 30)
+
+
+def test_output_in_pieces_is_labelled_by_lines():
+    labelled = Labelled("script")
+    assert labelled.add("a") == "[script] a"
+    assert labelled.add("b\n\nc") == "b\n[script] \n[script] c"
+    assert labelled.add("\n") == "\n"
+    assert labelled.add("d") == "[script] d"
+
+
+def test_what_can_t_be_seen_is_not_shown_to_people():
+    unseen = "a\u200bb\u200dc\u2060d\ufeffe\xadf\u061cg\u202eh\U000e0041i\u3164j"
+    assert visible(unseen) == "abcdefghij"
+    # A model gets the letters that a text in Persian is written with.
+    persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert cleaned(persian) == persian
 
 
 def test_a_notebook_shows_output_as_text(tmp_path):

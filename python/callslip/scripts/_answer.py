@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 from callslip.errors import ScriptRefused, UsageError
 from callslip.scripts._display import live_kernel
 from callslip.scripts._events import InputRequest, ScriptEvent
-from callslip.scripts._text import cleaned, prompt_lines, whole_text
+from callslip.scripts._text import Labelled, prompt_lines, visible, whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,11 +172,18 @@ class Screen:
 
     def __init__(self) -> None:
         self.is_mid_line = False
+        self._output = Labelled("script")
 
     def show(self, event: ScriptEvent) -> None:
-        """Show a piece of output without what could move, colour or hide anything."""
-        if event.kind in {"stdout", "stderr"}:
-            self.write(cleaned(event.data["text"]), error=event.kind == "stderr")
+        """Show a piece of output without what could move, colour or hide anything.
+
+        Each of its lines says whose it is, as those of questions do.
+        """
+        text = visible(event.data["text"]) if event.kind in {"stdout", "stderr"} else ""
+        if text:
+            if not self.is_mid_line:
+                self._output.begin_line()
+            self.write(self._output.add(text), error=event.kind == "stderr")
 
     def write(self, text: str, *, error: bool = False) -> None:
         """Write a text as it is."""

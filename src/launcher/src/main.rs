@@ -8,6 +8,7 @@ mod channel;
 mod confine;
 mod cpu;
 mod disk;
+mod enter;
 mod fault;
 mod filter;
 mod memory;
@@ -33,6 +34,12 @@ use std::process::ExitCode;
 use wire::Report;
 
 fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1).peekable();
+    if arguments.next_if(|first| first == "--in-user-namespace").is_some() {
+        let fault = enter::exec(arguments);
+        eprintln!("{fault}");
+        return ExitCode::from(125);
+    }
     let mut channel = match Channel::of_stdin() {
         Ok(channel) => channel,
         Err(fault) => {
@@ -41,7 +48,7 @@ fn main() -> ExitCode {
         }
     };
     // The only argument is the script's folder. Its parent is opened before a way is made that covers it.
-    let folder = env::args_os().nth(1).map(PathBuf::from);
+    let folder = arguments.next().map(PathBuf::from);
     let parent = folder.as_ref().and_then(|folder| File::open(folder.parent()?).ok());
     let done = run(&mut channel);
     let told = done.as_ref().is_ok_and(|()| !channel.is_closed()) || done.is_err_and(|fault| tell(&mut channel, fault));

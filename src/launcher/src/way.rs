@@ -44,7 +44,7 @@ pub(crate) fn open(order: &Order) -> Result<(), Fault> {
     for (path, is_folder, tree) in kept {
         if is_folder {
             fs::create_dir_all(path).at(STAGE)?;
-        } else {
+        } else if !path.exists() {
             fs::create_dir_all(path.parent().unwrap_or(path)).at(STAGE)?;
             fs::write(path, "").at(STAGE)?;
         }

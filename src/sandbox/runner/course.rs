@@ -8,7 +8,7 @@ use super::folder;
 use super::launched::Launched;
 use super::marked;
 use super::place::{Place, Program};
-use super::probe::{Unavailable, lost};
+use super::probe::{self, Unavailable, lost};
 use super::prompts::Prompts;
 use super::request::Request;
 use super::session::Copy;
@@ -68,7 +68,9 @@ struct End {
 impl<'a> Course<'a> {
     async fn start(request: &'a Request, profile: Profile) -> Result<Self, Unavailable> {
         let at_start = |error: io::Error| Unavailable::of(profile, &error);
-        let mut place = Place::new(profile, &request.tools(), &Program::Script(request)).map_err(at_start)?;
+        let tools = request.tools();
+        let users_apart = !probe::needs_no_user_namespace(&tools);
+        let mut place = Place::new(profile, &tools, &Program::Script(request), users_apart).map_err(at_start)?;
         let mut prompts = request.interactive.then(Prompts::new).transpose().map_err(at_start)?;
         let theirs = prompts.as_mut().and_then(|prompts| prompts.theirs.take());
         let (launched, output) = Launched::start(&mut place, theirs.as_ref()).await.map_err(at_start)?;

@@ -46,6 +46,8 @@ async fn choose(request: &Request) -> Result<Profile, Unavailable> {
         Choice::Restricted => offered(Profile::Restricted).await,
         Choice::Auto => match offered(Profile::Isolated).await {
             Ok(profile) => Ok(profile),
+            // What the machine lacks for a moment is no reason for a weaker box.
+            Err(isolated) if isolated.may_pass() => Err(isolated),
             Err(isolated) => offered(Profile::Restricted).await.map_err(|restricted| isolated.and(&restricted)),
         },
     }

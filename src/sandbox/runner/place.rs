@@ -99,18 +99,23 @@ impl Drop for Folder {
 
 impl Place {
     /// In a profile other than `isolated`, its folder is made.
-    pub(super) fn new(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result<Self> {
+    ///
+    /// `users_apart`: in `isolated`, root's too is in a user namespace.
+    pub(super) fn new(profile: Profile, tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Result<Self> {
         match profile {
-            Profile::Isolated => isolated(tools, program),
+            Profile::Isolated => isolated(tools, program, users_apart),
             Profile::Restricted | Profile::Unconfined => on_host(profile, tools, program),
         }
     }
 }
 
-fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
+fn isolated(tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Result<Place> {
     let bwrap = tools.bwrap.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let user = user::stranger();
-    let writable: Vec<PathBuf> = ["/box", "/tmp", "/dev/shm"].map(PathBuf::from).to_vec();
+    // The folder for temporary files would hide what the interpreter needs below it.
+    let is_in_tmp = matches!(program, Program::Script(request) if request.needs("/tmp"));
+    let temporary = Path::new(if is_in_tmp { "/temporary" } else { "/tmp" });
+    let writable: Vec<PathBuf> = vec!["/box".into(), temporary.to_owned(), "/dev/shm".into()];
     let mut readable: Vec<PathBuf> = ["/usr", "/proc", "/dev", "/run/callslip"].map(PathBuf::from).to_vec();
     readable.extend(LINKS.iter().chain(&SETTINGS).map(PathBuf::from));
     let mut arguments: Vec<OsString> = Vec::new();
@@ -148,7 +153,7 @@ fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
         add(&[&"--symlink", &format!("/proc/self/{target}"), &format!("/dev/{name}")]);
     }
     add(&[&"--perms", &"1777", &"--size", &SHARED_MEMORY.to_string(), &"--tmpfs", &"/dev/shm"]);
-    add(&[&"--dir", &"/box", &"--dir", &"/tmp"]);
+    add(&[&"--dir", &"/box", &"--dir", &temporary]);
     add(&[&"--perms", &"0755", &"--size", &CALLSLIP.to_string(), &"--tmpfs", &"/run/callslip"]);
     add(&[&"--ro-bind", &tools.launcher, &"/run/callslip/launcher"]);
     let mut packages = None;
@@ -169,11 +174,17 @@ fn isolated(tools: &Tools, program: &Program<'_>) -> io::Result<Place> {
         }
     }
     add(&[&"--remount-ro", &"/", &"--", &"/run/callslip/launcher"]);
-    let mut command = Command::new(bwrap);
+    // bubblewrap makes a namespace with one user in it; root's scripts are somebody else, so that theirs is made before.
+    let mut command = if user.is_some() && users_apart {
+        let mut command = Command::new(&tools.launcher);
+        command.arg("--in-user-namespace").arg(bwrap);
+        command
+    } else {
+        Command::new(bwrap)
+    };
     command.args(arguments);
     let script = Path::new("/run/callslip/script.py");
-    let order =
-        order(Profile::Isolated, program, Path::new("/tmp"), script, packages.as_deref(), writable, readable, user);
+    let order = order(Profile::Isolated, program, temporary, script, packages.as_deref(), writable, readable, user);
     Ok(Place { command, order, folder: None })
 }
 

@@ -3,13 +3,14 @@
 use super::super::wire::{Bounds, Instruction, Profile, Report};
 use super::launched::Launched;
 use super::place::{Place, Program, Tools};
+use super::user;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
@@ -17,6 +18,10 @@ use tokio::net::unix::pipe::Receiver;
 pub(super) const BOUNDS: Bounds =
     Bounds { cpu_seconds: 5, memory_bytes: 1 << 28, processes: 16, files: 64, disk_bytes: 1 << 20, disk_files: 64 };
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a failure is believed.
+const KEPT: Duration = Duration::from_secs(30);
+/// When one that may pass is tried again.
+const RETRIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
 /// What is missing for each profile; `None` where it is offered.
 #[derive(Clone, Debug, Serialize)]
@@ -52,34 +57,68 @@ pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
     }))
 }
 
-/// What is missing for a profile. It is tried once in a process.
+/// What is missing for a profile. It is tried once in a process, or again when what was in the way may have passed.
 pub(super) async fn missing(profile: Profile, tools: &Tools) -> Option<Unavailable> {
     if let Some(known) = known(profile, tools) {
         return known.err();
     }
-    let offered = attempt(profile, tools).await;
-    tried().get_or_insert_default().insert((profile, tools.clone()), offered.clone());
+    let mut offered = attempt(profile, tools).await;
+    for pause in RETRIES {
+        if !offered.as_ref().is_err_and(Unavailable::may_pass) {
+            break;
+        }
+        tokio::time::sleep(pause).await;
+        offered = attempt(profile, tools).await;
+    }
+    if !offered.as_ref().is_err_and(Unavailable::may_pass) {
+        tried().get_or_insert_default().insert((profile, tools.clone()), (Instant::now(), offered.clone()));
+    }
     offered.err()
 }
 
-/// What came of it, where it was tried.
-fn known(profile: Profile, tools: &Tools) -> Option<Result<(), Unavailable>> {
-    tried().as_ref()?.get(&(profile, tools.clone())).cloned()
+/// What came of it, where it was tried and still holds.
+fn known(profile: Profile, tools: &Tools) -> Option<Result<Standing, Unavailable>> {
+    let tried = tried();
+    let (at, came) = tried.as_ref()?.get(&(profile, tools.clone()))?;
+    (came.is_ok() || at.elapsed() < KEPT).then(|| came.clone())
 }
 
-type Tried = HashMap<(Profile, Tools), Result<(), Unavailable>>;
+/// Whether root's box stands only without a user namespace.
+pub(super) fn needs_no_user_namespace(tools: &Tools) -> bool {
+    matches!(known(Profile::Isolated, tools), Some(Ok(Standing::WithoutUsers)))
+}
+
+/// How a box stands.
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    Whole,
+    /// It is root's, who may have one without a user namespace, where none is to be had.
+    WithoutUsers,
+}
+
+type Tried = HashMap<(Profile, Tools), (Instant, Result<Standing, Unavailable>)>;
 
 fn tried() -> MutexGuard<'static, Option<Tried>> {
     static TRIED: Mutex<Option<Tried>> = Mutex::new(None);
     TRIED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn attempt(profile: Profile, tools: &Tools) -> Result<(), Unavailable> {
+async fn attempt(profile: Profile, tools: &Tools) -> Result<Standing, Unavailable> {
     if profile == Profile::Isolated && tools.bwrap.is_none() {
         return Err(Unavailable::new("bubblewrap", 0, "it is not installed"));
     }
+    match attempt_as(profile, tools, true).await {
+        Ok(()) => Ok(Standing::Whole),
+        Err(missing) if profile == Profile::Isolated && user::may_mount() && !missing.may_pass() => {
+            attempt_as(profile, tools, false).await.map(|()| Standing::WithoutUsers).map_err(|_| missing)
+        }
+        Err(missing) => Err(missing),
+    }
+}
+
+async fn attempt_as(profile: Profile, tools: &Tools, users_apart: bool) -> Result<(), Unavailable> {
     let at_start = |error: io::Error| Unavailable::of(profile, &error);
-    let mut place = Place::new(profile, tools, &Program::Nothing).map_err(at_start)?;
+    let mut place = Place::new(profile, tools, &Program::Nothing, users_apart).map_err(at_start)?;
     let (mut launched, mut output) = Launched::start(&mut place, None).await.map_err(at_start)?;
     match tokio::time::timeout(PATIENCE, until_end(&mut launched)).await {
         Ok(Ok(Ending::Well)) => {
@@ -134,14 +173,30 @@ pub(super) async fn lost(profile: Profile, launched: &mut Launched, stderr: &mut
 
 impl Unavailable {
     pub(super) fn new(stage: &str, errno: i32, message: &str) -> Self {
+        // bubblewrap says it in words.
+        let errno = if errno == 0 {
+            PASSING.iter().find(|(_, words)| message.contains(words)).map_or(0, |(errno, _)| *errno)
+        } else {
+            errno
+        };
         let remedy = match stage {
+            _ if passes(errno) => {
+                "try again when the program or the machine has files, memory or processes to spare (ulimit -a)"
+            }
             "bubblewrap" if message.contains("not installed") => {
                 "install bubblewrap, or callslip with its extra: pip install 'callslip[sandbox]'"
             }
-            "bubblewrap" | "the namespaces" | "the file system of the script" | "adopting processes" => {
+            "bubblewrap" if message.to_ascii_lowercase().contains("unknown option") => {
+                "use bubblewrap 0.8 or newer, or install callslip with its extra: pip install 'callslip[sandbox]'"
+            }
+            "bubblewrap"
+            | "the user namespace"
+            | "the namespaces"
+            | "the file system of the script"
+            | "adopting processes" => {
                 "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu \
-                 kernel.apparmor_restrict_unprivileged_userns=0), or in a container run the scripts in another one: \
-                 PythonRunner(backend=…)"
+                 kernel.apparmor_restrict_unprivileged_userns=0 or its package bubblewrap), or in a container run the \
+                 scripts in another one: PythonRunner(backend=…)"
             }
             "landlock" => {
                 "use a kernel with landlock switched on (the boot option lsm=…,landlock), for profile=\"restricted\" \
@@ -161,11 +216,28 @@ impl Unavailable {
         Self::new(stage, error.raw_os_error().unwrap_or(0), &error.to_string())
     }
 
+    /// Whether the machine was short of something that it will have again.
+    pub(super) fn may_pass(&self) -> bool {
+        passes(self.errno)
+    }
+
     /// With why the weaker profile is not offered either.
     pub(super) fn and(mut self, weaker: &Self) -> Self {
         self.message = format!("{}; nor is restricted offered, by {}: {}", self.message, weaker.stage, weaker.message);
         self
     }
+}
+
+/// `EAGAIN`, `ENOMEM`, `ENFILE` and `EMFILE`.
+const PASSING: [(i32, &str); 4] = [
+    (11, "Resource temporarily unavailable"),
+    (12, "Cannot allocate memory"),
+    (23, "Too many open files in system"),
+    (24, "Too many open files"),
+];
+
+fn passes(errno: i32) -> bool {
+    PASSING.iter().any(|(passing, _)| *passing == errno)
 }
 
 impl fmt::Display for Unavailable {

@@ -75,6 +75,11 @@ impl Limits {
 }
 
 impl Request {
+    /// Whether the interpreter or the packages lie below a folder.
+    pub(super) fn needs(&self, folder: &str) -> bool {
+        self.prefixes.iter().chain(&self.packages).any(|path| path.starts_with(folder))
+    }
+
     pub(super) fn tools(&self) -> Tools {
         let (launcher, bwrap) = (self.launcher.clone(), self.bwrap.clone());
         Tools { launcher, bwrap }

@@ -1,5 +1,6 @@
 //! The user that a script becomes where the program is root.
 
+use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,6 +11,12 @@ pub(super) fn stranger() -> Option<u32> {
         let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         pick(&map, chance)
     })
+}
+
+/// Whether the program is root with the right to mount, without any namespace.
+pub(super) fn may_mount() -> bool {
+    const ADMIN: CapabilitySet = CapabilitySet::SYS_ADMIN;
+    rustix::process::geteuid().is_root() && capabilities(None).is_ok_and(|held| held.effective.contains(ADMIN))
 }
 
 fn pick(map: &str, chance: u64) -> u32 {
