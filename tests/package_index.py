@@ -55,6 +55,8 @@ FILES = {
         sitecustomize__py=TRACE,
     ),
     "tail_end-1.0-py3-none-any.whl": wheel("tail_end"),
+    "large_one-1.0-py3-none-any.whl": wheel("large_one", zeros__txt="0" * (3 << 20)),
+    "many_files-1.0-py3-none-any.whl": wheel("many_files", **{f"f{n}__py": "" for n in range(300)}),
     "built_only-1.0.tar.gz": archive("built_only"),
 }
 

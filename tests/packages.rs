@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use callslip::sandbox::packages::{InstallRequest, Installed, NotInstalled, install};
+use callslip::sandbox::packages::{InstallRequest, Installed, NotInstalled, Resolved, install, resolve};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -64,6 +64,11 @@ impl Kit {
 
     fn install(&self, dependencies: &[&str]) -> Result<Installed, NotInstalled> {
         run(&self.request(dependencies)).0
+    }
+
+    fn resolve(&self, dependencies: &[&str]) -> Result<Resolved, NotInstalled> {
+        let (_cancel, cancelled) = watch::channel(false);
+        block_on(resolve(&self.request(dependencies), |_, _| (), cancelled))
     }
 
     fn requests(&self) -> String {
@@ -337,4 +342,47 @@ fn what_is_missing_on_the_machine_is_told_to_whom_it_concerns() {
         refused(run(&request).0).1,
         "the packages can't be kept in the folder for them (entity not found): write the script without them"
     );
+}
+
+#[test]
+fn what_would_be_installed_is_told_before_it_is() {
+    let Some(kit) = Kit::new() else { return };
+    let resolved = kit.resolve(&["good-one"]).unwrap();
+    assert_eq!(resolved.packages, ["good-one==1.0", "tail-end==1.0"]);
+    assert_eq!(resolved.path, None);
+    assert!(kit.drafts().is_empty());
+    assert!(!kit.folder.join("trace").exists());
+    // Once it is installed, it is known without asking anybody.
+    let installed = kit.install(&["good-one"]).unwrap();
+    let asked = kit.requests();
+    let again = kit.resolve(&["good-one"]).unwrap();
+    assert_eq!((again.packages, again.path), (resolved.packages, Some(installed.path)));
+    assert_eq!(kit.requests(), asked);
+}
+
+#[test]
+fn nothing_is_installed_but_what_was_approved() {
+    let Some(kit) = Kit::new() else { return };
+    let request = InstallRequest { packages: vec!["good-one==1.0".to_owned()], ..kit.request(&["good-one"]) };
+    let installed = run(&request).0.unwrap();
+    assert!(installed.path.join("good_one.py").exists());
+    assert!(!installed.path.join("tail_end.py").exists());
+}
+
+#[test]
+fn packages_that_are_too_large_are_not_kept() {
+    let Some(kit) = Kit::new() else { return };
+    for (name, bytes, files) in [("large-one", 1 << 20, 1000), ("many-files", 1 << 30, 200)] {
+        let request = InstallRequest { bytes, files, ..kit.request(&[name]) };
+        let (code, message) = refused(run(&request).0);
+        assert_eq!(code, "dependency_install_failed");
+        let words =
+            format!("the packages take more than {bytes} bytes or {files} files: ask for fewer or smaller ones");
+        assert_eq!(message, words);
+        assert!(kit.drafts().is_empty());
+        let held = Command::new("du").args(["-sb"]).arg(kit.folder.join("cache")).output().unwrap();
+        let held = String::from_utf8(held.stdout).unwrap();
+        let held: u64 = held.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(held < 1 << 20, "{name}: {held} bytes are kept");
+    }
 }

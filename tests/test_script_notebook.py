@@ -102,7 +102,7 @@ def kernel(started):
 def test_a_dialogue_in_a_cell(kernel, program):
     text, status = kernel.run(program, [NAME, KEY])
     assert kernel.prompts == [("[script] Name? ", False), ("[script] Key? ", True)]
-    assert (text, status) == (f"{HELLO}\nended ok\n", "ok")
+    assert (text, status) == (f"[script] {HELLO}\nended ok\n", "ok")
 
 
 def test_an_agent_s_script_asks_in_the_cell(kernel):

@@ -62,6 +62,14 @@ pub enum Event {
         /// Whether anything was installed just now.
         fresh: bool,
     },
+    /// It is known what would be installed.
+    #[serde(rename = "finished")]
+    Resolved {
+        /// Each with its version.
+        packages: Vec<String>,
+        /// Where they are, where they are installed already.
+        path: Option<PathBuf>,
+    },
     /// The script was not run; a model can do something about it.
     Refused {
         /// What is wrong, as a word.
@@ -87,7 +95,14 @@ pub enum Event {
 impl Event {
     /// Whether no event comes after it.
     pub fn is_last(&self) -> bool {
-        matches!(self, Self::Finished { .. } | Self::Installed { .. } | Self::Refused { .. } | Self::Failed { .. })
+        matches!(
+            self,
+            Self::Finished { .. }
+                | Self::Installed { .. }
+                | Self::Resolved { .. }
+                | Self::Refused { .. }
+                | Self::Failed { .. }
+        )
     }
 }
 

@@ -4,13 +4,20 @@ use super::event::Event;
 use super::job::Teller;
 use super::packages::{self, InstallRequest, NotInstalled};
 
-/// Installs what is not there yet, and tells of it.
+/// Installs what is not there yet, or finds out what that would be, and tells of it.
 pub async fn install(request: InstallRequest, teller: Teller) {
     let tell = |stage: &str, message: &str| {
         teller.tell(&Event::Deps { stage: stage.to_owned(), message: message.to_owned() });
     };
-    let last = match packages::install(&request, tell, teller.cancelled.clone()).await {
-        Ok(installed) => Event::Installed { path: installed.path, fresh: installed.fresh },
+    let done = if request.resolve_only {
+        let resolved = packages::resolve(&request, tell, teller.cancelled.clone()).await;
+        resolved.map(|resolved| Event::Resolved { packages: resolved.packages, path: resolved.path })
+    } else {
+        let installed = packages::install(&request, tell, teller.cancelled.clone()).await;
+        installed.map(|installed| Event::Installed { path: installed.path, fresh: installed.fresh })
+    };
+    let last = match done {
+        Ok(event) => event,
         Err(NotInstalled::Refused(refused)) => {
             Event::Refused { code: refused.code.as_str().to_owned(), message: refused.message }
         }

@@ -69,6 +69,11 @@ class Approval:
             and requirement not in self._requirements
         ]
 
+    def unapproved_packages(self, packages: Sequence[str], declared: Sequence[str]) -> list[str]:
+        """Return what packages bring along, as `name==version`, and nobody has approved yet."""
+        known = {*declared, *self._names, *map(_name, self._requirements)}
+        return [one for one in packages if _name(one) not in known]
+
     def decide(self, requirements: list[str], attend: Callable[[], None]) -> None:
         """Have somebody decide, in this thread.
 
@@ -152,6 +157,11 @@ def _requirement(text: str) -> str:
         raise UsageError(f"expected a package or a requirement in deps: got {text!r} ({why})")
     requirement: str = read["dependencies"][0]
     return requirement
+
+
+def _name(requirement: str) -> str:
+    found = _NAME.match(requirement)
+    return _normal(found[0]) if found else requirement
 
 
 def _normal(name: str) -> str:

@@ -33,6 +33,8 @@ class ScriptLimits:
         artifact_bytes: Of all of them.
         prompts: Questions of an interactive script.
         idle_seconds: For the answer to a question.
+        package_bytes: Of the packages that it declares and those that they need, installed.
+        package_files: Files of all of them.
     """
 
     wall_seconds: float = 60.0
@@ -48,6 +50,8 @@ class ScriptLimits:
     artifact_bytes: int = 32 << 20
     prompts: int = 100
     idle_seconds: float = 300.0
+    package_bytes: int = 1 << 30
+    package_files: int = 50_000
 
     def __post_init__(self) -> None:
         values: dict[str, Any] = asdict(self)

@@ -12,10 +12,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from callslip import _core
 from callslip.errors import InterpreterMissing, IsolationUnavailable, ScriptRefused
+
+if TYPE_CHECKING:
+    from callslip.scripts._limits import ScriptLimits
 
 __all__ = [
     "Interpreter",
@@ -240,8 +243,14 @@ def find_uv() -> str:
     return str(found)
 
 
-def install_request(dependencies: list[str], interpreter: Interpreter, index: str | None) -> str:
-    """Return what installs packages, as JSON text.
+def install_request(
+    dependencies: list[str],
+    interpreter: Interpreter,
+    index: str | None,
+    limits: ScriptLimits,
+    packages: list[str] | None,
+) -> str:
+    """Return what installs packages, as JSON text: exactly these, or `None` to find out which.
 
     Raises:
         ScriptRefused: uv is not installed.
@@ -252,6 +261,11 @@ def install_request(dependencies: list[str], interpreter: Interpreter, index: st
             "python": interpreter.path,
             "uv": find_uv(),
             "index": index,
+            "packages": packages or [],
+            "resolve_only": packages is None,
+            "bytes": limits.package_bytes,
+            "files": limits.package_files,
+            "launcher": find_launcher(),
         }
     )
 

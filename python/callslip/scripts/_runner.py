@@ -201,8 +201,10 @@ class PythonRunner:
             return self.backend.open()
         return NativePlace(self.profile, self.python, keeps=keeps)
 
-    def _install(self, dependencies: list[str]) -> NativeStream:
-        request = install_request(dependencies, find_interpreter(self.python), self._index)
+    def _install(self, dependencies: list[str], packages: list[str] | None) -> NativeStream:
+        request = install_request(
+            dependencies, find_interpreter(self.python), self._index, self.limits, packages
+        )
         return NativeStream(_core.ScriptJob.install(request))
 
     def _listeners(self, also: OnEvent | None) -> list[OnEvent]:
@@ -309,9 +311,11 @@ class ScriptSession:
     def _is_open(self) -> bool:
         return not self._closed
 
-    def _install(self, dependencies: list[str], taking: Taking) -> Steps[str | None]:
-        """Install packages. Returns where they are; `None` where the session was closed."""
-        stream = self._runner._install(dependencies)  # noqa: SLF001  # one class in two parts
+    def _install(
+        self, dependencies: list[str], packages: list[str] | None, taking: Taking
+    ) -> Steps[None]:
+        """Install packages, or find out which they are."""
+        stream = self._runner._install(dependencies, packages)  # noqa: SLF001  # one class in two parts
         with self._lock:
             self._installations.add(stream)
             if self._closed:
@@ -321,7 +325,26 @@ class ScriptSession:
         finally:
             with self._lock:
                 self._installations.discard(stream)
-        return None if self._closed else taking.path()
+
+    def _packages(self, script: dict[str, Any], listeners: list[OnEvent]) -> Steps[str | None]:
+        """Have what a script needs approved and installed.
+
+        Returns where it is; `None` where the session was closed.
+        """
+        dependencies, approval = script["dependencies"], self._runner.approval
+        taking = Taking(listeners)
+        yield from self._install(dependencies, None, taking)
+        if self._closed:
+            return None
+        packages, path = taking.packages()
+        brought = approval.unapproved_packages(packages, script["names"])
+        if brought and not (yield Approve(approval, brought, self._is_open)):
+            return None
+        if path is None:
+            taking = Taking(listeners)
+            yield from self._install(dependencies, packages, taking)
+            path = None if self._closed else taking.path()
+        return path
 
     def _read(self, code: str) -> dict[str, Any]:
         """Read what a script declares.
@@ -366,7 +389,7 @@ class ScriptSession:
             return _CANCELLED
         more: dict[str, Any] = {}
         if script["dependencies"] and runner.backend is None:
-            packages = yield from self._install(script["dependencies"], Taking(listeners))
+            packages = yield from self._packages(script, listeners)
             if packages is None:
                 return _CANCELLED
             more["packages"] = packages

@@ -92,6 +92,15 @@ class Taking:
         path: str = self._end["path"]
         return path
 
+    def packages(self) -> tuple[list[str], str | None]:
+        """Return what would be installed, and where it is, where it is installed already.
+
+        Raises:
+            CallslipError: As `result`.
+        """
+        self._raise()
+        return self._end["packages"], self._end["path"]
+
     @property
     def status(self) -> str:
         """How the script ended, as far as it is known."""

@@ -11,6 +11,7 @@ mod disk;
 mod enter;
 mod fault;
 mod filter;
+mod installer;
 mod memory;
 mod payload;
 mod privilege;
@@ -35,8 +36,9 @@ use wire::Report;
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1).peekable();
-    if arguments.next_if(|first| first == "--in-user-namespace").is_some() {
-        let fault = enter::exec(arguments);
+    let first = arguments.next_if(|first| first == "--in-user-namespace" || first == "--installer");
+    if let Some(first) = first {
+        let fault = if first == "--installer" { installer::exec(arguments) } else { enter::exec(arguments) };
         eprintln!("{fault}");
         return ExitCode::from(125);
     }

@@ -1,10 +1,11 @@
 //! The folder that packages are kept in: finished sets, and drafts that nobody sees until they are renamed.
 
 use rustix::fs::{FlockOperation, flock};
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -13,6 +14,41 @@ use std::time::{Duration, SystemTime};
 const STALE: Duration = Duration::from_secs(600);
 
 const DRAFT: &str = ".draft-";
+/// Beside a set, what it is made of.
+const PACKAGES: &str = "packages";
+
+/// What folders hold together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+impl Size {
+    pub(super) fn is_more_than(self, most: Self) -> bool {
+        self.bytes > most.bytes || self.files > most.files
+    }
+
+    /// It looks no further once that is too much. A file with several names counts once.
+    pub(super) fn of(folders: impl IntoIterator<Item = PathBuf>, most: Self) -> Self {
+        let mut size = Self::default();
+        let mut seen = HashSet::new();
+        let mut next: Vec<PathBuf> = folders.into_iter().collect();
+        while let Some(path) = next.pop() {
+            let Ok(about) = fs::symlink_metadata(&path) else { continue };
+            if about.is_dir() {
+                next.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            } else if seen.insert((about.dev(), about.ino())) {
+                size.bytes += about.len();
+                size.files += 1;
+            }
+            if size.is_more_than(most) {
+                break;
+            }
+        }
+        size
+    }
+}
 
 /// Where packages are kept.
 pub(super) struct Cache {
@@ -24,6 +60,32 @@ impl Cache {
         let cache = Self { root: std::path::absolute(root)? };
         DirBuilder::new().recursive(true).mode(0o700).create(cache.sets())?;
         Ok(cache)
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What a finished set is made of.
+    pub(super) fn packages(set: &Path) -> Option<Vec<String>> {
+        let text = fs::read_to_string(set.with_extension(PACKAGES)).ok().filter(|_| set.is_dir())?;
+        Some(text.lines().map(str::to_owned).collect())
+    }
+
+    /// What the installer's cache holds, by the folders in which it keeps packages.
+    pub(super) fn kept(&self) -> BTreeSet<PathBuf> {
+        let inner = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        inner(&self.downloads())
+            .flat_map(|kind| if kind.is_dir() { inner(&kind).collect() } else { vec![kind] })
+            .collect()
+    }
+
+    /// Removes the installer's cache, unless somebody is at work in it.
+    pub(super) fn forget_downloads(&self) {
+        let Ok(lock) = self.lock() else { return };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove(&self.downloads());
+        }
     }
 
     /// The installer's own cache: on one disk with the sets, so that files are linked, not copied.
@@ -147,10 +209,14 @@ impl Draft {
     }
 
     /// Makes what is filled the finished set. Returns whether it is this one: another process may have been faster.
-    pub(super) fn publish(self, set: &Path) -> io::Result<bool> {
+    pub(super) fn publish(self, set: &Path, packages: &[String]) -> io::Result<bool> {
         let target = self.target();
         drop_start_up_files(&target)?;
         seal(&target)?;
+        // Before the set: one that is there is known whole.
+        let listed = self.folder.join(PACKAGES);
+        fs::write(&listed, packages.join("\n"))?;
+        fs::rename(listed, set.with_extension(PACKAGES))?;
         match fs::rename(&target, set) {
             // Only now: a folder that can't be written to can't be moved either.
             Ok(()) => fs::set_permissions(set, Permissions::from_mode(0o555)).map(|()| true),

@@ -12,12 +12,14 @@ mod uv;
 
 use super::{Refused, script};
 use crate::hex::hex;
-use cache::Cache;
+use cache::{Cache, Draft};
 use serde::Deserialize;
 use settings::Settings;
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -40,6 +42,38 @@ pub struct InstallRequest {
     /// The index to take them from. Default: what pip and uv are told by their variables, or pip by its file.
     #[serde(default)]
     pub index: Option<String>,
+    /// What they come to, as `resolve` told it: nothing else is installed then. Empty: it is found out first.
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// Whether it is only to be found out what would be installed.
+    #[serde(default)]
+    pub resolve_only: bool,
+    /// What all of them may take together when they are installed. Default: 1 GiB.
+    #[serde(default = "default_bytes")]
+    pub bytes: u64,
+    /// How many files they may have together. Default: 50,000.
+    #[serde(default = "default_files")]
+    pub files: u64,
+    /// The launcher, which keeps the installer from writing anywhere else.
+    #[serde(default)]
+    pub launcher: Option<PathBuf>,
+}
+
+fn default_bytes() -> u64 {
+    1 << 30
+}
+
+fn default_files() -> u64 {
+    50_000
+}
+
+/// What would be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// Every package with its version, those that others need among them: `name==version`.
+    pub packages: Vec<String>,
+    /// Where they are, where they are installed already.
+    pub path: Option<PathBuf>,
 }
 
 /// Packages that are there.
@@ -85,48 +119,106 @@ pub async fn install(
     install_within(LIMIT, request, tell, cancelled).await
 }
 
+/// Finds out what would be installed: no package is downloaded whole. `tell` as in `install`.
+///
+/// # Errors
+/// As `install`.
+pub async fn resolve(
+    request: &InstallRequest,
+    mut tell: impl FnMut(&str, &str),
+    cancelled: watch::Receiver<bool>,
+) -> Result<Resolved, NotInstalled> {
+    let place = Place::of(request).await?;
+    if let Some(packages) = Cache::packages(&place.path) {
+        return Ok(Resolved { packages, path: Some(place.path) });
+    }
+    let (draft, at_work) = place.begin().await?;
+    let packages = place.order(request, &draft).resolve(&place.requirements, LIMIT, &mut tell, cancelled).await;
+    drop(at_work);
+    aside(move || {
+        drop(draft);
+        Ok(())
+    })
+    .await?;
+    Ok(Resolved { packages: packages?, path: None })
+}
+
 async fn install_within(
     limit: Duration,
     request: &InstallRequest,
     mut tell: impl FnMut(&str, &str),
     cancelled: watch::Receiver<bool>,
 ) -> Result<Installed, NotInstalled> {
-    // They have been read before; what reaches the installer is not left to whoever calls.
-    let requirements = script::normalise(&request.dependencies)?;
-    let settings = Settings::of(request.index.as_deref(), &request.python);
-    let root = request.cache.clone().or_else(default_cache).ok_or_else(|| {
-        Refused::install("there is no home folder to keep packages in: the developer can name one as cache")
-    })?;
-    let cache = Cache::open(&root).map_err(|cause| no_room(&cause))?;
-    let identity = interpreter::identity(&request.python, &cache).await.map_err(NotInstalled::InterpreterMissing)?;
-    let path = cache.set(&key(&requirements, &identity, settings.index_shown()));
-    if path.is_dir() {
-        return Ok(Installed { path, fresh: false });
+    let place = Place::of(request).await?;
+    if place.path.is_dir() {
+        return Ok(Installed { path: place.path, fresh: false });
     }
-    let cache = Arc::new(cache);
-    let swept = Arc::clone(&cache);
-    let (draft, at_work) = aside(move || {
-        swept.sweep();
-        swept.sweep_downloads();
-        Ok((swept.draft()?, swept.at_work()?))
-    })
-    .await?;
-    tell("resolve", &format!("resolving {}", requirements.join(", ")));
-    let order =
-        uv::Order { uv: &request.uv, python: &request.python, cache: &cache, draft: &draft, settings: &settings };
-    let ended = order.run(&requirements, limit, &mut tell, cancelled).await;
+    let (draft, at_work) = place.begin().await?;
+    let order = place.order(request, &draft);
+    let ended = async {
+        let packages = if request.packages.is_empty() {
+            order.resolve(&place.requirements, limit, &mut tell, cancelled.clone()).await?
+        } else {
+            script::normalise(&request.packages)?
+        };
+        order.install(&packages, limit, &mut tell, cancelled).await.map(|()| packages)
+    };
+    let ended = ended.await;
+    let is_over = order.over.load(Ordering::Relaxed);
     drop(at_work);
-    let (set, swept) = (path.clone(), Arc::clone(&cache));
+    let (set, swept) = (place.path.clone(), Arc::clone(&place.cache));
     let fresh = aside(move || match ended {
-        Ok(()) => draft.publish(&set).map(Ok),
+        Ok(packages) => draft.publish(&set, &packages).map(Ok),
         Err(error) => {
             swept.sweep_downloads();
+            if is_over {
+                swept.forget_downloads();
+            }
             Ok(Err(error))
         }
     })
     .await??;
     tell("done", "the packages are installed");
-    Ok(Installed { path, fresh })
+    Ok(Installed { path: place.path, fresh })
+}
+
+/// Where a set is kept, and what it is made of.
+struct Place {
+    requirements: Vec<String>,
+    settings: Settings,
+    cache: Arc<Cache>,
+    path: PathBuf,
+}
+
+impl Place {
+    async fn of(request: &InstallRequest) -> Result<Self, NotInstalled> {
+        // They have been read before; what reaches the installer is not left to whoever calls.
+        let requirements = script::normalise(&request.dependencies)?;
+        let settings = Settings::of(request.index.as_deref(), &request.python);
+        let root = request.cache.clone().or_else(default_cache).ok_or_else(|| {
+            Refused::install("there is no home folder to keep packages in: the developer can name one as cache")
+        })?;
+        let cache = Cache::open(&root).map_err(|cause| no_room(&cause))?;
+        let identity =
+            interpreter::identity(&request.python, &cache).await.map_err(NotInstalled::InterpreterMissing)?;
+        let path = cache.set(&key(&requirements, &identity, settings.index_shown()));
+        Ok(Self { requirements, settings, cache: Arc::new(cache), path })
+    }
+
+    /// A draft, and the word that somebody works in the installer's cache.
+    async fn begin(&self) -> Result<(Draft, File), NotInstalled> {
+        let swept = Arc::clone(&self.cache);
+        aside(move || {
+            swept.sweep();
+            swept.sweep_downloads();
+            Ok((swept.draft()?, swept.at_work()?))
+        })
+        .await
+    }
+
+    fn order<'a>(&'a self, request: &'a InstallRequest, draft: &'a Draft) -> uv::Order<'a> {
+        uv::Order { request, cache: &self.cache, draft, settings: &self.settings, over: AtomicBool::new(false) }
+    }
 }
 
 /// Where packages are kept unless something else is said.
@@ -138,7 +230,7 @@ pub fn default_cache() -> Option<PathBuf> {
 
 /// The name of a folder: the same for whatever would install the same.
 fn key(requirements: &[String], interpreter: &str, index: Option<&str>) -> String {
-    let asked = serde_json::json!([1, requirements, interpreter, index]).to_string();
+    let asked = serde_json::json!([2, requirements, interpreter, index]).to_string();
     name(&asked)
 }
 

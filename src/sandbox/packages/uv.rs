@@ -1,12 +1,13 @@
 //! The one process: uv, without settings, without a shell, without this program's environment.
 
-use super::cache::{Cache, Draft};
+use super::cache::{Cache, Draft, Size};
 use super::settings::Settings;
-use super::{NotInstalled, Refused, is_executable, reason};
+use super::{InstallRequest, NotInstalled, Refused, is_executable, reason, script};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -18,30 +19,72 @@ const KEPT_LINES: usize = 200;
 /// What is told of one installation.
 const TOLD: usize = 300;
 
+/// How often what is installed is measured.
+const PERIOD: Duration = Duration::from_millis(100);
+
 /// How a set is made.
 pub(super) struct Order<'a> {
-    pub(super) uv: &'a Path,
-    pub(super) python: &'a Path,
+    pub(super) request: &'a InstallRequest,
     pub(super) cache: &'a Cache,
     pub(super) draft: &'a Draft,
     pub(super) settings: &'a Settings,
+    /// What was unpacked was more than may be.
+    pub(super) over: AtomicBool,
 }
 
 impl Order<'_> {
-    /// Fills the draft with these requirements.
-    pub(super) async fn run(
+    /// What these requirements come to.
+    pub(super) async fn resolve(
         &self,
         requirements: &[String],
         limit: Duration,
         tell: &mut impl FnMut(&str, &str),
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<Vec<String>, NotInstalled> {
+        tell("resolve", &format!("resolving {}", requirements.join(", ")));
+        let (wanted, found) = (self.draft.home().join("wanted.in"), self.draft.home().join("found.txt"));
+        let lost = |cause: std::io::Error| Refused::install(format!("the installer was lost: {cause}"));
+        std::fs::write(&wanted, requirements.join("\n")).map_err(lost)?;
+        let mut command = self.command(&["pip", "compile", "--no-header", "--no-annotate"]);
+        command.arg("--output-file").arg(&found).arg("--").arg(&wanted);
+        self.drive(command, limit, tell, cancelled).await?;
+        let text = std::fs::read_to_string(&found).map_err(lost)?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let packages = script::normalise(&lines.map(str::to_owned).collect::<Vec<_>>())?;
+        tell("resolve", &format!("they come to {}", packages.join(", ")));
+        Ok(packages)
+    }
+
+    /// Fills the draft with these packages, and no others.
+    pub(super) async fn install(
+        &self,
+        packages: &[String],
+        limit: Duration,
+        tell: &mut impl FnMut(&str, &str),
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<(), NotInstalled> {
+        let mut command = self.command(&["pip", "install", "--no-deps", "--compile-bytecode"]);
+        command.arg("--target").arg(self.draft.target()).arg("--").args(packages);
+        self.drive(command, limit, tell, cancelled).await?;
+        let (target, most) = (self.draft.target(), self.most());
+        let size = tokio::task::spawn_blocking(move || Size::of([target], most)).await.unwrap_or_default();
+        if size.is_more_than(most) { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    async fn drive(
+        &self,
+        mut command: Command,
+        limit: Duration,
+        tell: &mut impl FnMut(&str, &str),
         mut cancelled: watch::Receiver<bool>,
     ) -> Result<(), NotInstalled> {
-        if !is_executable(self.uv) {
+        const TOO_LARGE_A_FILE: i32 = 25;
+        if !is_executable(&self.request.uv) {
             let message = "packages can't be installed here, because uv is missing (the developer can install \
                            callslip[sandbox]): write the script without them";
             return Err(Refused::install(message).into());
         }
-        let started = self.command(requirements).spawn();
+        let started = command.spawn();
         let child = started.map_err(|cause| Refused::install(format!("the installer can't be started: {cause}")))?;
         let mut group = Group(child);
         let mut lines = Lines::default();
@@ -55,6 +98,10 @@ impl Order<'_> {
                 group.end().await;
                 return Err(NotInstalled::Cancelled);
             }
+            () = self.grown() => {
+                group.end().await;
+                return Err(self.too_large());
+            }
             () = tokio::time::sleep(limit) => {
                 group.end().await;
                 let seconds = limit.as_secs();
@@ -64,6 +111,7 @@ impl Order<'_> {
         };
         match ended {
             Ok(status) if status.success() => Ok(()),
+            Ok(status) if status.signal() == Some(TOO_LARGE_A_FILE) => Err(self.too_large()),
             Ok(status) => {
                 let reason = reason::reason(&lines.kept, status.code());
                 Err(Refused::install(self.settings.conceal(&reason)).into())
@@ -72,20 +120,53 @@ impl Order<'_> {
         }
     }
 
-    fn command(&self, requirements: &[String]) -> Command {
+    /// Until what is unpacked is more than may be.
+    async fn grown(&self) {
+        let before = self.cache.kept();
+        let most = self.most();
+        loop {
+            let began = Instant::now();
+            let folders: Vec<_> = self.cache.kept().difference(&before).cloned().chain([self.draft.target()]).collect();
+            let size = tokio::task::spawn_blocking(move || Size::of(folders, most)).await.unwrap_or_default();
+            if size.is_more_than(most) {
+                return;
+            }
+            // Where measuring takes long, it is done less often.
+            tokio::time::sleep(PERIOD.max(began.elapsed())).await;
+        }
+    }
+
+    fn most(&self) -> Size {
+        Size { bytes: self.request.bytes, files: self.request.files }
+    }
+
+    fn too_large(&self) -> NotInstalled {
+        self.over.store(true, Ordering::Relaxed);
+        let Size { bytes, files } = self.most();
+        let message =
+            format!("the packages take more than {bytes} bytes or {files} files: ask for fewer or smaller ones");
+        Refused::install(message).into()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let home = self.draft.home();
-        let mut command = Command::new(self.uv);
+        let mut command = match &self.request.launcher {
+            Some(launcher) => {
+                let mut command = Command::new(launcher);
+                command.arg("--installer").arg(self.request.bytes.to_string()).arg(self.cache.root());
+                command.arg(&self.request.uv);
+                command
+            }
+            None => Command::new(&self.request.uv),
+        };
         command
-            .args(["pip", "install", "--no-config", "--no-build", "--no-python-downloads", "--compile-bytecode"])
+            .args(words)
+            .args(["--no-config", "--no-build", "--no-python-downloads"])
             .args(["--color", "never", "--keyring-provider", "disabled"])
             .arg("--cache-dir")
             .arg(self.cache.downloads())
             .arg("--python")
-            .arg(self.python)
-            .arg("--target")
-            .arg(self.draft.target())
-            .arg("--")
-            .args(requirements)
+            .arg(&self.request.python)
             .env_clear()
             .envs(self.settings.variables())
             // Without one it would look up the user's, with credentials in it.

@@ -12,10 +12,14 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Child;
+
+/// How long it may take to go once all of the script's processes are dead.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct Launched {
     /// bubblewrap, or the launcher itself. In a process group of its own: Ctrl-C is the program's business.
@@ -103,8 +107,11 @@ impl Launched {
 
     /// Waits until the launcher is gone, and with it in a namespace everything else.
     pub(super) async fn gone(&mut self) {
-        // Somebody else may have taken up its end: then it is gone too.
-        let _ = self.child.wait().await;
+        // Somebody else may have taken up its end: then it is gone too. One that was stopped is not waited for.
+        if tokio::time::timeout(PATIENCE, self.child.wait()).await.is_err() {
+            self.kill();
+            let _ = self.child.wait().await;
+        }
     }
 
     /// Kills it where it doesn't answer.

@@ -1,0 +1,40 @@
+//! The installer of packages, which reads what strangers made: it writes to its own folder alone.
+
+use crate::fault::Fault;
+use landlock::{
+    ABI, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Becomes the installer: the most bytes of a file, the folder, the program and its arguments. Returns only why it
+/// couldn't.
+pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> Fault {
+    const STAGE: &str = "starting the installer";
+    let bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
+    let (Some(bytes), Some(folder), Some(program)) = (bytes, arguments.next(), arguments.next()) else {
+        return Fault::new(STAGE, "its folder or its program was not named");
+    };
+    for (resource, amount) in [(Resource::Fsize, bytes), (Resource::Core, 0)] {
+        // What is limited more already stays so.
+        let _ = setrlimit(resource, Rlimit { current: Some(amount), maximum: Some(amount) });
+    }
+    // Where the kernel can't, it runs as any other program does.
+    let _ = confine(Path::new(&folder));
+    Fault { stage: STAGE.into(), cause: Command::new(program).args(arguments).exec() }
+}
+
+fn confine(folder: &Path) -> Result<(), RulesetError> {
+    const NEWEST: ABI = ABI::V6;
+    let writing = AccessFs::from_write(NEWEST);
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writing)?.create()?;
+    for (path, access) in [(folder, writing), (Path::new("/dev/null"), AccessFs::WriteFile.into())] {
+        if let Ok(descriptor) = PathFd::new(path) {
+            ruleset = ruleset.add_rule(PathBeneath::new(descriptor, access))?;
+        }
+    }
+    ruleset.restrict_self().map(drop)
+}
