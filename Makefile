@@ -55,6 +55,7 @@ test: ## Build everything and run every test, type check and lint
 test-rs: | $(PY) ## Run the Rust tests, which need no interpreter
 	$(CARGO) test --doc --no-default-features $(LOCKED)
 	$(RUST_TESTS) --no-default-features
+	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
@@ -124,6 +125,10 @@ PROFILES ?= isolated restricted
 .PHONY: hostile
 hostile: dev ## Run the hostile scripts in PROFILES="isolated restricted" (ARGS="--user --only fs-")
 	PYTHONPATH=tests $(PY) -m sandbox $(PROFILES) $(ARGS)
+
+.PHONY: killed-calls
+killed-calls: dev ## Kill N=500 calls of scripts in every way on a busy machine, and look for what is left (ARGS="--user")
+	PYTHONPATH=tests $(PY) -m sandbox.killed $(if $(filter command line environment,$(origin N)),$(N),500) $(ARGS)
 
 N ?= 300
 

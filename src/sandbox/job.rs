@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 
 /// What of the output waits for whoever takes the events. More is only counted: the result has its beginning and end.
@@ -165,6 +165,16 @@ impl Drop for Teller {
     }
 }
 
+/// What jobs run on, in one thread.
+///
+/// # Errors
+/// The system has no descriptor left. tokio would panic on some of those that it makes, so that it is tried before.
+pub(super) fn runtime() -> io::Result<Runtime> {
+    const NEEDED: usize = 6;
+    drop((0..NEEDED).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?);
+    Builder::new_current_thread().enable_all().build()
+}
+
 /// The thread of all jobs. A forked child, which has none, gets its own.
 fn background() -> io::Result<Handle> {
     static RUNNING: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
@@ -173,7 +183,7 @@ fn background() -> io::Result<Handle> {
     if let Some((_, handle)) = running.as_ref().filter(|(process, _)| *process == own) {
         return Ok(handle.clone());
     }
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime()?;
     let handle = runtime.handle().clone();
     std::thread::Builder::new()
         .name("callslip-scripts".to_owned())

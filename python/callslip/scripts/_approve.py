@@ -70,7 +70,12 @@ class Approval:
         ]
 
     def unapproved_packages(self, packages: Sequence[str], declared: Sequence[str]) -> list[str]:
-        """Return what packages bring along, as `name==version`, and nobody has approved yet."""
+        """Return what packages bring along, as `name==version`, and nobody has approved yet.
+
+        A list approves its packages with what they need; it is told in an event.
+        """
+        if not self.asks and self._decide is None:
+            return []
         known = {*declared, *self._names, *map(_name, self._requirements)}
         return [one for one in packages if _name(one) not in known]
 

@@ -1,5 +1,6 @@
 //! Which profiles this machine offers. It is tried, not guessed.
 
+use super::super::job;
 use super::super::wire::{Bounds, Instruction, Profile, Report};
 use super::launched::Launched;
 use super::place::{Place, Program, Tools};
@@ -48,7 +49,7 @@ pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
     if let (Some(isolated), Some(restricted)) = (known(Profile::Isolated, &tools), known(Profile::Restricted, &tools)) {
         return Ok(Offered { isolated: isolated.err(), restricted: restricted.err() });
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = job::runtime()?;
     Ok(runtime.block_on(async {
         Offered {
             isolated: missing(Profile::Isolated, &tools).await,
