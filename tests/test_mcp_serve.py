@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -105,18 +106,19 @@ def test_a_call_that_is_cancelled_cancels_its_run():
     async def main():
         async with over_stdio() as client:
             call = asyncio.create_task(asked(client, "work 1000"))
-            await asyncio.sleep(0.5)
+            await told(client, "at work", "begun: 1")
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            for _ in range(50):
-                done = await asked(client, "report")
-                if done.content[0].text == "stopped: 1":
-                    return True
-                await asyncio.sleep(0.05)
-        return False
+            await told(client, "report", "stopped: 1")
 
-    assert asyncio.run(main())
+    async def told(client, task, answer):
+        until = time.monotonic() + 60
+        while (await asked(client, task)).content[0].text != answer:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.05)
+
+    asyncio.run(main())
 
 
 def test_an_agent_whose_tools_need_approval_is_not_served():
@@ -161,6 +163,11 @@ def test_progress_of_a_served_agent_is_progress_of_the_call():
     ]
 
 
+async def begun(server):
+    run = await agent_for(server, ("worker", {"task": "at work"})).run("t")
+    return run.tickets[0].result
+
+
 def test_a_run_that_is_cancelled_cancels_the_run_of_the_served_agent():
     with http_process("agent") as (port, _), stdio("agent") as own, at(port) as web:
         for server in (own, web):
@@ -169,7 +176,10 @@ def test_a_run_that_is_cancelled_cancels_the_run_of_the_served_agent():
                 run = asyncio.create_task(
                     agent_for(server, ("worker", {"task": "work 1000"})).run("t")
                 )
-                await asyncio.sleep(0.6)
+                until = time.monotonic() + 60
+                while await begun(server) != "begun: 1":
+                    assert time.monotonic() < until
+                    await asyncio.sleep(0.05)
                 run.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await run

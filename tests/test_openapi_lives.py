@@ -157,9 +157,11 @@ def test_an_app_that_is_ended_before_it_has_started(unheard):
     async def main():
         api = served(whole, lifespan)
         waiting = asyncio.create_task(api.tools["GET /x"].acall({}, None))
-        await asyncio.sleep(0.05)
         here = asyncio.get_running_loop()
-        (life,) = [life for life in _app._lives if life._loop is here]
+        while not (lives := [life for life in _app._lives if life._loop is here]):
+            await asyncio.sleep(0.01)
+        (life,) = lives
+        await asyncio.sleep(0.05)
         life._task.cancel()
         return await waiting
 

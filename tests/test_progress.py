@@ -83,7 +83,7 @@ def test_a_flood_of_progress_holds_up_nobody_and_keeps_the_last():
 
     async def watch_late():
         async with agent.stream("t") as run:
-            for _ in range(200):
+            for _ in range(1200):
                 if run.run.finished:
                     break
                 await asyncio.sleep(0.05)

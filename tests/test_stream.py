@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -30,14 +31,22 @@ def counts(messages):
     return act("step", n=turn_of(messages))
 
 
+async def come_to_rest(count):
+    """Wait until a count stays what it is, as far as that can be seen; return it."""
+    last, since = count(), time.monotonic()
+    until = since + 30
+    while time.monotonic() - since < 0.3 and time.monotonic() < until:
+        await asyncio.sleep(0.02)
+        if count() != last:
+            last, since = count(), time.monotonic()
+    return last
+
+
 def test_a_run_waits_for_a_slow_reader():
     async def main():
         agent = Agent(counts, tools=[step], limits=Limits(steps=None, tickets=None))
         async with agent.stream("go") as run:
-            await asyncio.sleep(0.3)
-            turns = run.run.turns
-            await asyncio.sleep(0.2)
-            assert run.run.turns == turns
+            turns = await come_to_rest(lambda: run.run.turns)
             seen = 0
             async for _ in run:
                 seen += 1
@@ -63,7 +72,7 @@ def test_deltas_of_a_long_reply_wait_too():
 
     async def main():
         async with Agent(model).stream("go") as run:
-            await asyncio.sleep(0.2)
+            await come_to_rest(lambda: len(given))
             assert len(given) < 400
             items = [item async for item in run]
         text = "".join(item.text for item in items if isinstance(item, Delta.Thoughts))
@@ -127,11 +136,12 @@ def test_a_slow_reader_of_a_tree_holds_up_all_of_it():
         limits = Limits(steps=None, tickets=None, runs=None, depth=1, max_violations=10**6)
         agent = Agent(model, protocol=TicketProtocol(grace=0), limits=limits)
         async with agent.stream("go", children=True) as run:
-            await asyncio.sleep(0.3)
+            until = time.monotonic() + 60
+            while not run.run.children and time.monotonic() < until:
+                await asyncio.sleep(0.01)
             (child,) = run.run.children
-            turns = child.turns
-            await asyncio.sleep(0.2)
-            assert child.turns == turns < 200
+            assert await come_to_rest(lambda: child.turns) < 200
+            assert child.turns < 200
 
     asyncio.run(main())
     assert all(isinstance(kind, type) for kind in (Event, Delta))

@@ -7,12 +7,13 @@ import sys
 from callslip import Agent, Context, tool
 from callslip.mcp import serve
 
-stopped = []
+begun, stopped = [], []
 
 
 @tool
 async def work(steps: int, context: Context) -> str:
     """Work for a while."""
+    begun.append(context.run_id)
     try:
         for step in range(steps):
             context.progress(step + 1, steps)
@@ -33,7 +34,8 @@ def model(messages):
         raise RuntimeError("the model is away")
     if task.startswith("work") and len(messages) < 4:
         return act("work", steps=int(task.split()[1]))
-    answer = f"stopped: {len(stopped)}" if task == "report" else f"did: {task}"
+    told = {"report": f"stopped: {len(stopped)}", "at work": f"begun: {len(begun)}"}
+    answer = told.get(task, f"did: {task}")
     print("printed by the model")
     return json.dumps(
         {
