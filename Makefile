@@ -169,6 +169,10 @@ bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
 	@echo
 	@$(PY) benches/stream_replies.py $(ARGS)
 
+.PHONY: bench-recover
+bench-recover: dev ## Count how often a local model recovers from broken replies, as Markdown (ARGS=model.gguf)
+	@$(PY) benches/recover.py $(ARGS)
+
 .PHONY: bench-store
 bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and LangGraph, as Markdown
 	@$(PY) benches/store.py $(ARGS)

@@ -470,6 +470,7 @@ class Protocol:
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
+        reasoning_tags: list[tuple[str, str]],
     ) -> Protocol: ...
     @staticmethod
     def chatty(
@@ -479,6 +480,7 @@ class Protocol:
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
+        reasoning_tags: list[tuple[str, str]],
     ) -> Protocol: ...
     @staticmethod
     def ticket(
@@ -489,6 +491,7 @@ class Protocol:
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
+        reasoning_tags: list[tuple[str, str]],
     ) -> Protocol: ...
     @property
     def name(self) -> Literal["ticket", "chatty", "react"]: ...

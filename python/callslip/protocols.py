@@ -62,6 +62,9 @@ class Protocol(ABC):
         lenient: Whether keys that models often write in place of the protocol's own, such as
             `action_input` for `args`, are read as those, each with the repair `key_alias`.
         think_prefilled: Whether the model's chat template has already opened `<think>`.
+        reasoning_tags: Further marks between which a model reasons, beside those of the models
+            that are known: a name, which gives `<name>` and `</name>`, or the opening and closing
+            mark.
         early_stop: Whether a stream is stopped where its first whole move ends, like a stop
             sequence.
         first_move: `"call"` requires a tool call before an answer.
@@ -75,6 +78,7 @@ class Protocol(ABC):
     strict: bool = False
     lenient: bool = False
     think_prefilled: bool = False
+    reasoning_tags: Sequence[str | tuple[str, str]] = ()
     early_stop: bool = True
     first_move: Literal["any", "call"] = "any"
     thoughts: int = 160
@@ -105,6 +109,20 @@ class Protocol(ABC):
     def name(self) -> ProtocolName:
         """`"ticket"`, `"chatty"` or `"react"`."""
         return self.native.name
+
+    @property
+    def _reasoning_tags(self) -> list[tuple[str, str]]:
+        pairs = [
+            (f"<{one}>", f"</{one}>") if isinstance(one, str) else one
+            for one in self.reasoning_tags
+        ]
+        for start, end in pairs:
+            if not start.strip() or not end.strip() or start == end:
+                raise ValueError(
+                    "expected reasoning_tags to be names, or pairs of two different marks that are "
+                    f"not empty: got {(start, end)!r}"
+                )
+        return pairs
 
     @property
     def _repairs(self) -> Literal["strict", "lenient", "default"]:
@@ -228,6 +246,7 @@ class ReactProtocol(Protocol):
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
+            reasoning_tags=self._reasoning_tags,
         )
 
 
@@ -255,6 +274,7 @@ class ChattyProtocol(Protocol):
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
+            reasoning_tags=self._reasoning_tags,
         )
 
 
@@ -284,6 +304,7 @@ class TicketProtocol(Protocol):
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
+            reasoning_tags=self._reasoning_tags,
         )
 
 

@@ -173,7 +173,13 @@ fn invalid(reader: &FieldReader<'_>, key: &str, inner: Violation, place: &Place<
     let message = format!("expected the JSON text of an object in '{key}': inside it, {}", inner.message);
     let mut fault = reader.fault(Code::ArgsInvalid, message, span, key);
     fault.inner = Some(inner.code);
-    fault.hint = inner.hint;
+    fault.hint = match inner.code {
+        // What stands in it needs its escapes twice.
+        Code::UnescapedQuote | Code::AmbiguousEscape | Code::UnexpectedToken | Code::Truncated if key == "args" => {
+            Some("write args as an object, not as a text: then a quote inside is \\\" and no more".to_owned())
+        }
+        _ => inner.hint,
+    };
     fault.found = inner.found;
     fault.related = inner.related.map(|related| crate::reply::Related { span: place.of(related.span), ..related });
     fault

@@ -1,6 +1,7 @@
 //! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
 
 use super::notes::{Fault, Notes};
+use crate::reply::envelope::reasoning_ends;
 use crate::reply::tag::{Match, Tag, special_token};
 use crate::reply::{Code, RepairCode, Span, Violation};
 
@@ -188,18 +189,26 @@ fn role(text: &str) -> bool {
 
 /// The end of a reasoning block that never began: what stands before it may be rehearsal.
 fn orphan_think(text: &str) -> Option<Span> {
-    let mut from = 0;
-    while let Some(offset) = text.get(from..)?.find("</") {
-        let at = from + offset;
-        for name in ["think", "thinking"] {
-            if let Match::Yes { length, .. } = Tag::close(name).at(text.get(at..)?, true) {
-                let opened = text.get(..at)?.to_ascii_lowercase().contains("<think");
-                return (!opened).then(|| Span::new(at, at + length));
-            }
-        }
-        from = at + 2;
-    }
-    None
+    let place = |(start, end): (&Tag, &Tag)| {
+        let first = [end.first().to_ascii_lowercase(), end.first().to_ascii_uppercase()];
+        let at = memchr::memchr2_iter(first[0], first[1], text.as_bytes());
+        let mut found = at.filter_map(|at| match end.at(text.get(at..)?, true) {
+            Match::Yes { length, .. } => Some(Span::new(at, at + length)),
+            _ => None,
+        });
+        let span = found.next()?;
+        let begun = start.literal().trim_end_matches('>').to_ascii_lowercase();
+        let opened = text.get(..span.start)?.to_ascii_lowercase().contains(&begun);
+        (!opened).then_some(span)
+    };
+    // Names such as "thought" are also those of other tags.
+    let ends = reasoning_ends().filter(|(_, end)| {
+        let literal = end.literal();
+        !literal.starts_with("</") || literal.contains("think")
+    });
+    ends.filter(|(_, end)| !matches!(end.literal(), "<|end|>" | "<|start|>assistant" | "<|channel|>final<|message|>"))
+        .filter_map(place)
+        .min_by_key(|span| span.start)
 }
 
 /// Passes surplus closing brackets, and refuses members that follow the closed payload.

@@ -5,6 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, quote, repetition};
+use super::{Correction, Violation, correction};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -31,6 +32,9 @@ pub struct Chatty {
     /// How much of the prompt the tools may take.
     #[serde(skip)]
     pub budget: Budget,
+    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning_tags: Vec<(String, String)>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -38,7 +42,13 @@ pub struct Chatty {
 impl Default for Chatty {
     fn default() -> Self {
         let tags = ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() };
-        Self { tags, template: None, budget: Budget::default(), read: ReadOptions::default() }
+        Self {
+            tags,
+            template: None,
+            budget: Budget::default(),
+            reasoning_tags: Vec::new(),
+            read: ReadOptions::default(),
+        }
     }
 }
 
@@ -78,7 +88,7 @@ impl Protocol for Chatty {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options, &self.tags)
+        read::decoder(options, &self.tags, &self.reasoning_tags)
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -113,6 +123,16 @@ impl Protocol for Chatty {
             r#"{}[{{"call_id": "call_1", "tool_name": "tool_name", "arguments": {{"name": "value"}}}}]{}"#,
             self.tags.start, self.tags.end
         )
+    }
+
+    fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
+        if let Some(first) = correction::first_move(violation, raw).filter(|first| first.starts_with(&self.tags.start))
+        {
+            let end = if first.ends_with(&self.tags.end) { "" } else { &self.tags.end };
+            return Some(Correction::certain(format!("{first}{end}")));
+        }
+        let call = read::corrected(violation, raw)?;
+        Some(Correction::certain(format!("{}[{call}]{}", self.tags.start, self.tags.end)))
     }
 
     fn references(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The one renderer of violations for the model: what, where, the smallest correct form, nothing executed.
 
 use super::Protocol;
+use super::correction::is_of_form;
 use crate::reply::span;
 use crate::reply::violation::Violation;
 
@@ -16,8 +17,10 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
             text.push_str(part);
         }
     }
-    if let Some(expected) = &violation.expected {
-        text.push_str("\nExpected: ");
+    let corrected = if is_of_form(violation.code) { protocol.correction(violation, raw) } else { None };
+    let certain = corrected.as_ref().is_some_and(|corrected| corrected.certain);
+    if let Some(expected) = corrected.as_ref().map(|corrected| &corrected.text).or(violation.expected.as_ref()) {
+        text.push_str(if certain { "\nWrite it so: " } else { "\nExpected: " });
         text.push_str(expected);
     }
     if let Some(hint) = &violation.hint {

@@ -179,6 +179,11 @@ pub(crate) fn carries(key: &str, value: &Value) -> Carries {
     }
 }
 
+/// Whether a key names a remark beside a move.
+pub(crate) fn is_remark(key: &str) -> bool {
+    words(key).iter().any(|word| REMARKS.contains(&word.as_str()))
+}
+
 /// The words of a key, in small letters: `toolInput` and `tool_input` have the same two.
 fn words(key: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();

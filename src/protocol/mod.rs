@@ -3,6 +3,7 @@
 mod after;
 mod arguments;
 mod around;
+mod correction;
 pub mod decode;
 pub mod feedback;
 mod field;
@@ -26,6 +27,7 @@ pub mod ticket;
 
 pub use crate::reply::violation::{self, Code, Violation};
 pub use chatty::Chatty;
+pub use correction::Correction;
 pub use decode::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use moves::{Move, ToolCall};
 pub use prompt::TemplateError;
@@ -70,6 +72,9 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 
     /// The smallest correct form of a call.
     fn call_form(&self) -> String;
+
+    /// The move that a refused reply was to be, or the form of it; `None` where that can't be told.
+    fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction>;
 
     /// Whether a call runs in the background while the model goes on (ticket).
     fn background(&self) -> bool {

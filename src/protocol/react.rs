@@ -5,6 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
+use super::{Correction, Violation, correction};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::tool::{Budget, Layout, ToolSet};
@@ -25,6 +26,9 @@ pub struct React {
     /// How much of the prompt the tools may take.
     #[serde(skip)]
     pub budget: Budget,
+    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning_tags: Vec<(String, String)>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -48,7 +52,7 @@ impl Protocol for React {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options)
+        read::decoder(options, &self.reasoning_tags)
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -70,6 +74,13 @@ impl Protocol for React {
 
     fn call_form(&self) -> String {
         r#"{"thought": "...", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#.to_owned()
+    }
+
+    fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
+        if let Some(first) = correction::first_move(violation, raw) {
+            return Some(Correction::certain(first));
+        }
+        read::corrected(raw, self.read.repairs)
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {

@@ -5,6 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
+use super::{Correction, Violation, correction};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -57,6 +58,9 @@ pub struct Ticket {
     /// How much of the prompt the tools may take.
     #[serde(skip)]
     pub budget: Budget,
+    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning_tags: Vec<(String, String)>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -69,6 +73,7 @@ impl Default for Ticket {
             lists: Lists::Changes,
             template: None,
             budget: Budget::default(),
+            reasoning_tags: Vec::new(),
             read: ReadOptions::default(),
         }
     }
@@ -94,7 +99,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options)
+        read::decoder(options, &self.reasoning_tags)
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -144,6 +149,14 @@ impl Protocol for Ticket {
 
     fn guides_to_results(&self) -> bool {
         self.lists == Lists::Changes
+    }
+
+    fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
+        let object = match correction::first_move(violation, raw) {
+            Some(first) => Correction::certain(first),
+            None => read::corrected(raw)?,
+        };
+        Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {

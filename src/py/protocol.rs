@@ -46,27 +46,29 @@ pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
 impl PyProtocol {
     /// The react protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, persona, template, tool_tokens, repairs, think_prefilled))]
+    #[pyo3(signature = (*, persona, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn react(
         persona: String,
         template: Option<String>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
+        reasoning_tags: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(React { persona, template, budget: Budget(tool_tokens), read }) })
+        Ok(Self { protocol: Arc::new(React { persona, template, budget: Budget(tool_tokens), reasoning_tags, read }) })
     }
 
     /// The chatty protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, tool_tag, template, tool_tokens, repairs, think_prefilled))]
+    #[pyo3(signature = (*, tool_tag, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
+        reasoning_tags: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let (start, end) = tool_tag;
         if start.trim().is_empty() || end.trim().is_empty() || start == end {
@@ -76,12 +78,12 @@ impl PyProtocol {
         }
         let read = read_options(repairs, think_prefilled)?;
         let (tags, budget) = (ToolTags { start, end }, Budget(tool_tokens));
-        Ok(Self { protocol: Arc::new(Chatty { tags, template, budget, read }) })
+        Ok(Self { protocol: Arc::new(Chatty { tags, template, budget, reasoning_tags, read }) })
     }
 
     /// The ticket protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, inline_results, template, tool_tokens, repairs, think_prefilled))]
+    #[pyo3(signature = (*, await_loads, inline_results, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn ticket(
         await_loads: bool,
         inline_results: bool,
@@ -89,10 +91,12 @@ impl PyProtocol {
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
+        reasoning_tags: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
         let budget = Budget(tool_tokens);
-        let ticket = Ticket { await_loads, inline_results, template, budget, read, ..Ticket::default() };
+        let ticket =
+            Ticket { await_loads, inline_results, template, budget, reasoning_tags, read, ..Ticket::default() };
         Ok(Self { protocol: Arc::new(ticket) })
     }
 

@@ -3,15 +3,62 @@
 
 use super::Span;
 use super::tag::{Match, Tag};
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// The names of tags whose content is reasoning.
 const REASONING: [&str; 8] =
     ["think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad", "reflection"];
 
-/// The tags of these names, made once: every reply has an envelope of its own.
-static REASONING_TAGS: LazyLock<Vec<(&str, Tag, Tag)>> =
-    LazyLock::new(|| REASONING.iter().map(|name| (*name, Tag::open(name), Tag::close(name))).collect());
+/// Marks of models whose reasoning stands in none of these tags: Magistral, Kimi, Command A, `OpenThinker`, Apertus, gpt-oss.
+const REASONING_MARKS: [(&str, &[&str]); 9] = [
+    ("[THINK]", &["[/THINK]"]),
+    ("◁think▷", &["◁/think▷"]),
+    ("<|START_THINKING|>", &["<|END_THINKING|>"]),
+    ("<|begin_of_thought|>", &["<|end_of_thought|>"]),
+    ("<|inner_prefix|>", &["<|inner_suffix|>"]),
+    ("<|think|>", &["<|/think|>"]),
+    ("<|thinking|>", &["<|/thinking|>"]),
+    ("<|channel|>analysis<|message|>", CHANNEL_ENDS),
+    ("<|start|>assistant<|channel|>analysis<|message|>", CHANNEL_ENDS),
+];
+const CHANNEL_ENDS: &[&str] = &["<|end|>", "<|start|>assistant", "<|channel|>final<|message|>"];
+/// What such models write before the reply proper. It is set aside like a reasoning block without content.
+const HEADERS: [&str; 6] = [
+    "<|start|>assistant<|channel|>final<|message|>",
+    "<|channel|>final<|message|>",
+    "<|start|>assistant<|channel|>commentary<|message|>",
+    "<|channel|>commentary<|message|>",
+    "<|START_RESPONSE|>",
+    "<|begin_of_solution|>",
+];
+
+/// How one kind of reasoning begins and ends; without an end it is a mark alone.
+#[derive(Debug, Clone)]
+struct Kind {
+    /// The name of its tag, where it has one.
+    name: &'static str,
+    start: Tag,
+    ends: Vec<Tag>,
+}
+
+/// The kinds that are known, made once: every reply has an envelope of its own.
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let named = REASONING.iter().chain(&["seed:think"]);
+    let named = named.map(|name| Kind { name, start: Tag::open(name), ends: vec![Tag::close(name)] });
+    let marks = REASONING_MARKS.iter().map(|(start, ends)| Kind {
+        name: "",
+        start: Tag::new(*start),
+        ends: ends.iter().map(|end| Tag::new(*end)).collect(),
+    });
+    let headers = HEADERS.iter().map(|header| Kind { name: "", start: Tag::new(*header), ends: Vec::new() });
+    named.chain(marks).chain(headers).collect()
+});
+
+/// How the reasoning of models is known to end.
+pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
+    KINDS.iter().flat_map(|kind| kind.ends.iter().map(|end| (&kind.start, end)))
+}
 
 /// The longest run of backticks that is read as one.
 const TICKS: usize = 100;
@@ -85,7 +132,9 @@ pub struct Envelope {
     position: usize,
     settled: usize,
     tags: Vec<Tag>,
-    starts: Vec<(&'static Tag, &'static Tag)>,
+    kinds: Vec<Cow<'static, Kind>>,
+    /// The first bytes of what begins reasoning.
+    firsts: Vec<u8>,
     open: Option<Reasoning>,
     /// The chat template has opened a reasoning block, and nothing was read yet.
     prefilled: bool,
@@ -101,13 +150,13 @@ pub struct Envelope {
 impl Envelope {
     /// A machine that finds `tags`, and reasoning blocks under any name that is not among `own`.
     pub fn new(tags: Vec<Tag>, own: &[&str], prefilled: bool) -> Self {
-        let tags_of_others = REASONING_TAGS.iter().filter(|(name, ..)| !own.contains(name));
-        let starts = tags_of_others.map(|(_, start, close)| (start, close)).collect();
+        let kinds = KINDS.iter().filter(|kind| !own.contains(&kind.name)).map(Cow::Borrowed).collect();
         Self {
             position: 0,
             settled: 0,
             tags,
-            starts,
+            kinds,
+            firsts: vec![b'<', b'[', 0xe2],
             open: None,
             prefilled,
             fence: None,
@@ -116,6 +165,17 @@ impl Envelope {
             line: 0,
             code: Vec::new(),
         }
+    }
+
+    /// Adds reasoning between other marks: pairs of start and end.
+    #[must_use]
+    pub fn reasoning(mut self, marks: &[(String, String)]) -> Self {
+        for (start, end) in marks {
+            let kind = Kind { name: "", start: Tag::new(start.as_str()), ends: vec![Tag::new(end.as_str())] };
+            self.firsts.extend([kind.start.first().to_ascii_lowercase(), kind.start.first().to_ascii_uppercase()]);
+            self.kinds.push(Cow::Owned(kind));
+        }
+        self
     }
 
     /// Up to here the text is read; what lies before it and is no mark is plain.
@@ -196,7 +256,7 @@ impl Envelope {
                     }
                 }
                 _ if self.inline.is_some() => {
-                    if self.tags.iter().any(|tag| tag.first() == byte) || byte == b'<' {
+                    if self.tags.iter().any(|tag| tag.first() == byte) || self.firsts.contains(&byte) {
                         let place = self.position;
                         if let Some(inline) = &mut self.inline {
                             inline.doubt.get_or_insert(place);
@@ -204,7 +264,7 @@ impl Envelope {
                     }
                     self.position += 1;
                 }
-                b'{' | b'[' if look.brackets && !self.may_be_tag(text, end) => {
+                b'{' | b'[' if look.brackets && !self.may_be_tag(text, end, look) => {
                     self.settled = self.position;
                     return Some(Mark::Bracket(self.position));
                 }
@@ -221,15 +281,22 @@ impl Envelope {
         }
     }
 
-    /// Whether one of the protocol's tags begins with the bracket here.
-    fn may_be_tag(&self, text: &str, end: bool) -> bool {
+    /// Whether a tag begins with the bracket here.
+    fn may_be_tag(&self, text: &str, end: bool, look: Look) -> bool {
         let rest = text.get(self.position..).unwrap_or("");
-        self.tags.iter().any(|tag| !matches!(tag.at(rest, end), Match::No))
+        let reasoning = self.kinds.iter().map(|kind| &kind.start).filter(|_| look.reasoning && !self.quoted(text));
+        self.tags.iter().chain(reasoning).any(|tag| !matches!(tag.at(rest, end), Match::No))
+    }
+
+    /// Whether a quote stands right before the present place.
+    fn quoted(&self, text: &str) -> bool {
+        let before = self.position.checked_sub(1).and_then(|at| text.as_bytes().get(at));
+        matches!(before, Some(b'`' | b'"' | b'\''))
     }
 
     fn tag(&mut self, text: &str, byte: u8, end: bool, look: Look) -> Found {
         let own = self.tags.iter().any(|tag| tag.first().eq_ignore_ascii_case(&byte));
-        if !own && byte != b'<' {
+        if !own && !self.firsts.contains(&byte) {
             return Found::Nothing;
         }
         let Some(rest) = text.get(self.position..) else { return Found::Nothing };
@@ -246,17 +313,20 @@ impl Envelope {
                 }
             }
         }
-        let before = self.position.checked_sub(1).and_then(|at| text.as_bytes().get(at));
-        if look.reasoning && byte == b'<' && !matches!(before, Some(b'`' | b'"' | b'\'')) {
-            for (start, close) in &self.starts {
-                match start.at(rest, end) {
+        if look.reasoning && self.firsts.contains(&byte) && !self.quoted(text) {
+            for kind in &self.kinds {
+                match kind.start.at(rest, end) {
                     Match::No => {}
                     Match::Partial => partial = true,
                     Match::Yes { length, .. } => {
                         let start = self.position;
                         self.position += length;
                         self.settled = self.position;
-                        let ends = vec![(*close).clone()];
+                        if kind.ends.is_empty() {
+                            let (whole, content) = (Span::new(start, self.position), Span::at(self.position));
+                            return Found::Mark(Mark::Reasoning { whole, content, implicit: false });
+                        }
+                        let ends = kind.ends.clone();
                         self.open = Some(Reasoning { start, content: self.position, implicit: false, ends });
                         return Found::Reasoning;
                     }
@@ -274,13 +344,13 @@ impl Envelope {
         if rest.is_empty() && !end {
             return false;
         }
-        let matches: Vec<Match> = self.starts.iter().map(|(start, _)| start.at(rest, end)).collect();
+        let matches: Vec<Match> = self.kinds.iter().map(|kind| kind.start.at(rest, end)).collect();
         if matches.contains(&Match::Partial) {
             return false;
         }
         self.prefilled = false;
         if !matches.iter().any(|found| matches!(found, Match::Yes { .. })) {
-            let ends = self.starts.iter().map(|(_, close)| (*close).clone()).collect();
+            let ends = self.kinds.iter().flat_map(|kind| kind.ends.iter().cloned()).collect();
             self.open = Some(Reasoning { start: 0, content: 0, implicit: true, ends });
         }
         true
@@ -289,9 +359,20 @@ impl Envelope {
     fn in_reasoning(&mut self, text: &str, end: bool) -> Option<Mark> {
         let open = self.open.as_ref()?;
         let (start, from, implicit) = (open.start, open.content, open.implicit);
+        let mut firsts: Vec<u8> = open.ends.iter().map(Tag::first).collect();
+        firsts.extend(
+            firsts.clone().iter().map(|byte| {
+                if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
+            }),
+        );
+        firsts.dedup();
         loop {
-            let rest = text.get(self.position..).unwrap_or("");
-            let Some(offset) = memchr::memchr(b'<', rest.as_bytes()) else {
+            let rest = text.as_bytes().get(self.position..).unwrap_or_default();
+            let found = match firsts.as_slice() {
+                [only] => memchr::memchr(*only, rest),
+                _ => rest.iter().position(|byte| firsts.contains(byte)),
+            };
+            let Some(offset) = found else {
                 self.position = text.len();
                 self.settled = self.position;
                 return None;

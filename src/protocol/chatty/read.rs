@@ -18,6 +18,7 @@ use crate::reply::tag::{Match, Tag, unfinished_tokens};
 use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
 use call::Calls;
+pub(super) use call::corrected;
 use lead::{After, Lead};
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +37,12 @@ const LOOK: Look = Look { brackets: false, reasoning: true, code: true };
 const START: usize = 0;
 
 /// A decoder of one chatty reply.
-pub fn decoder(options: ReadOptions, tags: &ToolTags) -> Box<dyn Decoder> {
+pub fn decoder(options: ReadOptions, tags: &ToolTags, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
     let (start, end) = (Tag::new(&*tags.start), Tag::new(&*tags.end));
     Box::new(ChattyDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(vec![start.clone(), end.clone()], &[], options.think_prefilled),
+        envelope: Envelope::new(vec![start.clone(), end.clone()], &[], options.think_prefilled).reasoning(reasoning),
         start,
         end,
         reasoning: Reasoning::default(),

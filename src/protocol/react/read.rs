@@ -13,6 +13,7 @@ use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::{Code, RepairCode, Span, Violation};
+pub(super) use object::corrected;
 use object::{Object, Teller};
 
 /// Keys that show an object to be a move.
@@ -22,13 +23,13 @@ pub(super) const MOVE_KEYS: &[&str] = &["action", "args", "final_answer", "task_
 const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 
 /// A decoder of one react reply.
-pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
+pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
     let mut seeker = Seeker::new(&object::SOUGHT, &options, Vec::new());
     seeker.misfit = Some(object::misfit);
     Box::new(ReactDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(Vec::new(), &[], options.think_prefilled),
+        envelope: Envelope::new(Vec::new(), &[], options.think_prefilled).reasoning(reasoning),
         seeker,
         watch: Watch::new(&options),
         teller: Teller::default(),

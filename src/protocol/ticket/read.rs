@@ -13,6 +13,7 @@ use crate::reply::Span;
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::Tag;
+pub(super) use decision::corrected;
 use decision::{Decision, Teller};
 
 /// The tags, by their place in the envelope's list.
@@ -22,7 +23,7 @@ const OUTPUT: usize = 2;
 const END_OUTPUT: usize = 3;
 
 /// A decoder of one ticket reply.
-pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
+pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
     let tags = vec![Tag::new("<thoughts>"), Tag::new("</thoughts>"), Tag::new("<output>"), Tag::new("</output>")];
     let ends = vec![Tag::new("</output>")];
     let mut inside = Seeker::new(&decision::SOUGHT, &options, ends.clone());
@@ -31,7 +32,7 @@ pub fn decoder(options: ReadOptions) -> Box<dyn Decoder> {
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(tags, &["thoughts", "thought"], options.think_prefilled),
+        envelope: Envelope::new(tags, &["thoughts", "thought"], options.think_prefilled).reasoning(reasoning),
         place: Place::Outside,
         outside: Seeker::new(&decision::SOUGHT, &options, ends),
         inside,

@@ -285,11 +285,24 @@ impl Machine {
         let mut characters = string.of(text).chars();
         let opening = Span::new(string.start, string.start + characters.next().map_or(0, char::len_utf8));
         let quote = Span::new(string.end - characters.next_back().map_or(0, char::len_utf8), string.end);
-        let message = "expected ',' or a closing bracket after the string that ends here: got more text";
+        let which = match quote.of(text) {
+            "'" => "single ",
+            "”" | "“" | "’" | "‘" => "typographic ",
+            _ => "",
+        };
+        let found = self.found(text);
+        let message =
+            format!("expected ',' or a closing bracket after the {which}quote that ends the string here: got {found}");
+        let hint = if which.is_empty() {
+            "escape each quote inside a string as \\\""
+        } else {
+            "write each string in straight double quotes, and each such quote inside it as \\\""
+        };
         Box::new(
             self.violation(Code::UnescapedQuote, message, quote)
                 .related(opening, "the string begins here")
-                .hint("escape each quote inside a string as \\\""),
+                .found(found)
+                .hint(hint),
         )
     }
 

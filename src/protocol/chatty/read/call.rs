@@ -1,11 +1,12 @@
 //! One call of a tool block: `{call_id, tool_name, arguments}`.
 
 use crate::protocol::arguments::{Written, arguments};
+use crate::protocol::correction::{Salvaged, written};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::{Code, ReadOptions, ToolCall};
-use crate::reply::RepairCode;
+use crate::protocol::{Code, ReadOptions, ToolCall, Violation};
 use crate::reply::json::Record;
+use crate::reply::{RepairCode, Value};
 use std::collections::HashMap;
 
 /// The keys of a call.
@@ -120,4 +121,25 @@ fn free_id(before: &Calls, number: usize) -> String {
         id.push('_');
     }
     id
+}
+
+/// The call that a broken reply was to make, where it is certain. Of several none is, unless each is.
+pub(in crate::protocol) fn corrected(violation: &Violation, raw: &str) -> Option<String> {
+    let names = &["tool_name", "name", "tool", "function", "action"];
+    let arguments = &["arguments", "args", "parameters", "input", "payload"];
+    if matches!(violation.code, Code::DuplicateCallId | Code::MultipleActions) || raw.matches("tool_name").count() > 1 {
+        return None;
+    }
+    let keys: Vec<&str> = names.iter().chain(arguments).copied().collect();
+    let read = Salvaged::read(raw, &keys);
+    let name = read.first_text(names)?.trim();
+    let own = arguments.iter().find(|key| read.get(key).is_some()).unwrap_or(&"arguments");
+    let known: Vec<&str> = keys.iter().copied().chain(["call_id", "id"]).collect();
+    let given = read.arguments(own, &known)?;
+    let call_id = read.first_text(&["call_id", "id"]).unwrap_or("call_1");
+    Some(written(&[
+        ("call_id", Value::from(call_id)),
+        ("tool_name", Value::from(name)),
+        ("arguments", Value::Object(given)),
+    ]))
 }

@@ -1,13 +1,14 @@
 //! The react object: its fields, what they mean, and what of it is told while it arrives.
 
 use crate::protocol::arguments::{Written, arguments};
+use crate::protocol::correction::{Correction, Salvaged, is_answer, written};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
 use crate::protocol::seek::{Found, Sought};
 use crate::protocol::watch::Piece;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
 use crate::reply::json::{Field, Record};
-use crate::reply::{Repair, RepairCode, Value};
+use crate::reply::{Repair, RepairCode, RepairPolicy, Value};
 use std::sync::Arc;
 
 /// The keys of both forms.
@@ -51,6 +52,9 @@ fn same(a: &Record, b: &Record) -> bool {
 /// The smallest correct call, as feedback shows it.
 pub(super) const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
 const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": "the answer", "task_successful": true}"#;
+
+/// How to answer, for those who call it otherwise.
+const ANSWER: &str = "to answer, write \"action\": \"FINISH\" with 'final_answer' and 'task_successful', and no 'args'";
 
 static CALL_FORM: Form = Form {
     name: "a tool call",
@@ -110,12 +114,9 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
         None => return Err(reader.missing("action")),
     };
     if tool.is_empty() {
-        return Err(reader.fault(
-            Code::MissingField,
-            "expected the name of a tool in 'action': it is empty",
-            tool_span,
-            "action",
-        ));
+        let message = "expected the name of a tool or FINISH in 'action': it is empty";
+        let fault = reader.fault(Code::MissingField, message, tool_span, "action");
+        return Err(Box::new(fault.expected(FINISH).hint(ANSWER)));
     }
     for key in ["final_answer", "task_successful"] {
         let Some(field) = reader.get(key) else { continue };
@@ -192,7 +193,12 @@ fn both(reader: &FieldReader<'_>, message: impl Into<String>, key: &str) -> Faul
         Some(action) => fault.related(action.span, "the action"),
         None => *fault,
     };
-    Box::new(fault.hint("first call the tool, and answer when its outcome is there"))
+    let action = fields.get("action").and_then(|field| field.value.as_str()).unwrap_or("");
+    Box::new(if action != "FINISH" && is_answer(action) {
+        fault.expected(FINISH).hint(ANSWER)
+    } else {
+        fault.hint("first call the tool, and answer when its outcome is there")
+    })
 }
 
 fn is_word(text: &str, word: &str) -> bool {
@@ -261,4 +267,42 @@ impl Teller {
             deltas.push(Delta::Tool { call: 0, name: call.tool.clone(), span: call.tool_span });
         }
     }
+}
+
+/// The object that a broken reply was to be, where it is certain.
+pub(in crate::protocol) fn corrected(raw: &str, policy: RepairPolicy) -> Option<Correction> {
+    let read = Salvaged::read(raw, KEYS);
+    let thought = Value::from(read.text("thought").unwrap_or("I go on."));
+    let action = read.first_text(&["action", "tool", "tool_name", "name", "function"]);
+    let answer = read.first_text(&["final_answer", "answer"]).filter(|answer| !answer.trim().is_empty());
+    if action.map_or(answer.is_some(), is_answer) {
+        let within = || {
+            let arguments = read.arguments("args", KEYS)?;
+            match arguments.values().next() {
+                Some(Value::String(text)) if arguments.len() == 1 => Some(text.to_string()),
+                _ => None,
+            }
+        };
+        let plain = || read.text("args").filter(|text| !text.trim_start().starts_with('{') && !text.trim().is_empty());
+        let answer = answer.map(str::to_owned).or_else(within).or_else(|| plain().map(str::to_owned));
+        let Some(answer) = answer else { return Some(Correction::form(FINISH)) };
+        let success = !matches!(read.get("task_successful"), Some(Value::Bool(false)));
+        return Some(Correction::certain(written(&[
+            ("thought", thought),
+            ("action", Value::from("FINISH")),
+            ("final_answer", Value::from(answer)),
+            ("task_successful", Value::Bool(success)),
+        ])));
+    }
+    let known: Vec<&str> = KEYS.iter().copied().chain(["tool", "tool_name", "name", "function"]).collect();
+    let action = Value::from(action?.trim());
+    let Some(arguments) = read.arguments("args", &known) else {
+        let arguments = Value::Object([("name", Value::from("value"))].into_iter().collect());
+        return Some(Correction::form(written(&[("thought", thought), ("action", action), ("args", arguments)])));
+    };
+    let text = Value::Object(arguments.clone()).to_json();
+    // A quote in a text inside a text needs three backslashes, which few models write: an object needs none.
+    let as_text = arguments.is_empty() || policy == RepairPolicy::Strict || !text.contains('\\');
+    let arguments = if as_text { Value::from(text) } else { Value::Object(arguments) };
+    Some(Correction::certain(written(&[("thought", thought), ("action", action), ("args", arguments)])))
 }

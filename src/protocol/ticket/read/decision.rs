@@ -1,5 +1,6 @@
 //! The ticket object: its `type`, the fields of each type, and what of it is told while it arrives.
 
+use crate::protocol::correction::{Correction, Salvaged, written};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::foreign;
 use crate::protocol::notes::{Fault, Notes};
@@ -288,4 +289,55 @@ impl Teller {
             deltas.push(Delta::Tool { call: 0, name: call.tool.clone(), span: call.tool_span });
         }
     }
+}
+
+/// The object that a broken reply was to be, where it is certain.
+pub(in crate::protocol) fn corrected(raw: &str) -> Option<Correction> {
+    let read = Salvaged::read(raw.rsplit_once("<output>").map_or(raw, |(_, output)| output), KEYS);
+    let written_type = read.text("type").unwrap_or("");
+    let kind = Type::ALL.into_iter().find(|kind| kind.keyword().eq_ignore_ascii_case(written_type.trim()));
+    let has = |key: &str| read.get(key).is_some();
+    let kind = match kind {
+        Some(kind) => kind,
+        None if has("route") => Type::Call,
+        None if has("task") => Type::Delegate,
+        None if has("value") => Type::Return,
+        None => return None,
+    };
+    let members = members_of(kind, &read);
+    Some(
+        members
+            .map_or_else(|| Correction::form(kind.form().expected), |members| Correction::certain(written(&members))),
+    )
+}
+
+/// The members of a decision of this type, where all of them can be read.
+fn members_of(kind: Type, read: &Salvaged) -> Option<Vec<(&'static str, Value)>> {
+    let keyword = ("type", Value::from(kind.keyword()));
+    Some(match kind {
+        Type::Return => {
+            vec![keyword, ("value", read.get("value").or(read.get("result")).or(read.get("answer"))?.clone())]
+        }
+        Type::Call => {
+            let method = read.first_text(&["method", "verb"]).map(str::to_ascii_uppercase);
+            let route = read.first_text(&["route", "endpoint", "path", "url"])?.trim();
+            let route = match method {
+                Some(method) if route.starts_with('/') => format!("{method} {route}"),
+                _ => route.to_owned(),
+            };
+            let known: Vec<&str> = KEYS.iter().copied().chain(["method", "verb", "endpoint", "path", "url"]).collect();
+            let payload = read.arguments("payload", &known)?;
+            let description = read.text("description").unwrap_or("").to_owned();
+            vec![
+                keyword,
+                ("route", Value::from(route)),
+                ("payload", Value::Object(payload)),
+                ("description", Value::from(description)),
+            ]
+        }
+        Type::Delegate => vec![keyword, ("task", Value::from(read.text("task")?))],
+        Type::Await | Type::Load => {
+            vec![keyword, ("ticket_id", Value::from(read.first_text(&["ticket_id", "ticket", "id"])?))]
+        }
+    })
 }
