@@ -18,7 +18,7 @@ from typing import Literal
 
 from callslip import Agent, Limits, tool
 from callslip.errors import CallslipError
-from callslip.models import LocalModel
+from callslip.models.local import LocalModel
 
 Messages = Sequence[Mapping[str, str]]
 made: list[str] = []
