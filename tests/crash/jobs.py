@@ -281,10 +281,13 @@ def ticket(job: Job, messages: Sequence[Message]) -> str:
                 way = move.get("route", "/DELEGATE")[1:]
                 opened.append(Call.of(way, move.get("payload", move)))
                 progress.next.pop(opened[-1].step)
-        elif found := RESULT.search(message["content"]):
+            continue
+        for found in RESULT.finditer(message["content"]):
             number = int(found[1])
-            loaded.add(number)
-            progress.told(opened[number - 1], value_of(found[2]))
+            # A short result comes by itself, and may be loaded once more.
+            if number not in loaded:
+                loaded.add(number)
+                progress.told(opened[number - 1], value_of(found[2]))
     waiting = [number for number in range(1, len(opened) + 1) if number not in loaded]
     if progress.next and len(waiting) < 2:
         call = progress.first()
@@ -296,8 +299,10 @@ def ticket(job: Job, messages: Sequence[Message]) -> str:
         )
     if not waiting:
         return output(type="RETURN", value=progress.total)
-    rows = json.loads(messages[-1]["content"].rpartition("Tickets:\n")[2])
     first = f"T{waiting[0]}"
+    # Each message lists what has changed.
+    told = [one["content"] for one in messages if one["role"] == "user"]
+    rows = [row for one in told for row in json.loads(one.rpartition("Tickets:\n")[2])]
     complete = any(row["id"] == first and row["status"] == "COMPLETED" for row in rows)
     return output(type="LOAD_TICKET" if complete else "AWAIT", ticket_id=first)
 
