@@ -27,7 +27,7 @@ from callslip import (
     Context,
     Event,
     Run,
-    RunCancelled,
+    RunFailed,
     ScriptedModel,
     TicketProtocol,
     TicketStore,
@@ -116,7 +116,7 @@ def child(path: Path, task: str, decision: str, way: str, protocol: Any) -> None
         asyncio.run(in_stream())
     elif way == "tool":
         run_sync(agent, task)
-        # It is cancelled, and whoever has done that has not died yet.
+        # It is over, and whoever has decided has not died yet.
         signal.pause()
     else:
         threading.Thread(target=run_sync, args=[agent, task], daemon=True).start()
@@ -126,7 +126,8 @@ def child(path: Path, task: str, decision: str, way: str, protocol: Any) -> None
 
 
 def run_sync(agent: Agent, task: str) -> None:
-    with suppress(RunCancelled):
+    # It goes on with the decision, up to the end of its script, before whoever decides is told.
+    with suppress(RunFailed):
         agent.run_sync(task)
 
 
