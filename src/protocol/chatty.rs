@@ -100,8 +100,9 @@ impl Protocol for Chatty {
         let mut results = Vec::new();
         for telling in tellings {
             match telling {
-                Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => parts.push(text.clone()),
-                Telling::Note(text) => parts.push(text.clone()),
+                Telling::Task(text) | Telling::Note(text) | Telling::Violation(text) | Telling::LastTurn(text) => {
+                    parts.push(text.clone());
+                }
                 Telling::Result { ticket, times } => results.extend(result(*ticket, *times, outcomes)),
                 Telling::Spawned(ticket) => results.extend(spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.

@@ -184,8 +184,9 @@ impl Protocol for Ticket {
 
 fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
     match telling {
-        Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => Some(text.clone()),
-        Telling::Note(text) => Some(text.clone()),
+        Telling::Task(text) | Telling::Note(text) | Telling::Violation(text) | Telling::LastTurn(text) => {
+            Some(text.clone())
+        }
         Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
         Telling::Dropped(id) => {
             Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET {id} shows it again."))

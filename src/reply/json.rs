@@ -164,8 +164,8 @@ pub struct Machine {
     swallowed: Option<Span>,
     /// A comment where a member is due: if a closing bracket follows, it stands for what was left out.
     elision: Option<Span>,
-    /// A string stands in single quotes, as Python writes them.
-    python: bool,
+    /// The first single quote of a string, as Python writes them.
+    python: Option<usize>,
     /// The first escape in a string in double quotes that JSON does not have and Python does.
     foreign_escape: Option<Span>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
@@ -202,7 +202,7 @@ impl Machine {
             shapes: Vec::new(),
             swallowed: None,
             elision: None,
-            python: false,
+            python: None,
             foreign_escape: None,
             strays: Vec::new(),
             committed: false,

@@ -138,7 +138,7 @@ impl Machine {
             self.repair(code, Span::new(start, self.position))?;
         }
         if quote == Quote::Single {
-            self.python = true;
+            self.python.get_or_insert(start);
             if let Some(place) = self.foreign_escape {
                 return Err(self.ambiguous(place, None));
             }
@@ -279,7 +279,7 @@ impl Machine {
             'a' | 'v' | 'N' | '0'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
             'a' | 'v' | 'N' | '0'..='7' => {
                 // JSON knows no such escape, and the strings of a Python object mean another character by it.
-                if self.python {
+                if self.python.is_some() {
                     return Err(self.ambiguous(place, None));
                 }
                 self.foreign_escape.get_or_insert(place);
