@@ -74,7 +74,7 @@ fn all_agents_are_waited_for_and_one_that_fails_is_told_beside_the_others() {
     assert_eq!(commands.len(), 2);
     machine.run_ended(TicketId(1), ok(r#""a plan""#), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
-    let failed = Outcome::Error { message: "The agent failed: LimitExceeded.".into() };
+    let failed = Outcome::Error { message: "The agent failed: LimitExceeded.".into(), transient: false };
     machine.run_ended(TicketId(2), failed, None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert!(
@@ -97,7 +97,7 @@ fn a_call_with_the_result_of_an_agent_waits_for_it() {
         assert_eq!(reply(&mut machine, &block(&[SPAWN_A])).len(), 2);
         let commands = reply(&mut machine, &block(&[("c", "call", r#"{"a": ["$a"]}"#)]));
         assert_eq!(commands, []);
-        let outcome = if fails { Outcome::Error { message: "no".into() } } else { ok(r#"{"x": 1}"#) };
+        let outcome = if fails { Outcome::Error { message: "no".into(), transient: false } } else { ok(r#"{"x": 1}"#) };
         machine.run_ended(TicketId(1), outcome, None, 3.0);
         let commands = machine.commands(3.0);
         if fails {

@@ -293,17 +293,18 @@ def test_spawning_is_not_offered_where_it_is_not_wanted():
     assert violation(agent.run_sync("go"))["code"] == "unknown_tool"
 
 
-def test_a_tool_of_the_same_name_is_the_programs_own():
-    @tool
-    def spawn_agent(role: str, prompt: str) -> str:
+@pytest.mark.parametrize(
+    "name", ["spawn_agent", "wait_for_agents", "search_tools", "describe_tool"]
+)
+@pytest.mark.parametrize("protocol", ["chatty", "react", "ticket"])
+def test_no_tool_has_a_name_of_the_runtimes(name, protocol):
+    @tool(name=name)
+    def other(role: str) -> str:
         """Spawn."""
-        return "mine"
+        return role
 
-    model = ScriptedModel([block(spawn("a", "x")), "done"])
-    result = Agent(model, protocol="chatty", tools=[spawn_agent]).run_sync("go")
-    assert result.tickets[0].result == "mine"
-    with pytest.raises(ToolError, match="spawn_agent"):
-        Agent(model, protocol="chatty", tools=[spawn_agent], delegate=True)
+    with pytest.raises(ToolError, match=f"expected another name for a tool: '{name}'"):
+        Agent(ScriptedModel([]), protocol=protocol, tools=[other])
 
 
 @pytest.mark.parametrize("roles", [[Role()], [], "A", Role()])

@@ -93,7 +93,8 @@ def test_a_head_request_is_its_status(server):
         ),
         (
             Answer(b"try later", status=503, content_type="text/plain"),
-            "HTTP 503 Service Unavailable: try later",
+            "HTTP 503 Service Unavailable: try later. "
+            "This may pass: the same call may be made again",
         ),
         (Answer(b"", status=401, content_type=None), "HTTP 401 Unauthorized"),
         (Answer(b"", status=599, content_type=None), "HTTP 599"),

@@ -377,7 +377,10 @@ def test_requirements():
     assert placed([{"bearer": []}], whole=[{"inHeader": []}]) == {"authorization"}
     assert placed(None, whole=[{"inHeader": []}]) == {"x-key"}
     assert placed([], whole=[{"inHeader": []}]) == set()
-    assert placed(None) == set()
+    # Where the document says of nothing how it is secured, what is given is sent.
+    assert placed(None, auth={"bearer": SECRET}) == {"authorization"}
+    with pytest.raises(ToolError, match="would never be sent"):
+        placed(None)
     # Where no key is needed one that is there is sent all the same.
     assert placed([{}, {"bearer": []}]) == {"authorization"}
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import enum
+import itertools
 import json
 import math
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import InitVar, dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,8 @@ from PIL import Image
 from pydantic import BaseModel
 
 from callslip import Agent, ScriptedModel, tool
-from callslip._json import to_json
+from callslip._json import ResultError, to_json
+from callslip.tools import Tool
 from scripted import act, finish
 from tool_calls import call, called
 
@@ -85,9 +90,8 @@ circle.append(circle)
         (Decimal("1.10"), '"1.10"'),
         (ValueError("no"), '"ValueError: no"'),
         (Person(name="A", photo=b"\xff"), '{"name":"A","photo":"/w=="}'),
-        (object(), '"<object object>"'),
-        (Loud(), '"LOUD"'),
-        ({"a": Loud()}, '{"a":"LOUD"}'),
+        (Fraction(1, 3), '"1/3"'),
+        ({"a": 1 + 2j}, '{"a":"1+2j"}'),
         ("\ud800", '"\ufffd"'),
         (range(3), "[0,1,2]"),
         ({"a": 1}.values(), "[1]"),
@@ -104,8 +108,77 @@ def test_to_json_never_raises() -> None:
     deep: Any = 1
     for _ in range(10_000):
         deep = [deep]
-    for value in (circle, deep, {"a": circle}, OddError(), type("Bad", (), {"__str__": 5})()):
+    for value in (circle, deep, {"a": circle}, OddError()):
         json.loads(to_json(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        Loud(),
+        {"a": Loud()},
+        [1, [Loud()]],
+        int,
+        len,
+        lambda: 1,
+        type("Bad", (), {"__str__": 5})(),
+        open,
+        threading.Lock(),
+        Image.new("RGB", (2, 3)),
+        pl.LazyFrame({"a": [1]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_object_without_json_fails_the_call(value: object) -> None:
+    with pytest.raises(ResultError, match="expected a result that has JSON: got an object of"):
+        to_json(value)
+
+    def give() -> object:
+        """Give it."""
+        return value
+
+    kind, told = Tool(give).call({}, None)
+    assert kind == "error"
+    assert "ResultError: expected a result that has JSON" in told
+
+
+def endless() -> Any:
+    """Give numbers."""
+    yield from itertools.count()
+
+
+def large() -> Any:
+    """Give large texts."""
+    while True:
+        yield bytearray(16 << 20)
+
+
+async def endless_async() -> Any:
+    """Give numbers."""
+    while True:
+        yield 1
+
+
+@pytest.mark.parametrize("give", [endless, large, endless_async])
+def test_a_generator_without_end_is_bounded(give: Any) -> None:
+    kind, told = asyncio.run(Tool(give).acall({}, None))
+    assert kind == "error"
+    assert "may have no end" in told
+
+
+def test_what_a_generator_holds_is_closed_at_the_bound() -> None:
+    closed = []
+
+    def give() -> Any:
+        """Give numbers."""
+        try:
+            yield from itertools.count()
+        finally:
+            closed.append(True)
+
+    assert Tool(give).call({}, None)[0] == "error"
+    assert closed == [True]
 
 
 # Of pandas, numpy, polars and pillow.
@@ -170,7 +243,6 @@ def frame(**columns: Any) -> Any:
         ),
         (pd.NaT, None),
         ([pd.NA], [None]),
-        (Image.new("RGB", (2, 3)), "<PIL.Image.Image image mode=RGB size=2x3>"),
     ],
 )
 def test_objects_of_libraries(value: Any, expected: Any) -> None:

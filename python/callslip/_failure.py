@@ -8,7 +8,17 @@ import re
 import sys
 from collections.abc import Callable
 
-__all__ = ["in_one_line", "is_cancelled", "is_failure", "log_failure", "lone", "words_of"]
+__all__ = [
+    "Passing",
+    "in_one_line",
+    "is_cancelled",
+    "is_failure",
+    "is_transient",
+    "log_failure",
+    "lone",
+    "redacted",
+    "words_of",
+]
 
 _MESSAGE = 500
 _LEAVES = 3
@@ -135,16 +145,57 @@ def in_one_line(error: BaseException) -> str:
         return _line(words_of(error)) or "it failed"
     if isinstance(error, ArgumentsError):
         # Every fault is to be told.
-        return f"InvalidArguments: {_line(_redacted(words_of(error)), 4 * _MESSAGE)}"
+        return f"InvalidArguments: {_line(redacted(words_of(error)), 4 * _MESSAGE)}"
     kind = " ".join(type(error).__name__.split())
     if isinstance(error, BaseExceptionGroup):
         leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]
         more = len(error.exceptions) - len(leaves)
         leaves += [f"{more} more"] if more else []
-        text = _line("; ".join([_redacted(_whole(error.message)), *leaves]))
+        text = _line("; ".join([redacted(_whole(error.message)), *leaves]))
     else:
-        text = _line(_redacted(words_of(error)))
+        text = _line(redacted(words_of(error)))
     return f"{kind}: {text}" if text else kind
+
+
+class Passing(str):
+    """What a model is told of a failure that may pass by itself: the same call may be made again."""
+
+    __slots__ = ()
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether a failure may pass by itself: no connection, no answer in time, too busy.
+
+    That of an exception of a program's own is its attribute `is_transient`.
+    """
+    error = lone(error)
+    said = getattr(error, "is_transient", None)
+    if isinstance(said, bool):
+        return said
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(status, int):
+        return status in {408, 425, 429, 502, 503, 504}
+    # The clients of HTTP have errors of their own; none of them need be installed.
+    names = {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in type(error).__mro__}
+    return not names.isdisjoint(_NO_CONNECTION)
+
+
+_NO_CONNECTION = frozenset(
+    {
+        *(
+            f"{one}.{kind}"
+            for one in ("httpx", "httpx2")
+            for kind in ("TimeoutException", "NetworkError")
+        ),
+        *(f"{one}.RemoteProtocolError" for one in ("httpx", "httpx2")),
+        "requests.ConnectionError",
+        "requests.Timeout",
+        "urllib3.ConnectionError",
+        "aiohttp.ClientConnectionError",
+    }
+)
 
 
 def _line(text: str, most: int = _MESSAGE) -> str:
@@ -152,7 +203,8 @@ def _line(text: str, most: int = _MESSAGE) -> str:
     return f"{text[:most]}…" if len(text) > most else text
 
 
-def _redacted(text: str) -> str:
+def redacted(text: str) -> str:
+    """Return text without directories of this machine, addresses and what looks like a secret."""
     text = text[: 20 * _MESSAGE]
     for pattern, instead in _redactions():
         text = pattern.sub(instead, text)

@@ -25,6 +25,11 @@ __all__ = [
     "whole",
 ]
 
+_MOST_ITEMS = 1_000_000
+"""Items that a generator may give."""
+_MOST_BYTES = 256 << 20
+"""Bytes of memory that they may take."""
+
 _TURN = 0.01
 """Seconds for which an async generator may hold its event loop, if each item takes less."""
 
@@ -92,15 +97,52 @@ def whole(result: Any, context: Context | None, state: CallState | None = None) 
 
 def _listed(generator: Any, state: CallState) -> list[Any]:
     """List what it gives, until nobody waits for that any more."""
-    items = []
-    for item in generator:
-        items.append(item)
-        if state.cancelled:
-            close = getattr(generator, "close", None)
-            if close is not None:
-                close()
-            break
-    return items
+    items = _Items()
+    try:
+        for item in generator:
+            items.add(item)
+            if state.cancelled:
+                break
+    finally:
+        close = getattr(generator, "close", None)
+        if close is not None:
+            close()
+    return items.all
+
+
+class _Items:
+    """What a generator has given, which may have no end."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self._bytes = 0
+
+    def add(self, item: Any) -> None:
+        """Take one more.
+
+        Raises:
+            Fail: They are too many, or too large.
+        """
+        self.all.append(item)
+        self._bytes += _size(item)
+        if len(self.all) > _MOST_ITEMS:
+            bound = f"{_MOST_ITEMS:,} items"
+        elif self._bytes > _MOST_BYTES:
+            bound = f"{_MOST_BYTES:,} bytes"
+        else:
+            return
+        from callslip.tools import Fail
+
+        raise Fail(f"the tool gives more than {bound}, and may have no end: ask for less of it")
+
+
+def _size(item: Any) -> int:
+    size = sys.getsizeof(item, 64)
+    if isinstance(item, dict):
+        return size + sum(sys.getsizeof(one, 64) for one in item.values())
+    if isinstance(item, list | tuple | set):
+        return size + sum(sys.getsizeof(one, 64) for one in item)
+    return size
 
 
 async def _gathered(generator: Any) -> list[Any]:
@@ -108,11 +150,11 @@ async def _gathered(generator: Any) -> list[Any]:
     import asyncio
     from time import perf_counter
 
-    items = []
+    items = _Items()
     began = perf_counter()
     try:
         async for item in generator:
-            items.append(item)
+            items.add(item)
             if perf_counter() - began > _TURN:
                 await asyncio.sleep(0)
                 began = perf_counter()
@@ -120,7 +162,7 @@ async def _gathered(generator: Any) -> list[Any]:
         close = getattr(generator, "aclose", None)
         if close is not None:
             await close()
-    return items
+    return items.all
 
 
 def scope(frame: Any) -> dict[str, Any] | None:

@@ -25,10 +25,11 @@ def to_json(value: object) -> str:
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
     have equal text; bytes as text where they are UTF-8, else in base64; data frames by rows, with
     their size first; arrays as lists; NaN, infinities and integers of more than 4,300 digits as
-    strings, because few can read such numbers; anything else as `str(value)`.
+    strings, because few can read such numbers; numbers of other kinds and errors as `str(value)`.
 
     Raises:
-        ResultError: Two keys of a dict are the same in JSON, or something was not awaited.
+        ResultError: Two keys of a dict are the same in JSON, something was not awaited, or
+            an object has no JSON of its own.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
@@ -44,7 +45,7 @@ def to_json(value: object) -> str:
         except ResultError:
             raise
         except Exception:  # noqa: BLE001
-            text = _dumps(_text(value))
+            text = _dumps(_other(value))
     if text.isascii():
         return text
     try:
@@ -165,9 +166,11 @@ def _foreign(value: object) -> Any:
         if callable(getattr(value, "tolist", None)):
             return _listed(value)
     try:
-        return pydantic_core.to_jsonable_python(value, fallback=_text, inf_nan_mode="strings")
-    except Exception:  # noqa: BLE001  # last resort for an object that can't be read
-        return _text(value)
+        return pydantic_core.to_jsonable_python(value, fallback=_other, inf_nan_mode="strings")
+    except ResultError:
+        raise
+    except Exception:  # noqa: BLE001  # an object that can't be read
+        return _other(value)
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -209,6 +212,23 @@ def _bytes_text(data: bytes) -> str:
         import base64
 
         return base64.b64encode(data).decode()
+
+
+def _other(value: object) -> str:
+    """Return the text of a number of another kind; of anything else it would say nothing."""
+    from numbers import Number
+
+    if isinstance(value, Number | BaseException):
+        return _text(value)
+    raise _no_json(value)
+
+
+def _no_json(value: object) -> ResultError:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return ResultError(
+        f"expected a result that has JSON: got an object of {kind}. Return what it holds: text, "
+        "numbers, lists, dicts, a dataclass or a pydantic model"
+    )
 
 
 def _text(value: object) -> str:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from callslip._core import Command, Delta
-from callslip._failure import words_of
+from callslip._failure import Passing, words_of
 from callslip.errors import ModelError, RunCancelled, SandboxError, StoreError, UsageError
 from callslip.events import Event, Progress
 from callslip.protocols import TicketProtocol
@@ -316,6 +316,8 @@ class Session:
     def completed(self, ticket: int, outcome: tuple[str, str]) -> list[Command]:
         """Give the outcome of a call in."""
         kind, text = outcome
+        if isinstance(text, Passing):
+            kind = "transient"
         commands = self.core.completed(ticket, kind, text, self.now())
         return commands if self.listener is None else self.told(commands)
 

@@ -119,7 +119,8 @@ class RunStream:
         if self._children or not isinstance(item, Event) or item.run_id == self.run.id:
             is_wanted = True
         else:
-            is_wanted = item.kind == "ticket_opened" and bool(item.data.get("needs_approval"))
+            asks = item.kind in ("ticket_opened", "arguments_filled")
+            is_wanted = asks and bool(item.data.get("needs_approval"))
         if is_wanted:
             self._ahead.append(item)
             self._news.set()

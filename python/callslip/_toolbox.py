@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["Toolbox", "as_tool"]
 
 
+_RUNTIME = frozenset({"spawn_agent", "wait_for_agents", "search_tools", "describe_tool"})
+"""Names by which a model calls what is no tool of the program."""
+
+
 class Toolbox(ToolSource):
     """The tools of the program, by name, and the core's view of them.
 
@@ -52,6 +56,12 @@ class Toolbox(ToolSource):
             else:
                 given, what = [as_tool(one)], ""
             for tool in given:
+                if tool.name in _RUNTIME:
+                    raise ToolError(
+                        f"expected another name for a tool: '{tool.name}' is one of the "
+                        "runtime's own"
+                        + (f". To rename it, {what}" if what else ": use tool(name=…)")
+                    )
                 # Where none of the two has advice of its own, the core says it.
                 if tool.name in advice and (known := what or advice[tool.name]):
                     raise ToolError(f"two tools are named '{tool.name}': {known}")

@@ -19,6 +19,7 @@ EventKind: TypeAlias = Literal[
     "moved",
     "user_said",
     "ticket_opened",
+    "arguments_filled",
     "approved",
     "ticket_completed",
     "noted",

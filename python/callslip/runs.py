@@ -68,9 +68,14 @@ class Ticket:
         id: `T1`, `T2`, … in the order of opening.
         run_id: The run that made the call.
         kind: `"tool_call"` or `"task"`.
-        description: What it is for: the model's words, or the call itself.
+        description: What it is for, in the model's words, which need not be true; where it gave
+            none, the call, cut to fit into a prompt. `call` is what is done.
         status: `"IN_PROGRESS"` or `"COMPLETED"`.
         tool: The tool called; `DELEGATE` for that move.
+        arguments: What the call is made with, checked and whole. Where an argument refers to
+            another call (chatty), the reference as it was written until that call has ended, then
+            its result. A call waits for approval only once they are final. `None` where a version
+            before 0.2 compacted the run.
         call_id: The model's own name for the call (chatty).
         parked: Whether it waits until a person approves it.
         outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (its
@@ -95,12 +100,24 @@ class Ticket:
     error: str | None
     opened_at: float
     completed_at: float | None
+    arguments: dict[str, Any] | None = None
+
+    @property
+    def call(self) -> str:
+        """The call in one line, as the runtime writes it: the tool and its whole arguments.
+
+        Of an operation, the method, the path with its values, and the other arguments. Characters
+        that are not printable are escaped.
+        """
+        from callslip._call_line import call_line
+
+        return call_line(self.tool, self.arguments)
 
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:
         """Read what the core says of a ticket."""
         run_id, ticket_id, kind, description, status, tool, call_id, parked = row[:8]
-        outcome, opened, completed = row[8:]
+        outcome, opened, completed, arguments = row[8:]
         word, text = (None, None) if outcome is None else outcome
         result = None
         if word == "ok" and text is not None:
@@ -119,6 +136,7 @@ class Ticket:
             error=None if word == "ok" else text,
             opened_at=opened,
             completed_at=completed,
+            arguments=None if arguments is None else from_json(arguments),
         )
 
 

@@ -30,7 +30,14 @@ from typing import (
     overload,
 )
 
-from callslip._failure import in_one_line, log_failure, lone, words_of
+from callslip._failure import (
+    Passing,
+    in_one_line,
+    is_transient,
+    log_failure,
+    lone,
+    words_of,
+)
 from callslip._function import (
     check_reconcile,
     check_seconds,
@@ -166,7 +173,13 @@ class Retry(Exception):  # noqa: N818  # a signal, not an error
 
 
 class Fail(Exception):  # noqa: N818  # a signal, not an error
-    """Tells the model that the call failed, in the tool's own words. Raise it or return it."""
+    """Tells the model that the call failed, in the tool's own words. Raise it or return it.
+
+    Attributes:
+        is_transient: Whether it may pass by itself, so that the same call may be made again.
+    """
+
+    is_transient: bool = False
 
 
 class NotDone(Exception):  # noqa: N818  # a signal, not an error
@@ -401,7 +414,7 @@ class Tool(Generic[P, R]):
             return self.failed(result)
         if hasattr(result, "__next__"):
             try:
-                result = list(result)
+                result = whole(result, None)
             except Exception as error:  # noqa: BLE001  # as above
                 return self.failed(error)
         try:
@@ -415,7 +428,8 @@ class Tool(Generic[P, R]):
         if isinstance(signal, Retry):
             return "retry", words_of(signal) or f"call '{self.name}' again"
         log_failure(self.name, error)
-        return "error", f"Error calling tool '{self.name}': {in_one_line(error)}."
+        told = f"Error calling tool '{self.name}': {in_one_line(error)}."
+        return "error", Passing(told) if is_transient(error) else told
 
 
 class ToolSource(ABC):

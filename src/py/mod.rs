@@ -25,7 +25,7 @@ mod _core {
     #[pymodule_export]
     use super::command::{PyCommand, PyDelta};
     #[pymodule_export]
-    use super::openapi::{PyDocument, json_text};
+    use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
     use super::protocol::{PyGrammar, PyProtocol};
     #[pymodule_export]

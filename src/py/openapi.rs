@@ -87,6 +87,12 @@ impl PyDocument {
         Ok(Self { api: py.detach(|| self.api.only(&names, &traits)) })
     }
 
+    /// The same, marked with what `whole` has beside it and the address of its server where the document's is not used.
+    #[pyo3(signature = (whole, address))]
+    fn marked(&self, py: Python<'_>, whole: &Self, address: Option<&str>) -> Self {
+        Self { api: py.detach(|| self.api.marked(&whole.api, address)) }
+    }
+
     /// The operations whose path has placeholders that no parameter declares, with these.
     fn undeclared(&self, py: Python<'_>) -> Vec<(String, Vec<String>)> {
         let undeclared = py.detach(|| self.api.undeclared());
@@ -115,6 +121,32 @@ impl PyDocument {
         self.api.credentials(name, &available)
     }
 
+    /// The secrets, by scheme, that no operation would be sent.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn unsent(&self, available: Vec<String>) -> Vec<String> {
+        self.api.unsent(&available)
+    }
+
+    /// The operations, and the paths, that can't be read whole, each with the reference in it that leads nowhere.
+    fn unreadable(&self, py: Python<'_>) -> Vec<(String, String)> {
+        py.detach(|| self.api.unreadable())
+    }
+
+    /// The faults of its schemas, in words.
+    fn faults(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.api.faults())
+    }
+
+    /// The server that the whole document names first.
+    fn default_server(&self) -> Option<String> {
+        self.api.default_server()
+    }
+
+    /// What is odd about the document, in words.
+    fn notes(&self) -> Vec<String> {
+        self.api.notes.clone()
+    }
+
     /// The server of an operation as the document says it. Raises `ValueError`.
     fn server(&self, name: &str) -> PyResult<Option<String>> {
         self.api.server(name).map_err(|cause| request(&cause))
@@ -136,6 +168,12 @@ impl PyDocument {
     fn check_response(&self, py: Python<'_>, name: &str, status: u16, media: &str, body: &str) -> Vec<String> {
         py.detach(|| self.api.check_response(name, status, media, body))
     }
+}
+
+/// JSON or YAML text as JSON text. Raises `ToolError`.
+#[pyfunction]
+pub(super) fn yaml_to_json(py: Python<'_>, text: &[u8]) -> PyResult<String> {
+    py.detach(|| Api::to_json(text)).map_err(|cause| document(&cause))
 }
 
 /// A response's text as compact JSON with its numbers as they were spelled; `None` where it is no JSON, or nested too

@@ -45,7 +45,7 @@ impl PyRun {
 
     fn check_parked(&self, ticket: TicketId) -> PyResult<()> {
         let inner = self.lock()?;
-        if inner.machine.is_parked(ticket) {
+        if inner.machine.awaits_approval(ticket) {
             return Ok(());
         }
         let parked: Vec<String> = inner
@@ -53,7 +53,7 @@ impl PyRun {
             .state()
             .tickets
             .iter()
-            .filter(|ticket| ticket.parked)
+            .filter(|ticket| inner.machine.awaits_approval(ticket.id))
             .map(|ticket| ticket.id.to_string())
             .collect();
         let there = if parked.is_empty() { "none does".to_owned() } else { format!("{} do", parked.join(", ")) };
@@ -391,10 +391,11 @@ impl PyRun {
                     status_word(ticket.status()),
                     ticket.tool.to_string(),
                     ticket.call_id.clone(),
-                    ticket.parked,
+                    inner.machine.awaits_approval(ticket.id),
                     outcome,
                     ticket.opened_at,
                     ticket.completed_at,
+                    ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
                 )
             })
             .collect())
@@ -525,10 +526,14 @@ fn outcome(kind: &str, text: String) -> PyResult<Outcome> {
                 .map_err(|cause| error::value(format!("expected the JSON text of a result: {cause}")))?;
             Outcome::Ok(json.into())
         }
-        "error" => Outcome::Error { message: text },
+        "error" | "transient" => Outcome::Error { message: text, transient: kind == "transient" },
         "retry" => Outcome::Retry { message: text },
         "in_doubt" => Outcome::InDoubt { message: text },
-        other => return Err(error::value(format!("expected 'ok', 'error', 'retry' or 'in_doubt': got '{other}'"))),
+        other => {
+            return Err(error::value(format!(
+                "expected 'ok', 'error', 'transient', 'retry' or 'in_doubt': got '{other}'"
+            )));
+        }
     })
 }
 

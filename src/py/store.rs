@@ -82,8 +82,8 @@ impl Drop for PyStore {
     }
 }
 
-/// Run, id, kind, description, status, tool, call id, whether it waits for approval, outcome, opened, completed: the rows
-/// that the stub describes.
+/// Run, id, kind, description, status, tool, call id, whether it waits for approval, outcome, opened, completed, arguments as
+/// JSON: the rows that the stub describes.
 pub(super) type PyTicketRow = (
     String,
     String,
@@ -96,6 +96,7 @@ pub(super) type PyTicketRow = (
     Option<(String, String)>,
     f64,
     Option<f64>,
+    Option<String>,
 );
 
 pub(super) fn status_word(status: Status) -> &'static str {
@@ -120,6 +121,7 @@ fn ticket_row(row: TicketRow) -> PyTicketRow {
         outcome,
         row.opened_at,
         row.completed_at,
+        row.arguments,
     )
 }
 

@@ -1,12 +1,11 @@
 //! The machine's commands: what its state asks the driver to do, each given once.
 
 use super::command::Command;
-use super::event::Event;
-use super::machine::Machine;
+use super::event::{Event, FILLED};
+use super::machine::{Machine, Tree};
 use super::plan;
 use super::state::OpenCall;
 use super::state::Phase;
-use crate::reply::violation::Violation;
 use crate::reply::{Span, Value};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use crate::tool::ToolKind;
@@ -65,11 +64,42 @@ impl Machine {
                     need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
                 Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
             });
-            let Some((ticket, tool, call_id)) = failed else { return };
+            let Some((ticket, tool, call_id)) = failed else {
+                if self.fill(now) {
+                    continue;
+                }
+                return;
+            };
             let message =
                 format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
-            self.emit(Event::TicketCompleted { ticket, outcome: Outcome::Error { message }, spent: None }, now);
+            self.emit(
+                Event::TicketCompleted { ticket, outcome: Outcome::Error { message, transient: false }, spent: None },
+                now,
+            );
         }
+    }
+
+    /// Fills the references of one call whose needs are all there, which may turn out to give wrong arguments. Returns
+    /// whether there was one.
+    fn fill(&mut self, now: f64) -> bool {
+        if let Tree::Recorded(recorded) = &self.tree
+            && self.seq < recorded.end
+            && !recorded.filled.contains(&self.seq)
+        {
+            return false;
+        }
+        let due = self.pending.iter().find(|ticket| {
+            let call = self.state.open_calls.get(ticket);
+            call.is_some_and(|call| !call.is_final() && self.state.has_needs(call) && !self.waits(call))
+        });
+        let Some(ticket) = due.copied() else { return false };
+        match self.filled(ticket) {
+            Ok((arguments, needs_approval)) => {
+                self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval }, now);
+            }
+            Err(outcome) => self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now),
+        }
+        true
     }
 
     /// Whether a call waits for agents.
@@ -131,7 +161,8 @@ impl Machine {
     fn ready(&self) -> Vec<TicketId> {
         let ready = self.pending.iter().filter(|ticket| {
             let call = self.state.open_calls.get(ticket).filter(|call| self.state.has_needs(call));
-            call.is_some_and(|call| !self.is_parked(**ticket) && !self.waits(call))
+            let is_due = |call: &OpenCall| call.is_final() || self.start.version < FILLED;
+            call.is_some_and(|call| is_due(call) && !self.is_parked(**ticket) && !self.waits(call))
         });
         ready.copied().collect()
     }
@@ -141,7 +172,11 @@ impl Machine {
         let call = self.state.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
         let again = self.again.contains(&ticket);
-        let arguments = if call.needs.is_empty() { Ok(Arc::clone(&call.arguments)) } else { self.filled(ticket) };
+        let arguments = if call.is_final() {
+            Ok(Arc::clone(&call.arguments))
+        } else {
+            self.filled(ticket).map(|(arguments, _)| arguments)
+        };
         match arguments {
             Ok(arguments) if self.is_task(ticket) => {
                 let given = |name| Some(arguments.as_object()?.get(name)?.as_str()?.to_owned());
@@ -149,9 +184,8 @@ impl Machine {
                 Some(Command::StartRun { ticket, tool, role: given("role"), task, again })
             }
             Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments, again }),
-            Err(violation) => {
-                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
-                self.completed(ticket, Outcome::Error { message }, now);
+            Err(outcome) => {
+                self.completed(ticket, outcome, now);
                 None
             }
         }
@@ -172,17 +206,29 @@ impl Machine {
         .collect()
     }
 
-    fn filled(&self, ticket: TicketId) -> Result<Arc<Value>, Violation> {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok(Arc::default()) };
+    /// What a call is made with, checked, and whether a person has to approve of it.
+    fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, bool), Outcome> {
+        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok((Arc::default(), false)) };
         let mut arguments = self.state.filled(call);
-        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok(arguments) };
+        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok((arguments, false)) };
         if spec.kind.starts_run() {
             arguments = Arc::new(as_texts(&arguments));
         }
-        let checked = Value::Object(self.setup.tools.check(spec, &arguments)?.arguments);
-        if !spec.repeatable {
-            plan::guard(&call.tool, &arguments, Span::at(0), &self.state, &self.setup)?;
+        let checked = self.setup.tools.check(spec, &arguments).and_then(|checked| {
+            let checked = Value::Object(checked.arguments);
+            if !spec.repeatable {
+                plan::guard(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
+            }
+            let needs_approval = self.setup.tools.needs_approval(spec, &checked)?;
+            Ok((Arc::new(checked), needs_approval))
+        });
+        match checked {
+            Ok(filled) => Ok(filled),
+            Err(violation) => {
+                let tool = &call.tool;
+                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
+                Err(Outcome::Error { message, transient: false })
+            }
         }
-        Ok(Arc::new(checked))
     }
 }

@@ -12,7 +12,10 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// The first version whose records say with which arguments a call is made that uses other calls' results.
+pub(super) const FILLED: u32 = 3;
 
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -138,7 +141,8 @@ pub struct Opened {
     /// Whether the model goes on without its outcome, and asks for it later (chatty).
     #[serde(default, skip_serializing_if = "is_false")]
     pub detached: bool,
-    /// Whether it waits for a person's approval first.
+    /// Whether it waits for a person's approval now. One that refers to other calls is asked for with
+    /// `ArgumentsFilled`; before version 3 it was asked for at once.
     #[serde(default, skip_serializing_if = "is_false")]
     pub needs_approval: bool,
     /// JSON pointers of the arguments that were read as another type than they were written in: `"5"` as 5.
@@ -194,6 +198,16 @@ pub enum Event {
     },
     /// A call is to be made, or a task is to be given to another run.
     TicketOpened(Box<Opened>),
+    /// The results that a call refers to are there: this is what it is made with.
+    ArgumentsFilled {
+        /// Its ticket.
+        ticket: TicketId,
+        /// Its checked arguments, whole and final.
+        arguments: Arc<Value>,
+        /// Whether it waits for a person's approval now.
+        #[serde(default, skip_serializing_if = "is_false")]
+        needs_approval: bool,
+    },
     /// A person has approved of a call.
     Approved {
         /// Its ticket.

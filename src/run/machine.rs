@@ -4,7 +4,7 @@
 
 use super::account::{Account, Spent};
 use super::command::{OnLimit, OnOpenTickets, Setup};
-use super::event::{Event, Note, Opened, Parent, Record, Start, StopReason, VERSION};
+use super::event::{Event, FILLED, Note, Opened, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::plan::{self, Planned, Refusal};
 use super::state::{OpenCall, Phase, RunState};
@@ -33,6 +33,10 @@ pub(super) struct Recorded {
     pub(super) limits: BTreeMap<u64, Limit>,
     /// What runs had spent that were given up.
     pub(super) spent: BTreeMap<u64, Spent>,
+    /// Where arguments were filled, which versions before 3 did not write down.
+    pub(super) filled: BTreeSet<u64>,
+    /// The position after the log's last event.
+    pub(super) end: u64,
 }
 
 /// One run under way.
@@ -175,7 +179,8 @@ impl Machine {
 
     /// A person approves of a call, which is made now, or once the run is gone on with.
     pub fn approve(&mut self, ticket: TicketId, now: f64) {
-        if self.is_parked(ticket) {
+        // Before version 3 approval was asked for before references were filled.
+        if self.awaits_approval(ticket) || (self.is_parked(ticket) && matches!(self.tree, Tree::Recorded(_))) {
             self.emit(Event::Approved { ticket, at_rest: !self.attended }, now);
         }
     }
@@ -190,8 +195,13 @@ impl Machine {
         self.attended = false;
     }
 
-    /// Whether a call waits for a person's approval.
-    pub fn is_parked(&self, ticket: TicketId) -> bool {
+    /// Whether a call waits for a person's approval with the arguments that it is made with.
+    pub fn awaits_approval(&self, ticket: TicketId) -> bool {
+        self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
+    }
+
+    /// Whether a call is not made before a person approves.
+    pub(super) fn is_parked(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
@@ -302,9 +312,9 @@ impl Machine {
             description: call.description.into(),
             tool: call.tool,
             arguments: call.arguments,
+            needs_approval: call.needs_approval && (call.needs.is_empty() || self.start.version < FILLED),
             needs: call.needs,
             detached: call.detached,
-            needs_approval: call.needs_approval,
             coerced: call.coerced,
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
@@ -373,10 +383,17 @@ impl Machine {
     fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
         let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
         let chosen: Vec<(TicketId, bool)> =
-            chosen.map(|(ticket, call)| (*ticket, self.state.may_have_begun(*ticket, call))).collect();
+            chosen.map(|(ticket, call)| (*ticket, self.may_have_begun(*ticket, call))).collect();
         for (ticket, begun) in chosen {
             self.cancel_call(ticket, begun, now);
         }
+    }
+
+    /// Whether a call may have had an effect: it waits for nobody.
+    pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
+        // Versions before 3 made calls without writing down what their references were filled with.
+        let ready = call.is_final() || (self.start.version < FILLED && self.state.has_needs(call));
+        ready && !self.is_parked(ticket) && !self.state.unbegun.contains(&ticket)
     }
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {

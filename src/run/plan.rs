@@ -203,6 +203,11 @@ impl Block<'_> {
         {
             return Err(place(violation, call.arguments_span).into());
         }
+        // What refers to other calls is looked at when they have ended.
+        let needs_approval = match needs.as_slice() {
+            [] => tools.needs_approval(spec, &arguments).map_err(|violation| place(violation, call.arguments_span))?,
+            _ => spec.needs_approval,
+        };
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
             guard(&tool, &arguments, call.span, self.state, self.setup)?;
@@ -225,7 +230,7 @@ impl Block<'_> {
             arguments,
             needs,
             detached: spec.kind == ToolKind::Spawn,
-            needs_approval: spec.needs_approval,
+            needs_approval,
             coerced,
         })
     }

@@ -118,7 +118,10 @@ impl Machine {
             // A call that waits for one which has not started can't start early either.
             if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
                 call.ticket = self.state.tickets.next_id();
-                if call.needs.is_empty() && self.consult(now, |account| account.reserve(1, 0)).is_ok() {
+                if call.needs.is_empty()
+                    && !call.needs_approval
+                    && self.consult(now, |account| account.reserve(1, 0)).is_ok()
+                {
                     self.open(call, now);
                 }
             }

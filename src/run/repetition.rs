@@ -50,8 +50,9 @@ impl Repetition {
         let seen = self.seen.entry(key).or_insert(Seen { failed: false, last: ticket, times: 0 });
         let last = tickets.get(seen.last).and_then(|ticket| ticket.outcome.as_ref());
         let same = last.is_some_and(|last| last.text() == outcome.text());
-        seen.failed = matches!(outcome, Outcome::Error { .. } | Outcome::Denied { .. });
-        seen.times = if same { seen.times.saturating_add(1) } else { 1 };
+        seen.failed = matches!(outcome, Outcome::Error { transient: false, .. } | Outcome::Denied { .. });
+        let passes = matches!(outcome, Outcome::Error { transient: true, .. });
+        seen.times = if same && !passes { seen.times.saturating_add(1) } else { 1 };
         seen.last = ticket;
         seen.times
     }
@@ -170,6 +171,7 @@ mod tests {
                 role: None,
                 detached: false,
                 parked: false,
+                arguments: None,
                 turn: 1,
                 call_id: None,
                 opened_at: 0.0,
@@ -185,9 +187,17 @@ mod tests {
     #[test]
     fn a_failed_call_is_not_run_again() {
         let mut guard = Repetition::default();
-        record(&mut guard, &[Outcome::Error { message: "no".into() }]);
+        record(&mut guard, &[Outcome::Error { message: "no".into(), transient: false }]);
         assert_eq!(guard.check("f {}", 3), Verdict::Failed);
         assert_eq!(guard.check("g {}", 3), Verdict::Fresh);
+    }
+
+    #[test]
+    fn a_call_whose_failure_may_pass_is_made_again() {
+        let mut guard = Repetition::default();
+        let busy = || Outcome::Error { message: "busy".into(), transient: true };
+        assert_eq!(record(&mut guard, &[busy(), busy(), busy(), busy()]), [1, 1, 1, 1]);
+        assert_eq!(guard.check("f {}", 3), Verdict::Fresh);
     }
 
     #[test]

@@ -58,12 +58,14 @@ pub(super) fn recorded(records: &[Arc<Record>]) -> Tree {
     for record in records {
         match &record.event {
             Event::Noted { note: Note::Exhausted(limit) } => drop(recorded.limits.insert(record.seq, *limit)),
+            Event::ArgumentsFilled { .. } => drop(recorded.filled.insert(record.seq)),
             Event::TicketCompleted { outcome, spent: Some(spent), .. } if outcome.is_cancelled() => {
                 recorded.spent.insert(record.seq, **spent);
             }
             _ => {}
         }
     }
+    recorded.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
     Tree::Recorded(recorded)
 }
 

@@ -147,13 +147,14 @@ impl Machine {
         (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled) = (answered, answered);
-        let unbegun = self.state.unbegun.clone();
+        let begun = self.state.open_calls.iter();
+        let begun = begun.filter(|(ticket, call)| self.may_have_begun(**ticket, call) && !self.waits(call));
+        let begun: Vec<_> = begun.map(|(ticket, _)| *ticket).collect();
         self.emit(Event::Noted { note: Note::Resumed }, now);
         let (state, tools) = (&self.state, &self.setup.tools);
-        let under_way = state.open_calls.iter().filter(|(ticket, call)| {
-            state.has_needs(call) && !self.is_parked(**ticket) && !unbegun.contains(ticket) && !self.waits(call)
-        });
-        let under_way: Vec<_> = under_way
+        let under_way: Vec<_> = begun
+            .iter()
+            .filter_map(|ticket| Some((ticket, state.open_calls.get(ticket)?)))
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);
                 let is_task = state.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);

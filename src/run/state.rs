@@ -41,13 +41,23 @@ pub enum Phase {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OpenCall {
     pub(super) tool: Arc<str>,
-    /// As written, with references.
+    /// With references as they were written, until they are filled.
     pub(super) arguments: Arc<Value>,
+    /// Whether its references were filled, so that its arguments are final.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) filled: bool,
     pub(super) needs: Vec<TicketId>,
     /// Its position in its reply.
     position: usize,
     /// The repetition guard's key, once the arguments are whole.
     pub(super) key: Option<String>,
+}
+
+impl OpenCall {
+    /// Whether its arguments are those that it is made with.
+    pub(super) fn is_final(&self) -> bool {
+        self.filled || self.needs.is_empty()
+    }
 }
 
 /// How a run ended.
@@ -203,6 +213,14 @@ impl RunState {
             Event::Moved { moved, .. } => self.moved(moved, protocol),
             Event::UserSaid { text } => self.user_said(text, at),
             Event::TicketOpened(opened) => self.opened(opened, at),
+            Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
+                if let Some(call) = self.open_calls.get_mut(ticket) {
+                    call.key = Some(repetition::key(&call.tool, arguments));
+                    call.arguments = Arc::clone(arguments);
+                    call.filled = true;
+                }
+                self.tickets.fill(*ticket, arguments, *needs_approval);
+            }
             Event::Approved { ticket, at_rest } => {
                 self.tickets.approve(*ticket);
                 if *at_rest {
@@ -257,6 +275,9 @@ impl RunState {
             Event::TicketOpened(opened) => opened.ticket == self.tickets.next_id() && opened.needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::ArgumentsFilled { ticket, .. } => {
+                self.open_calls.get(ticket).is_some_and(|call| !call.is_final() && self.has_needs(call))
+            }
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
     }
@@ -280,12 +301,6 @@ impl RunState {
         }
     }
 
-    /// Whether a call may have had an effect: it waits for nobody.
-    pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
-        let parked = self.tickets.get(ticket).is_some_and(|ticket| ticket.parked);
-        !parked && self.has_needs(call) && !self.unbegun.contains(&ticket)
-    }
-
     /// Whether all calls have ended whose results a call uses.
     pub(super) fn has_needs(&self, call: &OpenCall) -> bool {
         !call.needs.iter().any(|need| self.open_calls.contains_key(need))
@@ -293,7 +308,7 @@ impl RunState {
 
     /// The arguments of a call, with references filled where their results are there.
     pub(super) fn filled(&self, call: &OpenCall) -> Arc<Value> {
-        if call.needs.is_empty() {
+        if call.is_final() {
             return Arc::clone(&call.arguments);
         }
         let result = |name: &str| match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
@@ -412,6 +427,7 @@ impl RunState {
             role: role.and_then(Value::as_str).map(str::to_owned),
             detached: *detached,
             parked: *needs_approval,
+            arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
             opened_at: at,
@@ -425,6 +441,7 @@ impl RunState {
         let open = OpenCall {
             tool: Arc::clone(tool),
             arguments: Arc::clone(arguments),
+            filled: false,
             needs: needs.clone(),
             position: *call,
             key,

@@ -47,6 +47,12 @@ impl Run {
                     row.complete(outcome, record.at);
                 }
             }
+            TicketChange::Filled { ticket, arguments, parked } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.arguments = Some(arguments);
+                    row.parked = parked;
+                }
+            }
             TicketChange::Approved { ticket } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.parked = false;

@@ -12,6 +12,8 @@ pub(super) enum TicketChange<'a> {
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
     Completed { ticket: TicketId, outcome: &'a Outcome },
+    /// What this one is called with.
+    Filled { ticket: TicketId, arguments: String, parked: bool },
     /// A person has approved of this one.
     Approved { ticket: TicketId },
     /// A log begins with its snapshot: these are all its tickets.
@@ -30,13 +32,16 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             arguments: serde_json::to_string(&opened.arguments).ok(),
             turn: opened.turn,
             call_id: opened.call_id.clone(),
-            parked: opened.needs_approval,
+            parked: opened.needs_approval && opened.needs.is_empty(),
             opened_at: record.at,
             completed_at: None,
             outcome: None,
             text: None,
         })),
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
+        Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
+            TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
+        }
         Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
@@ -52,7 +57,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         kind: ticket.kind,
         tool: ticket.tool.to_string(),
         description: ticket.description.to_string(),
-        arguments: None,
+        arguments: ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
         turn: ticket.turn,
         call_id: ticket.call_id.clone(),
         parked: ticket.parked,

@@ -79,8 +79,8 @@ pub struct TicketRow {
     pub tool: String,
     /// What it is for, in words.
     pub description: String,
-    /// The arguments of the call as JSON, as the model wrote them; none where the log was compacted before it came
-    /// into this store.
+    /// The arguments of the call as JSON: with references until they are filled, then final. None where the log was
+    /// compacted by a version before 3 before it came into this store.
     pub arguments: Option<String>,
     /// The turn whose reply opened it.
     pub turn: u32,

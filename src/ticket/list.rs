@@ -1,8 +1,10 @@
 //! The tickets of one run, in the order of opening.
 
 use super::{Outcome, Status, Ticket, TicketId};
+use crate::reply::Value;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Where the ticket of this id stands.
 fn position(id: TicketId) -> Option<usize> {
@@ -53,6 +55,14 @@ impl TicketList {
     pub(crate) fn set_role(&mut self, id: TicketId, role: String) {
         if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
             ticket.role = Some(role);
+        }
+    }
+
+    /// Its arguments are final.
+    pub(crate) fn fill(&mut self, id: TicketId, arguments: &Arc<Value>, parked: bool) {
+        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+            ticket.arguments = Some(Arc::clone(arguments));
+            ticket.parked = parked;
         }
     }
 

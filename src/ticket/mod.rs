@@ -4,6 +4,7 @@ mod list;
 
 pub use list::TicketList;
 
+use crate::reply::Value;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -39,6 +40,9 @@ pub enum Outcome {
     Error {
         /// What the model is told, for example `Error calling tool 'f': ValueError: no such city.`
         message: String,
+        /// Whether it may pass by itself, so that the same call may be made again.
+        #[serde(default, skip_serializing_if = "is_false")]
+        transient: bool,
     },
     /// The tool asks the model to try again, in its own words.
     Retry {
@@ -88,7 +92,7 @@ impl Outcome {
     pub fn text(&self) -> &str {
         match self {
             Self::Ok(json) => json.get(),
-            Self::Error { message }
+            Self::Error { message, .. }
             | Self::Retry { message }
             | Self::InDoubt { message }
             | Self::Denied { message } => message,
@@ -161,6 +165,10 @@ pub struct Ticket {
     /// Whether it waits for a person's approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub parked: bool,
+    /// Its checked arguments: with references until they are filled, then final. None where a version before 3 compacted
+    /// the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Arc<Value>>,
     /// The turn whose reply opened it.
     pub turn: u32,
     /// The model's own name for the call (chatty).

@@ -234,8 +234,13 @@ fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
             _ => format!("{group}: {count}, e.g. {shown}"),
         }
     };
-    let fitting = EXAMPLES
+    // One group alone tells little by its name: there as many examples as fit stand for it.
+    let count = groups.first().filter(|_| groups.len() == 1).map_or(0, |(_, tools)| tools.len());
+    let most = std::iter::successors(Some(count), |count| Some(count - count.div_ceil(16).min(*count)));
+    let many: Vec<usize> = most.take_while(|count| *count > 8).collect();
+    let fitting = many
         .iter()
+        .chain(&EXAMPLES)
         .find_map(|examples| Text::new(room).joined(groups.iter().map(|group| line(*examples, group)), "\n", ""));
     let listed = fitting.unwrap_or_else(|| {
         let mut text = Text::new(room.saturating_sub(MORE));

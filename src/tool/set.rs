@@ -345,6 +345,35 @@ impl ToolSet {
         Ok(checked)
     }
 
+    /// Whether a call with these arguments, which were checked, waits for a person's approval: that of the tool, or of
+    /// another operation that its path may be taken for.
+    ///
+    /// # Errors
+    /// `not_offered` where that other operation is not offered.
+    pub fn needs_approval(&self, tool: &ToolSpec, arguments: &Value) -> Result<bool, Violation> {
+        let (Some((catalogue, operation)), Some(arguments)) = (self.operation(&tool.name), arguments.as_object())
+        else {
+            return Ok(tool.needs_approval);
+        };
+        let mut needs_approval = tool.needs_approval;
+        if operation.path.contains('{') || operation.method == "HEAD" {
+            for reached in catalogue.reached(&operation.name, arguments) {
+                match self.get(reached.name).filter(|_| reached.offered) {
+                    Some(other) => needs_approval |= other.needs_approval,
+                    None => {
+                        let name = named(&reached.name);
+                        let message = format!(
+                            "expected another value in the path: with this one {} is {name}, which is not offered",
+                            named(&tool.name)
+                        );
+                        return Err(Violation::new(Code::NotOffered, message));
+                    }
+                }
+            }
+        }
+        Ok(needs_approval)
+    }
+
     /// Compiles every schema now, so that one that cannot be used is found before a run.
     ///
     /// # Errors

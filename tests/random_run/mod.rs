@@ -154,7 +154,7 @@ fn reply(protocol: &str, choice: u8, ticket: u32) -> String {
 
 fn outcome(choice: u8) -> Outcome {
     match choice % 8 {
-        0 => Outcome::Error { message: format!("Error calling tool: E: {choice}.") },
+        0 => Outcome::Error { message: format!("Error calling tool: E: {choice}."), transient: false },
         1 => Outcome::Retry { message: "again".into() },
         2 => Outcome::InDoubt { message: "unknown".into() },
         _ => Outcome::Ok(RawValue::from_string((choice / 32).to_string()).unwrap().into()),

@@ -206,7 +206,7 @@ impl World {
         let spent = child.state().spent();
         let outcome = match &child.state().ending {
             Some(ending) if ending.reason == StopReason::Finished => ok("1"),
-            _ => Outcome::Error { message: "The agent failed.".to_owned() },
+            _ => Outcome::Error { message: "The agent failed.".to_owned(), transient: false },
         };
         self.give(id, |machine, now| machine.run_ended(ticket, outcome, Some(spent), now));
     }

@@ -259,7 +259,8 @@ impl World {
             Step::Reply(id, choice) => self.reply(id, *choice),
             Step::Complete(id, ticket, well) => {
                 self.run(id).calls.remove(ticket);
-                let outcome = if *well { ok("1") } else { Outcome::Error { message: "Error.".to_owned() } };
+                let outcome =
+                    if *well { ok("1") } else { Outcome::Error { message: "Error.".to_owned(), transient: false } };
                 self.give(id, |machine, now| machine.completed(*ticket, outcome, now));
             }
             Step::Settle(id) => {

@@ -21,7 +21,7 @@ fn every_outcome() -> Vec<Event> {
         ok("3"),
         ok(&large("a")),
         ok("{\"spaced\" : [1, 2] , \"twice\": 1, \"twice\": 1.00}"),
-        Outcome::Error { message: message() },
+        Outcome::Error { message: message(), transient: false },
         Outcome::Retry { message: message() },
         Outcome::InDoubt { message: message() },
         Outcome::Cancelled,

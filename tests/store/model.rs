@@ -56,7 +56,7 @@ fn outcome(kind: u8) -> Outcome {
     let message = format!("message \"{kind}\"");
     match kind % 6 {
         0 => ok(&large(&(kind % 4).to_string())),
-        1 => Outcome::Error { message },
+        1 => Outcome::Error { message, transient: false },
         2 => Outcome::Retry { message },
         3 => Outcome::InDoubt { message },
         4 => Outcome::Cancelled,

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from callslip import _threads
-from callslip._failure import log_failure
+from callslip._failure import log_failure, redacted, words_of
 from callslip._schema_tool import SchemaTool
 from callslip.errors import ToolError
 from callslip.mcp._asks import Elicitation, answering, sampling
@@ -57,6 +57,8 @@ class ServerOptions(TypedDict, total=False):
         exclude: Names of tools that are not offered.
         needs_approval: Whether calls wait until a person approves them; or the names of the tools
             of which it is so.
+        repeatable: Whether the same call may be made any number of times, as to poll; or the
+            names of the tools of which it is so.
         timeout: Seconds for a call (60); `None` for no bound. While a question of the server is
             answered, by a model or a person, time stands still.
         connect_timeout: Seconds for connecting (30).
@@ -72,6 +74,7 @@ class ServerOptions(TypedDict, total=False):
     include: Sequence[str] | None
     exclude: Sequence[str]
     needs_approval: bool | Collection[str]
+    repeatable: bool | Collection[str]
     timeout: float | None
     connect_timeout: float
     sampling: object
@@ -98,6 +101,7 @@ class MCPServer(ToolSource):
         include: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         needs_approval: bool | Collection[str] = False,
+        repeatable: bool | Collection[str] = False,
         timeout: float | None = 60.0,
         connect_timeout: float = 30.0,
         sampling: object = None,
@@ -110,6 +114,7 @@ class MCPServer(ToolSource):
             ("include", include),
             ("exclude", exclude),
             ("needs_approval", needs_approval),
+            ("repeatable", repeatable),
         ):
             if isinstance(names, str):
                 raise ToolError(f"expected {option} as a list of names: got {names!r}")
@@ -118,6 +123,7 @@ class MCPServer(ToolSource):
         self._include = include
         self._exclude = exclude
         self._needs_approval = needs_approval
+        self._repeatable = repeatable
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._answers = _answers(sampling, elicitation, transport.name)
@@ -318,10 +324,10 @@ class MCPServer(ToolSource):
                     ) from None
                 # What has not reached the server may be sent once more; nothing else is.
                 if not (lost.is_safe and again):
-                    raise Fail(str(lost)) from None
+                    raise _passing(redacted(str(lost))) from None
                 again = False
             except ToolError as error:
-                raise Fail(str(error)) from None
+                raise _passing(redacted(str(error))) from None
             else:
                 break
         if result.is_error:
@@ -343,15 +349,15 @@ class MCPServer(ToolSource):
         known = [*names, *sorted(faulty)]
         include = None if self._include is None else self._known("include", self._include, names)
         exclude = self._known("exclude", self._exclude, known)
-        approval = self._needs_approval
-        if not isinstance(approval, bool):
-            approval = self._known("needs_approval", approval, known)
+        asks = self._meant("needs_approval", self._needs_approval, known)
+        repeats = self._meant("repeatable", self._repeatable, known)
         offered = [
             _ServerTool(
                 self,
                 tool,
                 prefix=self._prefix,
-                needs_approval=approval if isinstance(approval, bool) else tool.name in approval,
+                needs_approval=tool.name in asks,
+                repeatable=tool.name in repeats,
             )
             for tool in tools
             if (include is None or tool.name in include) and tool.name not in exclude
@@ -378,6 +384,11 @@ class MCPServer(ToolSource):
                 f"with exclude=[{tool.own_name!r}]"
             ) from None
 
+    def _meant(self, option: str, said: bool | Collection[str], names: list[str]) -> set[str]:  # noqa: FBT001
+        if isinstance(said, bool):
+            return set(names) if said else set()
+        return self._known(option, said, names)
+
     def _known(self, option: str, patterns: Collection[str], names: list[str]) -> set[str]:
         found: set[str] = set()
         for pattern in patterns:
@@ -401,7 +412,13 @@ class _ServerTool(SchemaTool):
     own_name: str
 
     def __init__(
-        self, server: MCPServer, offer: ToolOffer, *, prefix: str, needs_approval: bool
+        self,
+        server: MCPServer,
+        offer: ToolOffer,
+        *,
+        prefix: str,
+        needs_approval: bool,
+        repeatable: bool,
     ) -> None:
         async def perform(arguments: dict[str, Any], context: Context | None) -> Any:
             return await server.call(offer.name, arguments, context)
@@ -420,6 +437,7 @@ class _ServerTool(SchemaTool):
             readonly=readonly,
             effect=effect,
             needs_approval=needs_approval,
+            repeatable=repeatable,
         )
 
     def failed(self, error: Exception) -> Outcome:
@@ -427,7 +445,14 @@ class _ServerTool(SchemaTool):
         if not isinstance(error, Told):
             return super().failed(error)
         log_failure(self.name, error)
-        return "error", f"Error calling tool '{self.name}': {error}"
+        return "error", f"Error calling tool '{self.name}': {redacted(words_of(error))}"
+
+
+def _passing(words: str) -> Fail:
+    """Return a failure that may pass by itself: the server is not there."""
+    failure = Fail(words)
+    failure.is_transient = True
+    return failure
 
 
 def _answers(

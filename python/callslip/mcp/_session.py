@@ -164,6 +164,7 @@ class Session:
             meanwhile = f", but {_NONSENSE}" if self._unreadable > unreadable else ""
             name = self._transport.name
             failure = Fail(f"the MCP server '{name}' gave no result {waited}{meanwhile}")
+            failure.is_transient = True
         except MCPError as error:
             failure = await self._failure(error, sent)
         except (RuntimeError, ValidationError) as error:

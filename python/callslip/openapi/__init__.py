@@ -16,7 +16,7 @@ them, or the body as `body` where a name collides or the body is no object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, U
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
 from callslip.errors import ToolError
-from callslip.openapi._auth import Auth, check_auth
+from callslip.openapi._auth import Auth, check_auth, check_headers
+from callslip.openapi._files import with_files
 from callslip.openapi._handler import HandlerTool
 from callslip.openapi._server import Servers
 from callslip.openapi._tool import OperationTool
@@ -51,6 +52,9 @@ class AppOptions(TypedDict, total=False):
     tags: Sequence[str]
     read_only: bool
     needs_approval: bool | Sequence[str]
+    repeatable: bool | Sequence[str]
+    headers: Mapping[str, str]
+    trusted_hosts: Sequence[str]
     timeout: float
     max_response_bytes: int
     validate_responses: bool
@@ -93,7 +97,8 @@ class OpenAPI(
             with their `request(method, url, headers=…, content=…)`. Its own `base_url` stands for
             the document's server. Default: an `httpx.Client` (extra `openapi`).
         auth: What proves who calls, by the name of the document's security scheme: a key or token,
-            `(user, password)`, or a sync or async function that returns either.
+            `(user, password)`, or a sync or async function that returns either. An operation of
+            which the document does not say how it is secured is sent all of them.
         server: The URL that stands for the document's servers.
         handlers: Functions in place of requests, by `"METHOD /path"` as the document writes it, or
             by `operationId`. Without a `client` only their operations are offered. A name that is
@@ -104,7 +109,16 @@ class OpenAPI(
         tags: Offer those with one of these tags only.
         read_only: Whether to offer only what changes nothing: GET, HEAD, OPTIONS, TRACE.
         needs_approval: Whether each call waits for approval, or patterns as in `include` for the
-            operations whose calls do.
+            operations whose calls do. A call waits too where its path may be taken for one of such
+            an operation, as `/users/{name}` with `all` for `/users/all`; where that is not offered,
+            it is refused.
+        repeatable: Whether the same call may be made any number of times, as to poll, or patterns
+            as in `include` for the operations of which it is so.
+        trusted_hosts: Hosts that secrets are sent to beside that of the document's first server, or
+            of the one that stands for it: `"uploads.example.com"`, for operations with a server
+            of their own.
+        headers: Sent with each request. Their values are secrets, as those of `auth`: for documents
+            that have no security scheme.
         timeout: Seconds after which a call fails.
         max_response_bytes: Of a response's body; a longer one is an error.
         validate_responses: Whether a JSON response that is not as the document says is an error.
@@ -132,51 +146,60 @@ class OpenAPI(
         tags: Sequence[str] = (),
         read_only: bool = False,
         needs_approval: bool | Sequence[str] = False,
+        repeatable: bool | Sequence[str] = False,
+        headers: Mapping[str, str] | None = None,
+        trusted_hosts: Sequence[str] = (),
         timeout: float = 30.0,
         max_response_bytes: int = 10 << 20,
         validate_responses: bool = False,
     ) -> None:
-        if not isinstance(document, _Written):
-            if not isinstance(document, Mapping):
-                kind = type(document).__name__
-                raise ToolError(f"an OpenAPI document must be an object: got {kind}")
-            document = _Written(to_json(document).encode())
+        document = _written(document)
         if not isinstance(timeout, int | float) or not timeout > 0:
             raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
         if not max_response_bytes > 0:
             raise ToolError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
         whole = Document(document.content)
+        _warn(whole, whole.notes())
         found = _found(whole, {} if handlers is None else handlers)
         names = whole.select(_texts("include", include), _texts("tags", tags), read_only)
         if handlers is not None and client is None:
             names = [name for name in names if name in found]
-        approved = _approved(whole, names, needs_approval)
-        traits = {name: _traits(found.get(name), asks=name in approved) for name in names}
-        traits = {name: said for name, said in traits.items() if said}
+        names = _readable(whole, names)
+        approved = _meant(whole, names, "needs_approval", needs_approval)
+        repeated = _meant(whole, names, "repeatable", repeatable)
+        traits = _all_traits(names, found, approved, repeated)
         self.document: Document = whole.only(names, to_json(traits))
         _warn_of(self.document)
+        servers = None
+        if any(name not in found for name in names):
+            trusted = _texts("trusted_hosts", trusted_hosts)
+            servers = Servers(self.document, client, server, document.url, trusted)
+            secret = bool(auth or headers)
+            _warn(self.document, servers.untrusted(names) if secret else [])
+        self.document = _marked(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
-        if len(self._handlers) < len(names):
+        if servers is not None:
             from callslip.openapi._client import Client
 
             self._sent = Client(
                 self.document,
                 client,
-                secrets=check_auth(auth or {}, self.document.schemes()),
-                servers=Servers(self.document, client, server, document.url),
+                secrets=check_auth(auth or {}, self.document),
+                headers=check_headers(headers or {}),
+                servers=servers,
                 timeout=timeout,
                 max_bytes=max_response_bytes,
                 validates=validate_responses,
             )
         self.tools: dict[str, Tool[..., Any]] = {}
         for name in names:
-            asks = name in approved
+            asks, repeats = name in approved, name in repeated
             if name in self._handlers:
                 self.tools[name] = HandlerTool(name, self._handlers[name], asks=asks)
             elif self._sent is not None:
                 self.tools[name] = OperationTool(
-                    name, self.document, self._sent, timeout=timeout, asks=asks
+                    name, self.document, self._sent, timeout=timeout, asks=asks, repeats=repeats
                 )
 
     @classmethod
@@ -188,12 +211,14 @@ class OpenAPI(
     def from_file(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
         """Read a document from a file, JSON or YAML; see `OpenAPI` for the options.
 
+        Files that it refers to are read too, where they are in its folder or below.
+
         Raises:
             OSError: The file can't be read.
             ToolError: It is neither, or as `OpenAPI` raises.
         """
         try:
-            return cls(_Written(Path(path).read_bytes()), **options)
+            return cls(_Written(with_files(Path(path))), **options)
         except ToolError as error:
             raise ToolError(f"{Path(path).name}: {error}") from None
 
@@ -314,6 +339,15 @@ class _Written(dict[str, Any]):
         self.url = url
 
 
+def _written(document: Mapping[str, Any]) -> _Written:
+    if isinstance(document, _Written):
+        return document
+    if not isinstance(document, Mapping):
+        kind = type(document).__name__
+        raise ToolError(f"an OpenAPI document must be an object: got {kind}")
+    return _Written(to_json(document).encode())
+
+
 def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
     """Return the handlers by `METHOD /path`."""
     if not isinstance(handlers, Mapping):
@@ -328,7 +362,53 @@ def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Han
     return found
 
 
+def _marked(document: Document, whole: Document, servers: Servers | None) -> Document:
+    """Return the document marked with what was left out of it and where its requests go."""
+    in_process = f"//in-process:{document.title()}"
+    return document.marked(whole, in_process if servers is None else servers.address(in_process))
+
+
+def _readable(document: Document, names: list[str]) -> list[str]:
+    """Leave out the operations that can't be read whole, with a warning.
+
+    Raises:
+        ToolError: No other is left.
+    """
+    broken = dict(document.unreadable())
+    if not broken:
+        return names
+    left_out = [name for name in broken if name in names or name.startswith("/")]
+    shown = "; ".join(f"'{name}' refers to '{broken[name]}'" for name in left_out[:5])
+    more = f", and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+    kept = [name for name in names if name not in broken]
+    told = (
+        f"operations are left out that refer to what is not there: {shown}{more}. Files beside a "
+        "document are read by OpenAPI.from_file"
+    )
+    if not kept:
+        raise ToolError(f"no operation is left: {told}")
+    if left_out:
+        _warn(document, [told])
+    return kept
+
+
+def _warn(document: Document, notes: Sequence[str]) -> None:
+    if notes:
+        import logging
+
+        told = "; ".join(notes)
+        logging.getLogger("callslip.openapi").warning(
+            "the document '%s': %s", document.title(), told
+        )
+
+
 def _warn_of(document: Document) -> None:
+    if faults := document.faults():
+        more = f", and {len(faults) - 5} more" if len(faults) > 5 else ""
+        _warn(
+            document,
+            [f"schemas at fault, of which the rest is checked: {'; '.join(faults[:5])}{more}"],
+        )
     undeclared = document.undeclared()
     if not undeclared:
         return
@@ -345,15 +425,16 @@ def _warn_of(document: Document) -> None:
     )
 
 
-def _approved(
+def _meant(
     document: Document,
     names: Sequence[str],
-    needs_approval: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
+    option: str,
+    said: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
 ) -> set[str]:
-    """Return those whose calls wait for approval."""
-    if isinstance(needs_approval, bool):
-        return set(names) if needs_approval else set()
-    patterns = _texts("needs_approval", needs_approval)
+    """Return the operations that an option means."""
+    if isinstance(said, bool):
+        return set(names) if said else set()
+    patterns = _texts(option, said)
     return set(document.select(patterns, [], read_only=False)) if patterns else set()
 
 
@@ -368,7 +449,20 @@ def _only(document: Document, key: str) -> str:
     return names[0]
 
 
-def _traits(handler: Handler | None, *, asks: bool) -> dict[str, Any]:
+def _all_traits(
+    names: Sequence[str],
+    found: Mapping[str, Handler],
+    approved: Collection[str],
+    repeated: Collection[str],
+) -> dict[str, dict[str, Any]]:
+    traits = {
+        name: _traits(found.get(name), asks=name in approved, repeats=name in repeated)
+        for name in names
+    }
+    return {name: said for name, said in traits.items() if said}
+
+
+def _traits(handler: Handler | None, *, asks: bool, repeats: bool) -> dict[str, Any]:
     """Return what the core is told of an operation beside what the document says."""
     traits: dict[str, Any] = {}
     if isinstance(handler, Tool):
@@ -378,6 +472,8 @@ def _traits(handler: Handler | None, *, asks: bool) -> dict[str, Any]:
             "repeatable": handler.repeatable,
         }
         asks = asks or handler.needs_approval
+    if repeats:
+        traits["repeatable"] = True
     return {**traits, "needs_approval": True} if asks else traits
 
 

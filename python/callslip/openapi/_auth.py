@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from callslip._failure import in_one_line
 from callslip._function import is_async
 from callslip.errors import ToolError
 
-__all__ = ["Auth", "Secret", "check_auth", "resolved", "texts_of"]
+if TYPE_CHECKING:
+    from callslip._core import Document
+
+__all__ = [
+    "Auth",
+    "AuthError",
+    "Secret",
+    "check_auth",
+    "check_headers",
+    "resolved",
+    "secrets_of_client",
+    "texts_in_headers",
+    "texts_of",
+]
 
 Secret: TypeAlias = "str | tuple[str, str]"  # noqa: S105  # a type
 """A key or token; or user and password."""
@@ -16,26 +33,103 @@ Secret: TypeAlias = "str | tuple[str, str]"  # noqa: S105  # a type
 Auth: TypeAlias = "Secret | Callable[[], Secret | Awaitable[Secret]]"
 
 
-def check_auth(auth: Mapping[str, Auth], schemes: list[str]) -> dict[str, Auth]:
+class AuthError(Exception):
+    """What gives a secret has failed."""
+
+
+def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
     """Return the secrets by scheme.
 
     Raises:
-        ToolError: The document has no such scheme, or what is given is no secret.
+        ToolError: The document has no such scheme, what is given is no secret, or no operation that
+            is offered would be sent it.
     """
     if not isinstance(auth, Mapping):
         # Not the value: it may be the secret itself.
         kind = type(auth).__name__
         raise ToolError(f"auth must be a dict of secrets by security scheme: got {kind}")
+    schemes = document.schemes()
     for name, secret in auth.items():
         if name not in schemes:
             known = ", ".join(repr(scheme) for scheme in schemes) or "none"
             raise ToolError(
                 f"auth names the security scheme '{name}', which the document has not: it has "
-                f"{known}"
+                f"{known}. Where a document says nothing of a secret, pass headers="
+                "{'Authorization': 'Bearer …'}"
             )
         if not callable(secret):
             _check(name, secret)
+    if unsent := document.unsent(list(auth)):
+        raise ToolError(
+            f"auth['{unsent[0]}'] would never be sent: no operation that is offered names that "
+            "scheme in its security. Leave it out, or pass headers={'Authorization': 'Bearer …'}"
+        )
     return dict(auth)
+
+
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers that are sent with each request.
+
+    Raises:
+        ToolError: They are no dict of texts, or can't be sent.
+    """
+    if not isinstance(headers, Mapping):
+        raise ToolError(f"headers must be a dict of texts: got {type(headers).__name__}")
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str) or not value:
+            # Not the value: it may be the secret in another form.
+            raise ToolError(f"headers[{name!r}] must be a text: got {type(value).__name__}")
+        if any(character in name + value for character in "\r\n\0"):
+            raise ToolError(f"headers[{name!r}] holds a line break, which can't be sent")
+    return dict(headers)
+
+
+_SECRET_HEADER = re.compile(
+    r"auth|cookie|key|token|secret|passw|session|signature|credential", re.IGNORECASE
+)
+
+
+def texts_in_headers(headers: Iterable[tuple[str, str]], *, every: bool) -> Iterator[str]:
+    """Return the texts of headers that nobody is to see, with and without the word before them.
+
+    Args:
+        headers: Names and values.
+        every: Whether all of them are secrets; else those whose name says so.
+    """
+    for name, value in headers:
+        if not every and not _SECRET_HEADER.search(name):
+            continue
+        yield value
+        scheme, _, rest = value.partition(" ")
+        if rest:
+            yield rest
+            if scheme.lower() == "basic":
+                with suppress(ValueError):
+                    pair = base64.b64decode(rest, validate=True).decode()
+                    yield pair
+                    yield pair.partition(":")[2]
+        if "=" in value:
+            yield from (part.partition("=")[2].strip() for part in value.split(";"))
+
+
+def secrets_of_client(client: Any) -> Iterator[str]:
+    """Return the texts that a client of the user's own sends and nobody is to see."""
+    headers = getattr(client, "headers", None)
+    if isinstance(headers, Mapping):
+        pairs = ((str(name), str(value)) for name, value in headers.items())
+        yield from texts_in_headers(pairs, every=False)
+    # httpx and requests keep these so.
+    own = getattr(client, "auth", None)
+    if isinstance(own, tuple) and len(own) == 2:
+        yield str(own[1])
+    if isinstance(header := getattr(own, "_auth_header", None), str):
+        yield from texts_in_headers([("authorization", header)], every=True)
+    for kept in (getattr(client, "cookies", None), getattr(client, "params", None)):
+        if isinstance(kept, Mapping):
+            with suppress(Exception):
+                every = kept is not getattr(client, "params", None)
+                named = [(str(name), str(value)) for name, value in kept.items()]
+                yield from texts_in_headers(named, every=every)
 
 
 async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple[str, Secret]]:
@@ -46,10 +140,16 @@ async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple
     for name in names:
         secret: Any = auth[name]
         if callable(secret):
-            # It may take its time, which is not that of the event loop.
-            secret = secret() if is_async(secret) else await in_thread(secret)
-            if hasattr(secret, "__await__"):
-                secret = await secret
+            try:
+                # It may take its time, which is not that of the event loop.
+                secret = secret() if is_async(secret) else await in_thread(secret)
+                if hasattr(secret, "__await__"):
+                    secret = await secret
+            except Exception as error:
+                # In words that hold neither paths nor what looks like a secret.
+                raise AuthError(
+                    f"the function auth['{name}'] failed: {in_one_line(error)}"
+                ) from error
         secrets.append((name, _check(name, secret)))
     return secrets
 

@@ -11,14 +11,21 @@ from time import monotonic
 from typing import Any
 
 from callslip._core import Document
-from callslip._failure import log_failure, words_of
+from callslip._failure import Passing, in_one_line, is_transient, log_failure, words_of
 from callslip._function import is_async
 from callslip._json import to_json
 from callslip._secrets import Secrets
 from callslip.errors import ToolError
 from callslip.openapi._app import App
-from callslip.openapi._auth import Auth, resolved, texts_of
-from callslip.openapi._response import content_of, status_line
+from callslip.openapi._auth import (
+    Auth,
+    AuthError,
+    resolved,
+    secrets_of_client,
+    texts_in_headers,
+    texts_of,
+)
+from callslip.openapi._response import TRANSIENT, Content, again, content_of, status_line
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 
@@ -32,6 +39,7 @@ class Client:
         document: Plans them.
         client: Sends them; `None` for a client of its own.
         secrets: By scheme.
+        headers: Sent with each request; secrets too.
         servers: What goes before the paths.
         timeout: Seconds after which a call is given up.
         max_bytes: Of a response's body.
@@ -47,6 +55,7 @@ class Client:
         client: Any,
         *,
         secrets: Mapping[str, Auth],
+        headers: Mapping[str, str],
         servers: Servers,
         timeout: float,
         max_bytes: int,
@@ -64,8 +73,12 @@ class Client:
         self._secrets = secrets
         # All that are known yet: a server may tell in one call what it was told in another.
         self._hiding = Secrets(
-            texts_of(secret for secret in secrets.values() if not callable(secret))
+            [
+                *texts_of(secret for secret in secrets.values() if not callable(secret)),
+                *texts_in_headers(headers.items(), every=True),
+            ]
         )
+        self._headers = dict(headers)
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._validates = validates
@@ -76,15 +89,19 @@ class Client:
         Raises:
             Fail: It can't be carried out; in words that hold no secret either.
         """
-        schemes = self._document.credentials(name, list(self._secrets))
         try:
+            trusted = self.servers.is_trusted(self.servers.base(name))
+            schemes = self._document.credentials(name, list(self._secrets)) if trusted else []
             secrets = await resolved(self._secrets, schemes)
             self._hiding.add(texts_of(secret for _, secret in secrets))
+            self._hiding.add(secrets_of_client(self._client))
             with self._hiding.in_use():
                 return await self._call(name, arguments, secrets)
         except Exception as error:  # noqa: BLE001  # whatever a client raises fails the call
             # What it came from is logged, and may quote the request.
-            raise Fail(self._hiding.hidden(_told(error))) from self._cause(error)
+            failure: Fail = Fail(self._hiding.hidden(_told(error)))
+            failure.is_transient = is_transient(error)
+            raise failure from self._cause(error)
 
     async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
         planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
@@ -96,6 +113,9 @@ class Client:
             if problems:
                 raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
         content = content_of(status, headers, body)
+        if succeeded and (link := headers.get("link")):
+            # The next page is told nowhere else.
+            content = Content(f'{{"body":{content.json},"link":{to_json(link)}}}')
         # In the values: a mark in the middle of a number would make it no JSON.
         found = self._hiding.hidden_json(content.json)
         if succeeded:
@@ -104,16 +124,26 @@ class Client:
         told = f"{said}: {content.text or found}" if body else said
         # Half a surrogate pair has no place in UTF-8, and so none in a log.
         plain = self._hiding.hidden(told.rstrip(".")).encode(errors="replace").decode()
-        return "error", f"Error calling tool '{name}': {plain}."
+        told = f"Error calling tool '{name}': {plain}."
+        if status in TRANSIENT:
+            # Who was too busy has done nothing.
+            advice = again("GET" if status in (425, 429, 503) else name)
+            told = Passing(f"{told} {advice}")
+        return "error", told
 
     async def _send(
-        self, name: str, method: str, url: str, headers: list[tuple[str, str]], body: bytes
+        self, operation: str, method: str, url: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[int, str, Mapping[str, str], bytes]:
         from callslip._drive import in_thread
 
         client = self._ready()
         # Not as text, of which clients take ASCII only.
-        encoded = [(name.encode(), value.encode()) for name, value in headers]
+        own = {name.lower() for name in self._headers}
+        sent = headers
+        if self.servers.is_trusted(self.servers.base(operation)):
+            sent = [pair for pair in headers if pair[0].lower() not in own]
+            sent += self._headers.items()
+        encoded = [(name.encode(), value.encode()) for name, value in sent]
         request: dict[str, Any] = {"headers": encoded, "content": body or None}
         if isinstance(client, App):
             # What an app in this process answers is whole before it can be looked at.
@@ -121,7 +151,7 @@ class Client:
             response, failure = await client.request(method, url, **request)
             answer = self._whole(response, bytes(response.content))
             if failure is not None:
-                self._log(name, failure)
+                self._log(operation, failure)
             return answer
         if callable(getattr(client, "stream", None)):
             opened = client.stream(method, url, **request)
@@ -205,9 +235,9 @@ class Client:
 
 
 def _told(error: Exception) -> str:
-    if isinstance(error, Fail):
+    if isinstance(error, Fail | AuthError):
         return words_of(error)
-    text = " ".join(words_of(error).split())
-    if isinstance(error, ValueError | ToolError) and text:
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    text = in_one_line(error)
+    if isinstance(error, ValueError | ToolError) and words_of(error):
+        return text.partition(": ")[2]
+    return text

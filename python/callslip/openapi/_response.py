@@ -10,7 +10,10 @@ from typing import NamedTuple
 from callslip._core import json_text
 from callslip._json import to_json
 
-__all__ = ["Content", "content_of", "status_line"]
+__all__ = ["TRANSIENT", "Content", "again", "content_of", "status_line"]
+
+TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
+"""Statuses of what may pass by itself."""
 
 _SLOW_OR_ODD = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
@@ -57,11 +60,23 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
     return Content(to_json(text), _in_one_line(text))
 
 
+def again(operation: str) -> str:
+    """Return what may be done after a failure that may pass by itself."""
+    if operation.partition(" ")[0] in {"POST", "PATCH"}:
+        return "Whether it took effect is not known: check that before making the same call again."
+    return "This may pass: the same call may be made again."
+
+
 def status_line(status: int, reason: str, headers: Mapping[str, str]) -> str:
     """Return the status in words, and where it sends the caller."""
     said = f"HTTP {status} {_in_one_line(reason) or _phrase(status)}".rstrip()
     where = _in_one_line(headers.get("location", ""))
-    return f"{said}, location: {where}" if where else said
+    if where:
+        said = f"{said}, location: {where}"
+    after = _in_one_line(headers.get("retry-after", ""))[:64]
+    if after:
+        said = f"{said}, retry after {f'{after} seconds' if after.isdecimal() else after}"
+    return said
 
 
 def _json(body: bytes) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from callslip._core import Document
 from callslip.errors import ToolError
+from callslip.openapi._app import App
 
 __all__ = ["Servers"]
 
@@ -21,15 +23,22 @@ class Servers:
             a server that is a path alone is one of that host.
         server: Stands for all of them.
         found_at: Where the document was fetched from; `None` where it was not.
+        trusted: Hosts that secrets are sent to beside that of the document's first server.
 
     Raises:
         ToolError: There is none of all these.
     """
 
     def __init__(
-        self, document: Document, client: Any, server: str | None, found_at: str | None
+        self,
+        document: Document,
+        client: Any,
+        server: str | None,
+        found_at: str | None,
+        trusted: Sequence[str] = (),
     ) -> None:
         self._document = document
+        self._is_app = isinstance(client, App)
         base_url = getattr(client, "base_url", None)
         self._base_url = "" if base_url is None else str(base_url)
         if server is not None and not isinstance(server, str):
@@ -41,9 +50,53 @@ class Servers:
             raise ToolError("server holds a user: say who calls by auth=… or by the client")
         self._server = server
         self._found_at = found_at
+        self._trusted = {host.lower() for host in trusted}
         # Most documents name one server for all: that there is none is said before the first call.
         for name in document.names()[:1]:
             self.base(name)
+
+    def address(self, in_process: str) -> str | None:
+        """Return what stands for the servers of the document; `None` where it is those themselves.
+
+        Args:
+            in_process: Stands for an app, which has no address.
+        """
+        if self._server is None and not self._base_url and self._found_at is None:
+            return in_process if self._is_app else None
+        try:
+            return self.base(self._document.names()[0])
+        except (ToolError, IndexError):
+            return None
+
+    def is_trusted(self, base: str) -> bool:
+        """Whether secrets are sent to this server: it is that of the whole document, or allowed."""
+        host = _host(base)
+        if self._server is not None or self._base_url or host is None:
+            # It is of the program's own choice.
+            return True
+        first = self._document.default_server()
+        own = {_host(first or ""), _host(self._found_at or "")} if first else {host}
+        if first and not _is_absolute(first):
+            own = {_host(self._found_at or "")}
+        return host in own or host in self._trusted or host.partition(":")[0] in self._trusted
+
+    def untrusted(self, names: Sequence[str]) -> list[str]:
+        """Say which operations are sent no secret."""
+        told: list[str] = []
+        for name in names:
+            try:
+                base = self.base(name)
+            except ToolError:
+                continue
+            if not self.is_trusted(base):
+                told.append(f"'{name}' at {_host(base)}")
+        if not told:
+            return []
+        more = f", and {len(told) - 5} more" if len(told) > 5 else ""
+        return [
+            "no secret is sent to operations with a server of their own: "
+            f"{', '.join(told[:5])}{more}. Allow it with trusted_hosts=[…]"
+        ]
 
     def base(self, name: str) -> str:
         """Return what goes before the path of an operation.
@@ -74,6 +127,18 @@ class Servers:
         raise ToolError(
             f"the document names {where}: say server='https://…', or give a client with a base_url"
         )
+
+
+def _host(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.hostname is None:
+        return None
+    plain = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.hostname if plain else f"{parts.hostname}:{port}"
 
 
 def _is_absolute(url: str) -> bool:

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import Document
+from callslip._failure import Passing
 from callslip._timeout import awaited_within
+from callslip.openapi._response import again
 from callslip.tools import Context, Effect, Outcome, Tool
 
 if TYPE_CHECKING:
@@ -23,7 +25,14 @@ class OperationTool(Tool[..., Any]):
     """An operation that is carried out by a request."""
 
     def __init__(
-        self, name: str, document: Document, client: Client, *, timeout: float, asks: bool
+        self,
+        name: str,
+        document: Document,
+        client: Client,
+        *,
+        timeout: float,
+        asks: bool,
+        repeats: bool,
     ) -> None:
         method = name.partition(" ")[0]
         effect: Effect = "pure" if method in _SAFE else "once"
@@ -38,6 +47,7 @@ class OperationTool(Tool[..., Any]):
             effect=effect,
             timeout=timeout,
             needs_approval=asks,
+            repeatable=repeats,
         )
 
     async def _perform(self, **arguments: Any) -> Outcome:
@@ -69,6 +79,13 @@ class OperationTool(Tool[..., Any]):
     def direct(self) -> None:
         """Never the function itself: its outcome is no plain value."""
         return
+
+    def failed(self, error: Exception) -> Outcome:
+        """Return the outcome of a call that raised this."""
+        kind, told = super().failed(error)
+        if isinstance(told, Passing):
+            told = Passing(f"{told} {again(self.name)}")
+        return kind, told
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Call with checked arguments and wait for the outcome."""

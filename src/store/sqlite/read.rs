@@ -184,7 +184,8 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
     };
     let mut arguments: Option<String> = row.get("arguments")?;
     let opened: Option<String> = row.get("opened_data")?;
-    if let Some(data) = opened {
+    // Those that were filled stand in the row itself.
+    if let Some(data) = opened.filter(|_| arguments.is_none()) {
         let opened = serde_json::from_str::<Opened<'_>>(&data);
         let seq = row.get("opened_seq")?;
         arguments = Some(opened.map_err(|error| unreadable(seq, &error))?.arguments.get().to_owned());

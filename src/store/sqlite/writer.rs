@@ -241,6 +241,11 @@ impl Writer {
                 ])?;
                 Ok(())
             }
+            TicketChange::Filled { ticket, arguments, parked } => {
+                let update = "UPDATE ticket SET arguments = ?3, parked = ?4 WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked])?;
+                Ok(())
+            }
             TicketChange::Approved { ticket } => {
                 let update = "UPDATE ticket SET parked = 0 WHERE run = ?1 AND id = ?2";
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0])?;

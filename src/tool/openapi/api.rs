@@ -2,6 +2,7 @@
 
 use super::arguments;
 use super::document::{Document, DocumentError};
+use super::neighbour::{self, MARKS};
 use super::operation::Operation;
 use super::receive::Responses;
 use super::select::{Selection, Traits};
@@ -11,6 +12,7 @@ use crate::tool::spec::ToolSpec;
 use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_saphyr::options::DuplicateKeyPolicy;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ pub struct Api {
     /// By `METHOD /path`.
     pub(crate) operations: Arc<IndexMap<String, Operation>>,
     pub(super) responses: Responses,
+    /// What is odd about it, in words.
+    pub notes: Vec<String>,
 }
 
 impl Api {
@@ -42,21 +46,29 @@ impl Api {
         if text.is_empty() || text.starts_with(['{', '[']) {
             return Self::parse(text);
         }
-        let not_yaml = |error: serde_saphyr::Error| {
-            // What follows the first line is the place, drawn.
-            let error = error.to_string();
-            let first = error.lines().next().unwrap_or_default();
-            DocumentError::NotYaml(cut(first.strip_prefix("error: ").unwrap_or(first), 300))
-        };
-        let document: serde_json::Value =
-            serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(not_yaml)?;
-        Self::parse(&document.to_string())
+        let (document, note) = read_yaml(text)?;
+        let mut api = Self::parse(&document.to_string())?;
+        api.notes.extend(note);
+        Ok(api)
+    }
+
+    /// JSON or YAML, in UTF-8, as JSON.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn to_json(bytes: &[u8]) -> Result<String, DocumentError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| DocumentError::NotText(error.to_string()))?;
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok() {
+            return Ok(text.to_owned());
+        }
+        read_yaml(text).map(|(document, _)| document.to_string())
     }
 
     pub(crate) fn of(document: Document) -> Self {
         let operations = document.operations().into_iter().map(|operation| (operation.name.clone(), operation));
         let operations = Arc::new(operations.collect());
-        Self { document, operations, responses: Responses::default() }
+        Self { document, operations, responses: Responses::default(), notes: Vec::new() }
     }
 
     /// The same operations of a document that is read anew.
@@ -65,6 +77,7 @@ impl Api {
             document: self.document.unread(),
             operations: Arc::clone(&self.operations),
             responses: Responses::default(),
+            notes: Vec::new(),
         }
     }
 
@@ -131,6 +144,30 @@ impl Api {
         Arc::new(Self::of(self.document.only(&chosen, traits)))
     }
 
+    /// The same with what `whole` has beside it, and the address that its server has in place of the document's: a path may
+    /// be taken for one of an operation that is not offered.
+    #[must_use]
+    pub fn marked(&self, whole: &Self, address: Option<&str>) -> Arc<Self> {
+        let document = self.document.with_member(MARKS, neighbour::marks(self, whole, address));
+        Arc::new(Self {
+            document,
+            operations: Arc::clone(&self.operations),
+            responses: Responses::default(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Whether it says what was left out of it.
+    pub(super) fn is_marked(&self) -> bool {
+        self.document.member(MARKS).is_some()
+    }
+
+    /// Whether the whole document says of anything how it is secured.
+    pub(super) fn is_secured(&self) -> bool {
+        let said = self.document.member(MARKS).and_then(|marks| marks.get("secured")?.as_bool());
+        said.unwrap_or_else(|| self.document.says_security())
+    }
+
     /// The tool for an operation.
     pub(crate) fn spec(&self, name: &str) -> ToolSpec {
         match self.operations.get(name) {
@@ -144,17 +181,57 @@ impl Api {
     }
 }
 
-/// YAML as `OpenAPI` asks for it: 1.2, in which `y`, `no` and `on` are text. A document may be as long as it is; what
-/// aliases make of it is bounded.
-fn yaml(bytes: usize) -> serde_saphyr::Options {
+/// A YAML document as JSON, and a note where a key stands twice, of which the last counts.
+fn read_yaml(text: &str) -> Result<(serde_json::Value, Option<String>), DocumentError> {
+    let line = |error: &serde_saphyr::Error| {
+        // What follows the first line is the place, drawn.
+        let error = error.to_string();
+        let first = error.lines().next().unwrap_or_default();
+        cut(first.strip_prefix("error: ").unwrap_or(first), 300)
+    };
+    let twice = match serde_saphyr::from_str_with_options(text, yaml(text.len(), DuplicateKeyPolicy::Error)) {
+        Ok(document) => return Ok((document, None)),
+        Err(error) => line(&error),
+    };
+    match serde_saphyr::from_str_with_options(text, yaml(text.len(), DuplicateKeyPolicy::LastWins)) {
+        Ok(document) => Ok((document, Some(format!("a key stands twice, and the last counts: {twice}")))),
+        Err(error) => {
+            let cause = line(&error);
+            let bound = ["budget", "replay", "expansion"].iter().any(|word| cause.to_lowercase().contains(word));
+            Err(DocumentError::NotYaml(match bound {
+                true => format!(
+                    "its anchors expand to more than {EXPANDED} values, or it is nested deeper than {DEPTH} levels ({cause})"
+                ),
+                false => cause,
+            }))
+        }
+    }
+}
+
+/// Values that a YAML document may expand to, beside what its own length allows.
+const EXPANDED: usize = 2_000_000;
+/// Levels of a YAML document.
+const DEPTH: usize = 128;
+
+/// YAML as `OpenAPI` asks for it: 1.2, in which `y`, `no` and `on` are text. A document may be as long as it is, and use
+/// its anchors as often as it likes; what they expand to is bounded.
+fn yaml(bytes: usize, duplicate_keys: DuplicateKeyPolicy) -> serde_saphyr::Options {
     serde_saphyr::options! {
         strict_booleans: true,
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        duplicate_keys: duplicate_keys,
         with_snippet: false,
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: EXPANDED,
+        },
         budget: serde_saphyr::budget! {
-            max_events: bytes.saturating_mul(4).max(10_000),
-            max_nodes: bytes.saturating_mul(2).max(10_000),
-            max_total_scalar_bytes: bytes.saturating_mul(2).max(10_000),
+            max_events: bytes.saturating_mul(4).saturating_add(EXPANDED),
+            max_nodes: bytes.saturating_mul(2).saturating_add(EXPANDED),
+            max_total_scalar_bytes: bytes.saturating_mul(2).saturating_add(64 << 20),
+            max_aliases: bytes,
+            max_anchors: bytes,
+            max_merge_keys: bytes,
+            max_depth: DEPTH,
+            enforce_alias_anchor_ratio: false,
         },
     }
 }

@@ -4,6 +4,7 @@
 use super::body::{Body, Place, file_schema, is_file, is_structured};
 use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
+use super::neighbour::MARKS;
 use super::operation::Operation;
 use super::route::Matched;
 use super::select::is_safe;
@@ -118,6 +119,8 @@ pub(crate) struct Argument<'a> {
     pub(crate) schema: Option<&'a Json>,
     description: Option<&'a str>,
     content: Content,
+    /// Whether it is a part of the path, which must not be empty.
+    in_path: bool,
 }
 
 /// What the value of an argument is.
@@ -182,7 +185,7 @@ pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Ar
         };
         let schema = parameter.get("schema").or_else(content);
         let description = parameter.get("description").and_then(Json::as_str);
-        arguments.properties.push(Argument { name, schema, description, content: Content::Value });
+        arguments.properties.push(Argument { name, schema, description, content: Content::Value, in_path: path });
     }
     let text = string();
     for name in placeholders(&operation.path) {
@@ -193,6 +196,7 @@ pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Ar
                 schema: Some(text),
                 description: None,
                 content: Content::Value,
+                in_path: true,
             });
         }
     }
@@ -217,7 +221,7 @@ fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Argumen
             let names: Vec<String> = beside.named.iter().map(|(name, _)| (*name).to_owned()).collect();
             let own = |(name, schema): (&str, &'a Json)| {
                 let content = if multipart { Content::of(document, schema) } else { Content::Value };
-                Argument { name: name.to_owned(), schema: Some(schema), description: None, content }
+                Argument { name: name.to_owned(), schema: Some(schema), description: None, content, in_path: false }
             };
             into.properties.extend(beside.named.into_iter().map(own));
             into.open = beside.open;
@@ -230,7 +234,13 @@ fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Argumen
         }
         Place::Under(name) => {
             let content = Content::of_body(document, &body);
-            into.properties.push(Argument { name: name.to_owned(), schema: body.schema, description: None, content });
+            into.properties.push(Argument {
+                name: name.to_owned(),
+                schema: body.schema,
+                description: None,
+                content,
+                in_path: false,
+            });
             if body.required {
                 into.required.push(name.to_owned());
             }
@@ -252,6 +262,13 @@ fn converted(document: &Document, arguments: Arguments<'_>) -> Json {
         };
         if let (Some(text), Some(map)) = (argument.description, schema.as_object_mut()) {
             map.entry("description").or_insert_with(|| json!(text));
+        }
+        // An empty one would name another path. What an earlier version has set up goes on as it began.
+        if argument.in_path
+            && document.member(MARKS).is_some()
+            && let Some(map) = schema.as_object_mut().filter(|map| map.get("type").is_some_and(|kind| kind == "string"))
+        {
+            map.entry("minLength").or_insert_with(|| json!(1));
         }
         properties.insert(argument.name, schema);
     }

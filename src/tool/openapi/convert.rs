@@ -5,7 +5,7 @@ use super::document::Document;
 use serde_json::{Map, Value as Json, json};
 
 /// Keywords of a schema that say nothing about its values, or only to other programs.
-const DROPPED: [&str; 12] = [
+const DROPPED: [&str; 14] = [
     "example",
     "examples",
     "xml",
@@ -19,6 +19,8 @@ const DROPPED: [&str; 12] = [
     "$anchor",
     "$dynamicAnchor",
     "$dynamicRef",
+    "$recursiveAnchor",
+    "$recursiveRef",
 ];
 
 /// Which way a value goes.
@@ -96,6 +98,7 @@ impl<'a> Converter<'a> {
         if self.document.dialect_30 {
             modernise(&mut converted);
         }
+        read_flags(&mut converted);
         Json::Object(converted)
     }
 
@@ -146,7 +149,7 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// The dialect of 3.0 in the words of 2020-12: `nullable`, and limits that are exclusive by a flag.
+/// The dialect of 3.0 in the words of 2020-12: `nullable`.
 fn modernise(map: &mut Map<String, Json>) {
     if map.remove("nullable").is_some_and(|flag| flag == true) {
         if let Some(Json::String(name)) = map.get("type").cloned() {
@@ -158,6 +161,10 @@ fn modernise(map: &mut Map<String, Json>) {
             options.push(Json::Null);
         }
     }
+}
+
+/// Limits that are exclusive by a flag, as in 3.0 and draft 4: documents of 3.1 have them too, and they mean one thing.
+fn read_flags(map: &mut Map<String, Json>) {
     for (limit, flag) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         match map.get(flag) {
             Some(Json::Bool(true)) => match map.remove(limit) {

@@ -1,5 +1,6 @@
 //! The document as it was written. Its parts are read, and its references followed, when they are met.
 
+use super::neighbour::MARKS;
 use super::operation::{self, Operation};
 use super::part::Part;
 use crate::tool::describe::cut;
@@ -100,7 +101,7 @@ impl Document {
         let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
         let version = version.as_str();
         let is = |known: &str| version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        if !is("3.0") && !is("3.1") {
+        if !is("3.0") && !is("3.1") && !is("3.2") {
             let version = cut(version, 20);
             return Err(DocumentError::Version(format!("OpenAPI version \"{version}\""), ""));
         }
@@ -267,9 +268,55 @@ impl Document {
         }
     }
 
-    /// Whether it says the same as another.
+    /// Whether it says of anything how it is secured.
+    pub(super) fn says_security(&self) -> bool {
+        self.head.contains_key("security") || self.paths.values().any(|part| part.text().contains("\"security\":["))
+    }
+
+    /// The texts of its parts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.paths.values().chain(self.components.values().flat_map(IndexMap::values)).map(Part::text)
+    }
+
+    /// Whether it has a component of this kind and name.
+    pub(super) fn has_component(&self, kind: &str, name: &str) -> bool {
+        self.components.get(kind).is_some_and(|parts| parts.contains_key(name))
+    }
+
+    /// Looks at each of its parts, which are read for that and not kept: the kind of a component, its name or the path.
+    pub(super) fn each_part(&self, look: &mut dyn FnMut(Option<&str>, &str, &Json)) {
+        for (path, part) in &self.paths {
+            look(None, path, &part.read());
+        }
+        for (kind, parts) in &self.components {
+            parts.iter().for_each(|(name, part)| look(Some(kind), name, &part.read()));
+        }
+    }
+
+    /// The paths that stand elsewhere and are not there, with the reference to each.
+    pub(super) fn lost_paths(&self) -> Vec<(String, String)> {
+        let lost = self.paths.iter().filter_map(|(path, part)| {
+            let target =
+                part.text().contains("$ref").then(|| part.read().get("$ref")?.as_str().map(str::to_owned))??;
+            self.item(path).is_none().then(|| (path.clone(), target))
+        });
+        lost.collect()
+    }
+
+    /// The same document with one more member.
+    pub(crate) fn with_member(&self, key: &str, value: Json) -> Self {
+        let mut document = self.unread();
+        document.head.insert(key.to_owned(), value);
+        document
+    }
+
+    /// Whether it says the same as another. What was left out of either is not asked.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.head == other.head && self.paths == other.paths && self.components == other.components
+        let said = |document: &Self| -> Members {
+            let members = document.head.iter().filter(|(key, _)| *key != MARKS);
+            members.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        said(self) == said(other) && self.paths == other.paths && self.components == other.components
     }
 
     /// The whole document; `None` where its paths and components have more than about `bytes` bytes.
@@ -383,7 +430,10 @@ mod tests {
                 r#"{"openapi": "4.0.0"}"#,
                 "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
             ),
-            (r#"{"openapi": 3}"#, "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
+            (
+                r#"{"openapi": 3}"#,
+                "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
+            ),
             (r#"{"openapi": "3.1.0", "paths": []}"#, "this is no OpenAPI document: its 'paths' must be an object"),
         ] {
             assert_eq!(Document::parse(text).unwrap_err().to_string(), expected);

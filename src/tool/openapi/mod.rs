@@ -5,6 +5,8 @@ mod arguments;
 mod body;
 mod convert;
 mod document;
+mod faults;
+mod neighbour;
 mod operation;
 mod part;
 mod receive;
@@ -23,10 +25,12 @@ use super::spec::ToolSpec;
 use crate::reply::{Object, Violation};
 use document::Document;
 use indexmap::IndexMap;
+use neighbour::Neighbours;
+pub(crate) use neighbour::Reached;
 pub(crate) use operation::Operation;
 use route::Routes;
 use serde_json::{Map, Value as Json, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A route that was found: the tool's name and what the route says of its arguments.
 #[derive(Debug)]
@@ -42,6 +46,7 @@ pub(crate) struct Catalogue {
     /// By the name of the tool.
     operations: Arc<IndexMap<String, Operation>>,
     routes: Arc<Routes>,
+    neighbours: OnceLock<Neighbours>,
 }
 
 impl Catalogue {
@@ -60,7 +65,7 @@ impl Catalogue {
             }
         }
         let routes = Arc::new(Routes::new(operations.values()));
-        Ok(Self { apis, operations: Arc::new(operations), routes })
+        Ok(Self { apis, operations: Arc::new(operations), routes, neighbours: OnceLock::new() })
     }
 
     /// Plain tools as `POST /name` with their name as `operationId`.
@@ -72,7 +77,7 @@ impl Catalogue {
         });
         let operations: IndexMap<String, Operation> = operations.collect();
         let routes = Arc::new(Routes::new(operations.values()));
-        Self { apis: vec![Arc::new(api)], operations: Arc::new(operations), routes }
+        Self { apis: vec![Arc::new(api)], operations: Arc::new(operations), routes, neighbours: OnceLock::new() }
     }
 
     /// The same, of documents that are read anew.
@@ -82,6 +87,7 @@ impl Catalogue {
             apis: self.apis.iter().map(unread).collect(),
             operations: Arc::clone(&self.operations),
             routes: Arc::clone(&self.routes),
+            neighbours: OnceLock::new(),
         }
     }
 
@@ -99,6 +105,15 @@ impl Catalogue {
     pub(crate) fn spec(&self, name: &str) -> ToolSpec {
         let api = self.operations.get(name).and_then(|operation| self.apis.get(operation.document));
         api.map_or_else(|| empty_spec(name), |api| api.spec(name))
+    }
+
+    /// The other operations that a call with these arguments may be taken for by its server.
+    pub(crate) fn reached(&self, name: &str, arguments: &Object) -> Vec<Reached<'_>> {
+        let api = self.operations.get(name).and_then(|operation| self.apis.get(operation.document));
+        // What was set up by an earlier version is not marked, and goes on as it began.
+        let path = api.filter(|api| api.is_marked()).and_then(|api| api.path(name, arguments));
+        let all = || self.neighbours.get_or_init(|| Neighbours::of(&self.apis));
+        path.map(|path| all().reached(name, &path)).unwrap_or_default()
     }
 
     /// Looks a route up.

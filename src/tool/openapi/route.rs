@@ -28,7 +28,7 @@ struct Template {
 
 /// A stretch of a segment: text that must stand there, or a placeholder.
 #[derive(Debug, PartialEq)]
-enum Piece {
+pub(super) enum Piece {
     Text(String),
     Name(String),
 }
@@ -243,7 +243,7 @@ fn segments(path: &str) -> Vec<Vec<Piece>> {
     path.split('/').skip(1).map(pieces).collect()
 }
 
-fn pieces(segment: &str) -> Vec<Piece> {
+pub(super) fn pieces(segment: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = segment;
     while let Some((before, after)) = rest.split_once('{') {

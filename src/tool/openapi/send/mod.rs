@@ -120,6 +120,30 @@ impl Api {
         Ok(Request { method: operation.method.clone(), url: parts.url(), headers, body: content })
     }
 
+    /// The path that a call goes to, percent-encoded, without its server and query; `None` where the arguments make none.
+    pub(crate) fn path(&self, name: &str, arguments: &Object) -> Option<String> {
+        let operation = self.operations.get(name)?;
+        let mut parts = url::Parts::new("", &operation.path);
+        let parameters = argument_names(&self.document, operation);
+        for (argument, parameter) in &parameters {
+            let parameter = Parameter::of(parameter);
+            if parameter.location == Location::Path {
+                parts.fill(parameter.name, &parameter.path(arguments.get(argument)?));
+            }
+        }
+        for name in parts.unfilled() {
+            parts.fill(&name, &Parameter::undeclared(&name).path(arguments.get(&name)?));
+        }
+        let url = parts.url();
+        Some(url.split('?').next().unwrap_or_default().to_owned())
+    }
+
+    /// The server that the whole document names first.
+    pub(crate) fn default_server(&self) -> Option<String> {
+        let servers = self.document.member("servers")?.as_array()?;
+        url::server(servers.first()?).ok()
+    }
+
     /// The server of an operation, its variables at their defaults; `None` where the document names none. It may be
     /// relative to where the document was found.
     ///
@@ -200,8 +224,44 @@ impl Api {
     /// Which of the `available` credentials an operation is called with: the first way in which the document lets it be
     /// called and that needs no others.
     pub fn credentials(&self, name: &str, available: &[String]) -> Vec<String> {
-        let security = self.operations.get(name).and_then(|operation| self.document.security(operation));
-        secret::choose(security, available)
+        let Some(operation) = self.operations.get(name) else { return Vec::new() };
+        match self.document.security(operation) {
+            Some(security) => secret::choose(security, available),
+            None if self.is_secured() => Vec::new(),
+            // The document says of nothing how it is secured: what the program gives is sent, one a place.
+            None => {
+                let mut places = Vec::new();
+                let fits = |name: &&String| {
+                    let Some(place) = self.scheme(name).and_then(Scheme::read).map(|scheme| scheme.place()) else {
+                        return false;
+                    };
+                    let free = !places.contains(&place);
+                    places.push(place);
+                    free
+                };
+                available.iter().filter(fits).cloned().collect()
+            }
+        }
+    }
+
+    /// The `available` credentials that no operation is called with.
+    pub fn unsent(&self, available: &[String]) -> Vec<String> {
+        let mut unsent: Vec<String> = available.to_vec();
+        for name in self.operations.keys() {
+            if unsent.is_empty() {
+                break;
+            }
+            let sent = self.credentials(name, available);
+            unsent.retain(|one| !sent.contains(one));
+        }
+        // One way of several is enough, and what stands for others is not left out.
+        let own = self.operations.values().filter_map(|one| self.document.security(one));
+        let requirements =
+            own.chain(self.document.member("security")).filter_map(serde_json::Value::as_array).flatten();
+        let named: Vec<&String> =
+            requirements.filter_map(serde_json::Value::as_object).flat_map(serde_json::Map::keys).collect();
+        unsent.retain(|one| !named.contains(&one));
+        unsent
     }
 }
 

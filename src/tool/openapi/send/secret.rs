@@ -53,6 +53,16 @@ impl<'a> Scheme<'a> {
         })
     }
 
+    /// Where it goes: two secrets can't go to one place.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Header(name) => format!("header {}", name.to_lowercase()),
+            Self::Query(name) => format!("query {name}"),
+            Self::Cookie(name) => format!("cookie {name}"),
+            Self::Http(_) => "header authorization".to_owned(),
+        }
+    }
+
     pub(super) fn apply(
         &self,
         credential: &Credential,
@@ -101,10 +111,19 @@ impl Credential {
 
 /// The schemes of the first requirement that the available credentials meet. Where a call may also be made without,
 /// one that can prove who it is does.
-pub(super) fn choose(security: Option<&Json>, available: &[String]) -> Vec<String> {
-    let requirements = security.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_object);
-    let met = requirements.filter(|requirement| requirement.keys().all(|name| available.contains(name)));
+/// Where none is met, what there is of the one that lacks least: the rest may be the client's own.
+pub(super) fn choose(security: &Json, available: &[String]) -> Vec<String> {
+    let requirements = || security.as_array().into_iter().flatten().filter_map(Json::as_object);
+    let met = requirements().filter(|requirement| requirement.keys().all(|name| available.contains(name)));
     let mut met: Vec<Vec<String>> = met.map(|requirement| requirement.keys().cloned().collect()).collect();
     met.sort_by_key(Vec::is_empty);
-    met.into_iter().next().unwrap_or_default()
+    if let Some(first) = met.into_iter().next() {
+        return first;
+    }
+    let given = requirements().map(|requirement| {
+        let given: Vec<String> = requirement.keys().filter(|name| available.contains(name)).cloned().collect();
+        (requirement.len() - given.len(), given)
+    });
+    let given = given.filter(|(_, given)| !given.is_empty()).min_by_key(|(lacking, _)| *lacking);
+    given.map(|(_, given)| given).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! URLs put together: server, path and query.
 
 use crate::tool::openapi::document::placeholders;
+use crate::tool::openapi::neighbour::climbs;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
@@ -109,7 +110,8 @@ impl Parts {
             };
             let cause = match segment.text.as_str() {
                 "" => "it is a part of the path, and empty it would name another one".to_owned(),
-                text @ ("." | "..") => format!("it is a part of the path, and '{text}' would lead out of it"),
+                text if climbs(text) => "it is a part of the path, and '..' in it would lead out of it".to_owned(),
+                text @ "." => format!("it is a part of the path, and '{text}' would lead out of it"),
                 _ => continue,
             };
             return Err((name.clone(), cause));
