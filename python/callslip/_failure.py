@@ -158,7 +158,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 class Passing(str):
-    """What a model is told of a failure that may pass by itself: the same call may be made again."""
+    """What a model is told of a failure that may pass: the same call may be made again."""
 
     __slots__ = ()
 

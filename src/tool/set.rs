@@ -358,17 +358,15 @@ impl ToolSet {
         let mut needs_approval = tool.needs_approval;
         if operation.path.contains('{') || operation.method == "HEAD" {
             for reached in catalogue.reached(&operation.name, arguments) {
-                match self.get(reached.name).filter(|_| reached.offered) {
-                    Some(other) => needs_approval |= other.needs_approval,
-                    None => {
-                        let name = named(&reached.name);
-                        let message = format!(
-                            "expected another value in the path: with this one {} is {name}, which is not offered",
-                            named(&tool.name)
-                        );
-                        return Err(Violation::new(Code::NotOffered, message));
-                    }
-                }
+                let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
+                    let message = format!(
+                        "expected another value in the path: with this one {} is {}, which is not offered",
+                        named(&tool.name),
+                        named(reached.name)
+                    );
+                    return Err(Violation::new(Code::NotOffered, message));
+                };
+                needs_approval |= other.needs_approval;
             }
         }
         Ok(needs_approval)

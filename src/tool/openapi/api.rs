@@ -198,12 +198,10 @@ fn read_yaml(text: &str) -> Result<(serde_json::Value, Option<String>), Document
         Err(error) => {
             let cause = line(&error);
             let bound = ["budget", "replay", "expansion"].iter().any(|word| cause.to_lowercase().contains(word));
-            Err(DocumentError::NotYaml(match bound {
-                true => format!(
-                    "its anchors expand to more than {EXPANDED} values, or it is nested deeper than {DEPTH} levels ({cause})"
-                ),
-                false => cause,
-            }))
+            let named = format!(
+                "its anchors expand to more than {EXPANDED} values, or it is nested deeper than {DEPTH} levels ({cause})"
+            );
+            Err(DocumentError::NotYaml(if bound { named } else { cause }))
         }
     }
 }

@@ -430,10 +430,7 @@ mod tests {
                 r#"{"openapi": "4.0.0"}"#,
                 "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
             ),
-            (
-                r#"{"openapi": 3}"#,
-                "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
-            ),
+            (r#"{"openapi": 3}"#, "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
             (r#"{"openapi": "3.1.0", "paths": []}"#, "this is no OpenAPI document: its 'paths' must be an object"),
         ] {
             assert_eq!(Document::parse(text).unwrap_err().to_string(), expected);

@@ -140,7 +140,9 @@ impl Faults {
                     }
                 }
                 ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
-                    schemas.iter().for_each(|schema| self.schema(place, schema));
+                    for schema in schemas {
+                        self.schema(place, schema);
+                    }
                 }
                 ("items" | "additionalProperties" | "not" | "contains" | "propertyNames", schema) => {
                     self.schema(place, schema);

@@ -84,8 +84,7 @@ pub(crate) const MARKS: &str = "x-callslip";
 /// What a document is marked with: the operations that are not offered and may be taken for one that is, and the server
 /// where it is another than the document names. Its parts are hashed, since an address may hold a secret.
 pub(crate) fn marks(offered: &Api, whole: &Api, address: Option<&str>) -> Json {
-    let starts: Vec<String> =
-        offered.operations.values().filter(|one| one.path.contains('{')).map(|one| start(one)).collect();
+    let starts: Vec<String> = offered.operations.values().filter(|one| one.path.contains('{')).map(start).collect();
     let hidden = whole.operations.values().filter(|one| !offered.operations.contains_key(&one.name));
     // Only a path that begins as one with a placeholder does can be spelled by it.
     let near = |one: &&Operation| {
