@@ -131,7 +131,7 @@ fn a_task_that_needs_approval_starts_only_then() {
     let mut machine = begun("react", Limits::default());
     let ask = |task| act("expert", &format!(r#"{{"task": "{task}"}}"#));
     assert_eq!(reply(&mut machine, &ask("one")), []);
-    assert!(machine.is_parked(TicketId(1)));
+    assert!(machine.awaits_approval(TicketId(1)));
     machine.approve(TicketId(2), 3.0);
     assert_eq!(machine.commands(3.0), []);
     machine.approve(TicketId(1), 3.0);

@@ -84,7 +84,6 @@ def test_what_there_is_of_several_is_sent():
     [
         ({"a": BEARER, "c": KEY}, [{"a": []}], None),
         ({"c": KEY}, [], None),
-        ({"c": KEY}, [{"c": []}], []),
     ],
 )
 def test_what_would_never_be_sent_is_refused(schemes, security, own):
