@@ -379,8 +379,7 @@ def test_requirements():
     assert placed([], whole=[{"inHeader": []}]) == set()
     # Where the document says of nothing how it is secured, what is given is sent.
     assert placed(None, auth={"bearer": SECRET}) == {"authorization"}
-    with pytest.raises(ToolError, match="would never be sent"):
-        placed(None)
+    assert placed(None) == {"x-key", "authorization"}
     # Where no key is needed one that is there is sent all the same.
     assert placed([{}, {"bearer": []}]) == {"authorization"}
 

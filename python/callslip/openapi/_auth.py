@@ -59,7 +59,9 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
             )
         if not callable(secret):
             _check(name, secret)
-    if unsent := document.unsent(list(auth)):
+    unsent = document.unsent(list(auth))
+    # Of several, those that the document asks for may be enough.
+    if auth and len(unsent) == len(auth):
         raise ToolError(
             f"auth['{unsent[0]}'] would never be sent: no operation that is offered names that "
             "scheme in its security. Leave it out, or pass headers={'Authorization': 'Bearer …'}"
