@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from callslip import Agent
 from callslip.errors import UsageError
 from callslip.models import as_model
 from callslip.models._call import OFFERED, ModelCall
@@ -170,3 +171,40 @@ def test_no_client_library_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Library:
+    """Another library's model, whose `grammar` is its own."""
+
+    def create(self, messages: object, grammar: object = None) -> str:
+        return repr((messages, grammar))
+
+    def complete(self, messages: object, grammar=None) -> str:  # type: ignore[no-untyped-def]
+        return repr((messages, grammar))
+
+
+class LlamaGrammar:
+    """What another library calls a grammar."""
+
+
+def of_another_kind(messages: object, grammar: LlamaGrammar | None = None) -> str:
+    return repr((messages, grammar))
+
+
+def test_a_grammar_of_another_library_is_not_given_ours() -> None:
+    assert "grammar" not in ModelCall(of_another_kind).accepts
+    assert "grammar" not in ModelCall(Library().complete).accepts
+    assert "grammar" in ModelCall(Library().create).accepts
+    assert ModelCall(of_another_kind)([], grammar="root ::= 'a'") == "([], None)"
+
+
+def test_a_run_sends_no_number_of_tokens_of_its_own() -> None:
+    seen: list[object] = []
+
+    def model(messages: object, *, grammar: object = None, max_tokens: int | None = None) -> str:
+        seen.append((grammar is not None, max_tokens))
+        return "done"
+
+    Agent(model, protocol="chatty").run_sync("?")
+    Agent(model, protocol="chatty", max_tokens=7).run_sync("?")
+    assert seen == [(True, None), (True, 7)]

@@ -258,8 +258,6 @@ class Session:
         if "grammar" in options:
             grammar = self.core.grammar(self.agent.protocol.thoughts)
             options = {**options, "grammar": grammar}
-            # A reply that is cut is lost: the bound is what the grammar's longest reply may take.
-            options.setdefault("max_tokens", grammar.max_tokens)
         return self.model(messages, **options)
 
     def reply(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import cast
 
@@ -23,6 +24,9 @@ class ModelCall:
 
     A keyword of `OFFERED` reaches the model if its signature names it. A `**kwargs` takes `stop`,
     `seed` and `max_tokens`; not `grammar`, whose form a model must know, so it names that one.
+    A `grammar` that is annotated with another library's type is that library's, and so is one of a
+    bound method without an annotation (`llama.create_chat_completion`): neither is given ours. A
+    method says with `object`, `str` or callslip's `Grammar` that it takes ours.
     Keywords bound by `functools.partial` stay as bound. A model object may state all this itself,
     in attributes `accepts` (a set of names), `grammar_form` and `is_async`.
 
@@ -127,6 +131,7 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
         one.name: one.default is inspect.Parameter.empty
         for one in parameters
         if one.name in OFFERED
+        and (one.name != "grammar" or _is_ours(one, model))
         and one.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     }
     required = tuple(name for name, needed in named.items() if needed)
@@ -145,6 +150,29 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
         taken -= inner.keywords.keys()
         inner = inner.func
     return frozenset(taken), required
+
+
+# What the annotation of a parameter that takes our grammars is made of.
+_OURS = frozenset({"Any", "Grammar", "None", "Optional", "Union", "object", "str"})
+_SCOPES = frozenset({"callslip", "_core", "protocols", "typing", "t"})
+
+
+def _is_ours(parameter: inspect.Parameter, model: object) -> bool:
+    """Whether a parameter named `grammar` takes ours, and not what another library calls one."""
+    if getattr(model, "grammar_form", None) is not None:
+        return True
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        method = _unbound(model)
+        return not inspect.ismethod(method) or method.__name__ == "__call__"
+    if not isinstance(annotation, str):
+        annotation = (
+            getattr(annotation, "__qualname__", None)
+            if inspect.isclass(annotation)
+            else repr(annotation)
+        )
+    words = re.findall(r"[A-Za-z_]\w*", str(annotation))
+    return all(word.strip("_") in _OURS or word in _SCOPES for word in words)
 
 
 def _is_async(model: object) -> bool:
