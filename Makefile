@@ -155,6 +155,10 @@ bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
 bench-tickets: dev ## Count the tokens of ticket runs by their calls
 	$(PY) benches/ticket_tokens.py
 
+.PHONY: eval
+eval: dev ## Count the tasks that a local model does right in each protocol (ARGS="--gguf model.gguf")
+	@$(PY) benches/eval.py $(ARGS)
+
 .PHONY: bench-agents
 bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside other frameworks, as Markdown
 	@$(PY) benches/frameworks.py $(ARGS)
