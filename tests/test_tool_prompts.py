@@ -18,6 +18,7 @@ from callslip import (
     ScriptedModel,
     TicketProtocol,
     TicketStore,
+    ToolError,
     replay,
     tool,
 )
@@ -239,20 +240,14 @@ def test_look_ups_need_no_approval() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_programs_own_tool_of_the_name_is_called(protocol: str) -> None:
+def test_no_tool_of_the_programs_takes_the_place_of_the_one_that_searches(protocol: str) -> None:
     @tool
     def search_tools(query: str) -> str:
         """Search the shed."""
         return f"no {query} in the shed"
 
-    replies = steps(protocol, [("search_tools", {"query": "hammer"})], "done")
-    agent = Agent(
-        ScriptedModel(replies),
-        protocol=PROTOCOLS[protocol](tool_tokens=1),
-        tools=[*functions(), search_tools],
-    )
-    assert "describe_tool" in agent.system_prompt
-    assert outcomes(agent.run_sync("go")) == ["no hammer in the shed"]
+    with pytest.raises(ToolError, match="expected another name for a tool: 'search_tools'"):
+        Agent(ScriptedModel([]), protocol=protocol, tools=[*functions(), search_tools])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
