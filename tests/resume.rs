@@ -313,9 +313,8 @@ fn logs_of_every_version_are_read_and_written_as_they_stand() {
 
 /// A compacted record without the arguments of its tickets and the sum over them, and how many had some.
 fn without_arguments(mut record: serde_json::Value) -> (serde_json::Value, usize) {
-    let compacted = &mut record["event"]["compacted"];
-    compacted.as_object_mut().unwrap().remove("sum");
-    let tickets = compacted["state"]["tickets"]["tickets"].as_array_mut().unwrap();
+    record.pointer_mut("/event/compacted").and_then(|compacted| compacted.as_object_mut()?.remove("sum")).unwrap();
+    let tickets = record.pointer_mut("/event/compacted/state/tickets/tickets").unwrap().as_array_mut().unwrap();
     let removed = tickets.iter_mut().filter_map(|ticket| ticket.as_object_mut().unwrap().remove("arguments")).count();
     (record, removed)
 }
