@@ -190,7 +190,13 @@ class Protocol(ABC):
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
         examples = self.native.examples(self.system_prompt(tools))
-        return [Example(*row) for row in examples if row[2].violation or row[2].repairs]
+
+        def teaches_wrong(reply: Reply) -> bool:
+            # A prompt may show a block in a fence: only a model must not write it so.
+            violation = reply.violation
+            return violation.code != "fenced_tool_call" if violation else bool(reply.repairs)
+
+        return [Example(*row) for row in examples if teaches_wrong(row[2])]
 
     def grammar(
         self,

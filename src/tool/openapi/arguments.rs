@@ -168,6 +168,11 @@ impl Arguments<'_> {
     }
 }
 
+/// Whether a parameter is a whole segment of a path, so that an empty value would name another one.
+fn is_segment(path: &str, name: Option<&str>) -> bool {
+    name.is_some_and(|name| path.split('/').any(|segment| segment.strip_prefix('{') == Some(&format!("{name}}}"))))
+}
+
 /// What an operation takes.
 pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Arguments<'a> {
     let mut arguments = Arguments::default();
@@ -185,7 +190,9 @@ pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Ar
         };
         let schema = parameter.get("schema").or_else(content);
         let description = parameter.get("description").and_then(Json::as_str);
-        arguments.properties.push(Argument { name, schema, description, content: Content::Value, in_path: path });
+        let plain = parameter.get("style").is_none_or(|style| style == "simple");
+        let in_path = path && plain && is_segment(&operation.path, parameter.get("name").and_then(Json::as_str));
+        arguments.properties.push(Argument { name, schema, description, content: Content::Value, in_path });
     }
     let text = string();
     for name in placeholders(&operation.path) {
@@ -196,7 +203,7 @@ pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Ar
                 schema: Some(text),
                 description: None,
                 content: Content::Value,
-                in_path: true,
+                in_path: is_segment(&operation.path, Some(name)),
             });
         }
     }
