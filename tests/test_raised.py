@@ -568,3 +568,47 @@ def test_without_an_event_loop_of_asyncio_nothing_begins():
                 coroutine.send(None)
         assert store.runs() == []
         assert agent.run_sync("go").value == "done"
+
+
+SCARCE = """
+import resource, sys
+from callslip import Agent, ScriptedModel, tool
+
+size = 1
+
+@tool
+def read() -> str:
+    "Read."
+    return "x" * size
+
+call = '{"thought": "", "action": "read", "args": "{}"}'
+end = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
+agent = Agent(ScriptedModel([call, end]), tools=[read])
+agent.run_sync("once, so that all is imported")
+size = int(sys.argv[1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]),) * 2)
+model = ScriptedModel([call, end])
+result = Agent(model, tools=[read]).run_sync("go")
+ticket = result.tickets[0]
+print(ticket.outcome, "MemoryError" in (ticket.error or ""))
+try:
+    Agent(lambda messages: "x" * size).run_sync("go")
+except Exception as error:
+    print(type(error).__name__, error.run is not None)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("times", [3, 5, 7])
+def test_a_value_without_room_in_memory_is_an_error_and_no_end(times):
+    size = 20_000_000
+    ended = subprocess.run(
+        [sys.executable, "-c", SCARCE, str(size), str(times * size)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["error True", "ModelError True"]

@@ -316,7 +316,11 @@ class Session:
         kind, text = outcome
         if isinstance(text, Passing):
             kind = "transient"
-        commands = self.core.completed(ticket, kind, text, self.now())
+        try:
+            commands = self.core.completed(ticket, kind, text, self.now())
+        except MemoryError as error:
+            told = f"MemoryError: {error}. Call it for a smaller part."
+            commands = self.core.completed(ticket, "error", told, self.now())
         return commands if self.listener is None else self.told(commands)
 
     def cancelled_inside(self, command: Command.CallTool | Command.StartRun) -> tuple[str, str]:

@@ -419,7 +419,7 @@ class Tool(Generic[P, R]):
                 return self.failed(error)
         try:
             return "ok", to_json(result)
-        except ResultError as error:
+        except (ResultError, MemoryError) as error:
             return self.failed(error)
 
     def failed(self, error: Exception) -> Outcome:

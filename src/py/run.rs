@@ -14,6 +14,7 @@ use crate::run::resume;
 use crate::run::{Command, Machine, Parent, Phase, Usage, differences, replay};
 use crate::store::{Log, StoreError};
 use crate::ticket::{Outcome, Status, TicketId};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use serde_json::value::RawValue;
@@ -264,6 +265,7 @@ impl PyRun {
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn push(&self, py: Python<'_>, chunk: Chunk, now: f64) -> PyResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
         let bytes = chunk.bytes();
+        room_for(bytes.len())?;
         let push = || {
             let mut inner = self.lock()?;
             let pushed = inner.machine.push(bytes, now);
@@ -297,6 +299,7 @@ impl PyRun {
         usage: Option<(u64, u64, u64, f64)>,
         now: f64,
     ) -> PyResult<Vec<PyCommand>> {
+        room_for(text.len())?;
         let reason = self::finish_reason(finish_reason)?;
         let give = |machine: &mut Machine| machine.reply(text, reason, usage.map(read_usage), now);
         if text.len() > DETACH_BYTES {
@@ -311,19 +314,21 @@ impl PyRun {
         py: Python<'_>,
         ticket: u32,
         kind: &str,
-        text: String,
+        text: &str,
         run: Option<&Self>,
         now: f64,
     ) -> PyResult<Vec<PyCommand>> {
+        room_for(text.len())?;
         let spent = run.map(|run| Ok::<_, PyErr>(run.lock()?.machine.state().spent())).transpose()?;
-        let outcome = outcome(kind, text)?;
+        let outcome = outcome(kind, text.to_owned())?;
         self.input(py, now, |machine| machine.run_ended(TicketId(ticket), outcome, spent, now))
     }
 
     /// A call has ended: `kind` is `ok` (with the JSON text of the result), `error`, `retry` or `in_doubt` (with
     /// the message).
-    fn completed(&self, py: Python<'_>, ticket: u32, kind: &str, text: String, now: f64) -> PyResult<Vec<PyCommand>> {
-        let outcome = outcome(kind, text)?;
+    fn completed(&self, py: Python<'_>, ticket: u32, kind: &str, text: &str, now: f64) -> PyResult<Vec<PyCommand>> {
+        room_for(text.len())?;
+        let outcome = outcome(kind, text.to_owned())?;
         self.input(py, now, |machine| machine.completed(TicketId(ticket), outcome, now))
     }
 
@@ -517,6 +522,21 @@ fn check_setup(machine: &Machine, setup: &PySetup) -> PyResult<()> {
         machine.run_id(),
         differences.join("; ")
     )))
+}
+
+/// Bytes from which on it is asked whether there is memory for a value.
+const LARGE: usize = 1 << 20;
+/// How often a value is copied on its way into the log, the file and the next message, at most.
+const COPIES: usize = 8;
+
+/// Raises `MemoryError` where there is no memory for a large value: Rust, once inside, would end the process.
+fn room_for(bytes: usize) -> PyResult<()> {
+    if bytes < LARGE {
+        return Ok(());
+    }
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(bytes.saturating_mul(COPIES))
+        .map_err(|_| PyMemoryError::new_err(format!("no memory for a value of {bytes} bytes")))
 }
 
 fn outcome(kind: &str, text: String) -> PyResult<Outcome> {

@@ -49,6 +49,12 @@ pub enum StoreError {
         /// The name of its program.
         program: String,
     },
+    /// Another process owns the file by another of its names.
+    #[error("{path} is open in another process under another name (a hard link, or a second mount): one process writes to a store at a time. Stop that process, or use another file", path = .path.display())]
+    OwnedByAnotherName {
+        /// The file.
+        path: PathBuf,
+    },
     /// This process has the file open by other means.
     #[error("{path} is open in this process by other means, for example Python's sqlite3: closing that would drop this store's locks. Close it first; query the open store instead (store.query)", path = .path.display())]
     HeldOpen {

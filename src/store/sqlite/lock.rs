@@ -4,7 +4,7 @@ use super::place;
 use crate::store::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The right to write to a file.
 ///
@@ -13,18 +13,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Lock {
     file: Option<File>,
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    /// The file itself, which may have other names: hard links, other mounts. It stays open until `SQLite` has closed
+    /// it, since closing it would release the locks that `SQLite` holds.
+    itself: Option<File>,
 }
 
 impl Lock {
     /// Takes the lock of this file.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
-        let lock_path = beside(path);
+        let lock_path = place::beside(path, ".lock");
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path);
         let mut file = open.map_err(|error| place::io_error(&lock_path, &error))?;
         match file.try_lock() {
@@ -41,12 +38,32 @@ impl Lock {
         }
         // Only told to others: the lock itself does not depend on it.
         let _ = sign(&mut file);
-        Ok(Self { file: Some(file) })
+        let mut lock = Self { file: Some(file), itself: None };
+        if path.exists() {
+            lock.take_itself(path)?;
+        }
+        Ok(lock)
+    }
+
+    /// Takes the file itself, which is there by now. `SQLite` sees nothing of this lock on Linux; on other systems it
+    /// would meet its own.
+    pub(super) fn take_itself(&mut self, path: &Path) -> Result<(), StoreError> {
+        if self.itself.is_some() || !cfg!(target_os = "linux") {
+            return Ok(());
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|error| place::io_error(path, &error))?;
+        match file.try_lock() {
+            Ok(()) => self.itself = Some(file),
+            Err(TryLockError::Error(error)) => return Err(place::io_error(path, &error)),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::OwnedByAnotherName { path: path.to_owned() }),
+        }
+        Ok(())
     }
 
     /// Whether another process owns the file.
     pub(super) fn owner(path: &Path) -> Option<StoreError> {
-        if !beside(path).exists() {
+        if !place::beside(path, ".lock").exists() {
             return None;
         }
         Self::take(path).err().filter(|error| matches!(error, StoreError::Owned { .. }))
@@ -55,6 +72,7 @@ impl Lock {
     /// In a forked child: lets go of the open file, which the parent goes on to hold.
     pub(super) fn leave(&mut self) {
         self.file = None;
+        self.itself = None;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The logs of runs in one `SQLite` file.
 
 mod blob;
+mod files;
 mod lock;
 mod open;
 mod place;

@@ -4,7 +4,7 @@ use super::lock::Lock;
 use super::place::{self, Seen};
 use super::shared::Shared;
 use super::writer::Writer;
-use super::{Durability, Next, Owned, SqliteStore, lock, schema};
+use super::{Durability, Next, Owned, SqliteStore, files, lock, schema};
 use crate::store::{Claims, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::collections::BTreeMap;
@@ -49,6 +49,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
+    // With its default of 2 MB, long lists read the same pages again and again.
+    connection.pragma_update(None, "cache_size", -32_768)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -77,9 +79,16 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
 fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let told = |error: rusqlite::Error| told(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let is_short = files::is_short(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.busy_timeout(BUSY).map_err(told)?;
     Seen::of(&connection).map_err(told)?.check(path)?;
+    if is_short {
+        let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(told)?;
+        if found != "ok" {
+            return Err(StoreError::Damaged { path: path.to_owned(), cause: "it was cut short".to_owned() });
+        }
+    }
     // The tables come first, so that the file itself says what it is before there is a log beside it.
     schema::migrate(&mut connection).map_err(told)?;
     if switch_to_wal(&connection).map_err(told)? != "wal" {
@@ -147,9 +156,10 @@ impl SqliteStore {
     }
 
     fn begin(path: &Path, durability: Durability) -> Result<Self, StoreError> {
-        let lock = Lock::take(path)?;
+        let mut lock = Lock::take(path)?;
         let told = |error: rusqlite::Error| told(path, &error);
         let connection = writer(path, durability)?;
+        lock.take_itself(path)?;
         let readers = (reader(path).map_err(told)?, reader(path).map_err(told)?);
         let shared = Arc::new(Shared::new(path.to_owned()));
         let writer = {

@@ -11,14 +11,19 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// What identifies a file under all its names: device and inode.
-#[cfg(unix)]
 pub(super) fn file_id(path: &Path) -> Option<(u64, u64)> {
+    identity(path).map(|(id, _)| id)
+}
+
+/// The same with its length in bytes.
+#[cfg(unix)]
+pub(super) fn identity(path: &Path) -> Option<((u64, u64), u64)> {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::metadata(path).ok().map(|metadata| ((metadata.dev(), metadata.ino()), metadata.len()))
 }
 
 #[cfg(not(unix))]
-pub(super) fn file_id(_: &Path) -> Option<(u64, u64)> {
+pub(super) fn identity(_: &Path) -> Option<((u64, u64), u64)> {
     None
 }
 
@@ -67,10 +72,14 @@ pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Open { path: path.to_owned(), cause: "it is not a file".to_owned() });
     }
     held_open(path)?;
+    if metadata.len() == 0 && length_beside(path, "-wal").is_some() {
+        let cause = "it is empty, and there is a log beside it: it was cut".to_owned();
+        return Err(StoreError::NoDatabase { path: path.to_owned(), cause });
+    }
     if metadata.len() == 0 {
         return Ok(());
     }
-    if beside(path, "-journal").is_some() {
+    if length_beside(path, "-journal").is_some() {
         // Something ended while it wrote, perhaps while the file was made: SQLite has to roll that back before
         // anything in it can be looked at.
         return Ok(());
@@ -87,11 +96,16 @@ pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     seen.and_then(|seen| seen.check(path)).map_err(|error| Lock::owner(path).unwrap_or(error))
 }
 
-/// The length of the file that `SQLite` keeps beside it under this name, if there is anything in it.
-fn beside(path: &Path, suffix: &str) -> Option<u64> {
+/// The file that is kept beside it under this name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
-    fs::metadata(name).ok().map(|metadata| metadata.len()).filter(|length| *length > 0)
+    name.into()
+}
+
+/// The length of the file that `SQLite` keeps beside it under this name, if there is anything in it.
+fn length_beside(path: &Path, suffix: &str) -> Option<u64> {
+    fs::metadata(beside(path, suffix)).ok().map(|metadata| metadata.len()).filter(|length| *length > 0)
 }
 
 /// What a database says it is.
@@ -104,7 +118,7 @@ pub(super) struct Seen {
 fn look(path: &Path) -> rusqlite::Result<Seen> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     // Without a log there is nothing beside the file that has to be read with it, so nothing has to be created.
-    let immutable = if beside(path, "-wal").is_some() { "" } else { "&immutable=1" };
+    let immutable = if length_beside(path, "-wal").is_some() { "" } else { "&immutable=1" };
     let name: String = path.to_string_lossy().chars().map(escape).collect();
     Seen::of(&Connection::open_with_flags(format!("file:{name}?mode=ro{immutable}"), flags)?)
 }

@@ -175,42 +175,43 @@ struct Completed {
 }
 
 /// A ticket with what its events say, and the position of its completion.
+// Columns by their positions in `TICKET`: names would be looked up for each row.
 fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
-    let run_id: String = row.get("run_id")?;
+    let run_id: String = row.get(0)?;
     let unreadable = |seq: Option<i64>, error: &serde_json::Error| ReadError::Record {
         run_id: run_id.clone(),
         seq: seq.unwrap_or_default().cast_unsigned(),
         cause: error.to_string(),
     };
-    let mut arguments: Option<String> = row.get("arguments")?;
-    let opened: Option<String> = row.get("opened_data")?;
+    let mut arguments: Option<String> = row.get(11)?;
+    let opened: Option<String> = row.get(14)?;
     // Those that were filled stand in the row itself.
     if let Some(data) = opened.filter(|_| arguments.is_none()) {
         let opened = serde_json::from_str::<Opened<'_>>(&data);
-        let seq = row.get("opened_seq")?;
+        let seq = row.get(13)?;
         arguments = Some(opened.map_err(|error| unreadable(seq, &error))?.arguments.get().to_owned());
     }
-    let completed_seq: Option<i64> = row.get("completed_seq")?;
-    let completed: Option<String> = row.get("completed_data")?;
+    let completed_seq: Option<i64> = row.get(15)?;
+    let completed: Option<String> = row.get(16)?;
     let mut text: Option<String> =
-        row.get::<_, Option<String>>("blob_data")?.map_or_else(|| row.get("text"), |data| Ok(Some(data)))?;
+        row.get::<_, Option<String>>(17)?.map_or_else(|| row.get(12), |data| Ok(Some(data)))?;
     if let Some(data) = completed.filter(|_| text.is_none()) {
         let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
         text = Some(completed.outcome.text().to_owned());
     }
-    let kind: String = row.get("kind")?;
+    let kind: String = row.get(2)?;
     let ticket = TicketRow {
-        ticket: TicketId(row.get("id")?),
+        ticket: TicketId(row.get(1)?),
         kind: TicketKind::from_name(&kind).unwrap_or_default(),
-        tool: row.get("tool")?,
-        description: row.get("description")?,
+        tool: row.get(3)?,
+        description: row.get(4)?,
         arguments,
-        turn: row.get("turn")?,
-        call_id: row.get("call_id")?,
-        parked: row.get("parked")?,
-        opened_at: row.get("opened_at")?,
-        completed_at: row.get("completed_at")?,
-        outcome: row.get("outcome")?,
+        turn: row.get(5)?,
+        call_id: row.get(6)?,
+        parked: row.get(7)?,
+        opened_at: row.get(8)?,
+        completed_at: row.get(9)?,
+        outcome: row.get(10)?,
         text,
         run_id,
     };

@@ -1,13 +1,14 @@
 //! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
 
 use super::blob::{INLINE, Part, split};
-use super::place;
+use super::files::{Files, Lost};
 use super::read::{self, ReadError};
 use super::retention;
 use super::shared::Shared;
 use crate::run::{Record, Setup, StopReason};
 use crate::store::projection::{self, TicketChange};
 use crate::store::row::{RunRow, TicketRow};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -41,8 +42,8 @@ pub(super) enum WriteError {
     Read(#[from] ReadError),
     #[error("an event's JSON has no kind")]
     NoKind,
-    #[error("the file was deleted or replaced while it was open")]
-    Gone,
+    #[error(transparent)]
+    Lost(#[from] Lost),
 }
 
 impl WriteError {
@@ -52,8 +53,8 @@ impl WriteError {
             Self::Sqlite(error) | Self::Read(ReadError::Sqlite(error)) => error.sqlite_error_code(),
             _ => None,
         };
-        let advice = match code {
-            _ if matches!(self, Self::Gone) => "what was in it is gone unless it was moved: put it back",
+        let lost = if let Self::Lost(lost) = self { Some(lost.advice()) } else { None };
+        let advice = lost.unwrap_or(match code {
             Some(ErrorCode::DiskFull) => "the disk is full: free space",
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program keeps it locked: end that program's transaction"
@@ -62,7 +63,7 @@ impl WriteError {
             Some(ErrorCode::SystemIoFailure) => "the disk may be full or failing: free space or check it",
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "it is damaged: restore a backup",
             _ => "see to the cause",
-        };
+        });
         let path = path.display();
         format!(
             "writing to {path} failed ({self}), and nothing more is written: {advice}, then open the store again and \
@@ -80,8 +81,7 @@ struct Live {
 
 /// The writer's own state.
 pub(super) struct Writer {
-    /// Which file the path named when it was opened.
-    file_id: Option<(u64, u64)>,
+    files: Files,
     connection: Connection,
     live: HashMap<Arc<str>, Live>,
     /// Those whose rows are to be written.
@@ -103,36 +103,44 @@ impl Drop for Watch<'_> {
 
 impl Writer {
     pub(super) fn new(connection: Connection, path: &Path) -> Self {
-        Self {
-            file_id: place::file_id(path),
-            connection,
-            live: HashMap::new(),
-            changed: Vec::new(),
-            setups: Vec::new(),
-        }
+        Self { files: Files::new(path), connection, live: HashMap::new(), changed: Vec::new(), setups: Vec::new() }
     }
 
     /// Writes until the queue ends, and gives the connection back.
     pub(super) fn run(mut self, shared: &Shared) -> Connection {
         let watch = Watch(shared);
         while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
-            match self.still_there(&shared.path).and_then(|()| self.commit(batch)) {
+            match self.write(batch) {
                 Ok(()) => shared.committed(position),
                 // After a failed write or sync nobody knows what is on the disk but the log itself: the file has to
                 // be opened anew, and what was not acknowledged may be there or not.
                 Err(error) => {
                     let _ = self.connection.execute_batch("ROLLBACK");
-                    shared.fail(&error.told(&shared.path));
+                    self.fail(&error, shared);
                 }
             }
+        }
+        // The end puts the log into the file, and must not where one of them is damaged.
+        if let Err(lost) = self.files.check(&self.connection)
+            && lost.is_damage()
+        {
+            self.fail(&lost.into(), shared);
         }
         drop(watch);
         self.connection
     }
 
-    /// What is written to a file without a name is lost.
-    fn still_there(&self, path: &Path) -> Result<(), WriteError> {
-        if place::file_id(path) == self.file_id { Ok(()) } else { Err(WriteError::Gone) }
+    fn fail(&self, error: &WriteError, shared: &Shared) {
+        if matches!(error, WriteError::Lost(lost) if lost.is_damage()) {
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+        shared.fail(&error.told(&shared.path));
+    }
+
+    fn write(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
+        self.files.check(&self.connection)?;
+        self.commit(batch)?;
+        Ok(self.files.note()?)
     }
 
     fn commit(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
