@@ -64,6 +64,24 @@ def test_a_file_has_one_owner_under_all_its_names(path, tmp_path, is_new):
     assert opened_elsewhere(link) == "2"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
+def test_a_child_that_holds_the_open_files_does_not_keep_a_closed_store(path):
+    store = TicketStore(path)
+    agent(store).run_sync("one")
+    held = [
+        int(entry.name)
+        for entry in Path("/proc/self/fd").iterdir()
+        if os.path.realpath(entry) in (str(path), f"{path}.lock")
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=held
+    ) as child:
+        store.close()
+        assert opened_elsewhere(path) == "1"
+        assert child.poll() is None
+        child.communicate(b"\n", timeout=60)
+
+
 def log_of(path):
     return Path(f"{path}-wal")
 

@@ -91,5 +91,9 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // The file stays: to remove it would let two processes lock two files of one name.
         let _ = self.file.as_ref().map(|file| file.set_len(0));
+        // Let go of by name: a child that is being started holds the same open files for a moment.
+        for file in [&self.itself, &self.file].into_iter().flatten() {
+            let _ = file.unlock();
+        }
     }
 }
