@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
+from callslip.models._bounds import Bounds
+
 __version__: str
 
 FinishReason: TypeAlias = Literal["stop", "length"]
@@ -402,7 +404,7 @@ class Grammar:
     @property
     def json_schema(self) -> str | None: ...
     @property
-    def max_tokens(self) -> int: ...
+    def unruled(self) -> list[str]: ...
 
 @final
 class Document:
@@ -520,7 +522,8 @@ class Protocol:
         in_progress: Sequence[str],
         completed: Sequence[str],
         agents: Sequence[str],
-        thoughts: int,
+        thoughts: int | None,
+        bounds: Bounds | None,
     ) -> Grammar: ...
 
 @final
@@ -673,7 +676,7 @@ class Run:
     @property
     def counts(self) -> tuple[int, int]: ...
     def records(self, seq: int = 0) -> list[str]: ...
-    def grammar(self, thoughts: int) -> Grammar: ...
+    def grammar(self, thoughts: int | None, bounds: Bounds | None) -> Grammar: ...
     @property
     def finished(self) -> bool: ...
 

@@ -256,7 +256,9 @@ class Session:
         if not options:
             return self.model(messages)
         if "grammar" in options:
-            grammar = self.core.grammar(self.agent.protocol.thoughts)
+            grammar = self.core.grammar(self.agent.protocol.thoughts, self.model.bounds)
+            if grammar.unruled:
+                _warn_unruled(grammar.unruled)
             options = {**options, "grammar": grammar}
         return self.model(messages, **options)
 
@@ -430,6 +432,17 @@ class Session:
             outcome.set_exception(left)
         else:
             outcome.set_result(result)
+
+
+def _warn_unruled(tools: list[str]) -> None:
+    import warnings
+
+    names = ", ".join(tools)
+    warnings.warn(
+        f"no arguments fit the schema of {names}: under the grammar any object can be written, and "
+        "the check of the arguments refuses it; correct the schema",
+        stacklevel=3,
+    )
 
 
 class Receipt:

@@ -15,6 +15,7 @@ from callslip._core import Protocol as NativeProtocol
 
 if TYPE_CHECKING:
     from callslip.limits import Limits
+    from callslip.models._bounds import Bounds
     from callslip.tools import Tools
 
 __all__ = [
@@ -68,7 +69,8 @@ class Protocol(ABC):
         early_stop: Whether a stream is stopped where its first whole move ends, like a stop
             sequence.
         first_move: `"call"` requires a tool call before an answer.
-        thoughts: Characters of thoughts that a grammar admits. A small model chooses better with 0.
+        thoughts: Characters of thoughts that a grammar admits, at most; `None` for any number. A
+            small model chooses better with 0.
         tool_tokens: Tokens, at four characters each, that the tools may take in the system prompt.
             They are shown as fully as that allows. Where there is no room for all their arguments,
             `search_tools` and `describe_tool` are offered too.
@@ -81,7 +83,7 @@ class Protocol(ABC):
     reasoning_tags: Sequence[str | tuple[str, str]] = ()
     early_stop: bool = True
     first_move: Literal["any", "call"] = "any"
-    thoughts: int = 160
+    thoughts: int | None = None
     tool_tokens: int = 8_000
 
     def __post_init__(self) -> None:
@@ -208,8 +210,12 @@ class Protocol(ABC):
         in_progress: Sequence[str] = (),
         completed: Sequence[str] = (),
         agents: Sequence[str] = (),
+        bounds: Bounds | None = None,
     ) -> Grammar:
         """Return what may be said now, as grammars that constrain a model's decoding.
+
+        Whatever the schemas of the tools admit can be written. A tool whose schema admits nothing
+        can be called with any object, which is then refused; the grammar's `unruled` names it.
 
         Args:
             tools: The tools on offer.
@@ -219,6 +225,8 @@ class Protocol(ABC):
             in_progress: Ids of tickets that may be awaited (ticket protocol).
             completed: Ids of tickets that may be loaded (ticket protocol).
             agents: Ids of agents that may be waited for (chatty protocol).
+            bounds: How much may be said at one place, for a model that rambles. Default: as much as
+                the schemas admit.
         """
         return self.native.grammar(
             self._tool_set(tools, delegate=delegate),
@@ -229,6 +237,7 @@ class Protocol(ABC):
             completed=list(completed),
             agents=list(agents),
             thoughts=self.thoughts,
+            bounds=bounds,
         )
 
 

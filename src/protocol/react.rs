@@ -92,7 +92,7 @@ impl Protocol for React {
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::react(scope)
+        grammar::react(scope, self.read_options().repairs == crate::reply::RepairPolicy::Strict)
     }
 }
 

@@ -6,7 +6,7 @@ use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::decode::read_whole;
-use crate::protocol::grammar::{Grammar, Scope};
+use crate::protocol::grammar::{Bounds, Grammar, Scope};
 use crate::protocol::lint;
 use crate::protocol::{Chatty, FinishReason, Protocol, React, ReadOptions, Ticket};
 use crate::reply::{LineColumn, RepairPolicy};
@@ -152,7 +152,7 @@ impl PyProtocol {
     }
 
     /// What may be said now, as grammars.
-    #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, agents, thoughts))]
+    #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn grammar(
         &self,
@@ -163,9 +163,12 @@ impl PyProtocol {
         in_progress: Vec<String>,
         completed: Vec<String>,
         agents: Vec<String>,
-        thoughts: u32,
+        thoughts: Option<u32>,
+        bounds: Option<PyBounds>,
     ) -> PyGrammar {
-        let scope = Scope { tools: &tools.tools, calls, delegates, finish, in_progress, completed, agents, thoughts };
+        let bounds = bounds.map(Into::into);
+        let tools = &tools.tools;
+        let scope = Scope { tools, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds };
         PyGrammar { grammar: Arc::new(self.protocol.grammar(&scope)) }
     }
 }
@@ -179,6 +182,22 @@ impl PyProtocol {
             Some(Ok(limits)) => Ok(ReadOptions { limits, ..options }),
             Some(Err(cause)) => Err(error::value(cause.to_string())),
         }
+    }
+}
+
+/// The bounds of a model: any object with these attributes.
+#[derive(FromPyObject)]
+pub(super) struct PyBounds {
+    answer: u32,
+    string: u32,
+    items: u32,
+    thoughts: u32,
+}
+
+impl From<PyBounds> for Bounds {
+    fn from(bounds: PyBounds) -> Self {
+        let PyBounds { answer, string, items, thoughts } = bounds;
+        Self { answer, string, items, thoughts }
     }
 }
 
@@ -208,9 +227,9 @@ impl PyGrammar {
         self.grammar.json_schema.as_deref()
     }
 
-    /// Tokens that the longest reply of the language may take, at most.
+    /// Tools whose schema could not be turned into rules.
     #[getter]
-    fn max_tokens(&self) -> u32 {
-        self.grammar.max_tokens
+    fn unruled(&self) -> Vec<String> {
+        self.grammar.unruled.clone()
     }
 }

@@ -3,13 +3,13 @@
 
 use super::command::{PyCommand, PyDelta};
 use super::error;
-use super::protocol::{DETACH_BYTES, PyGrammar, finish_reason};
+use super::protocol::{DETACH_BYTES, PyBounds, PyGrammar, finish_reason};
 use super::reader::Chunk;
 use super::setup::{Grammars, PySetup};
 use super::store::{PyStore, PyTicketRow, read_log, status_word};
 use super::under_way::{Inner, Kept, claim, load};
 use super::value::to_python;
-use crate::protocol::grammar::Scope;
+use crate::protocol::grammar::{Bounds, Scope};
 use crate::run::resume;
 use crate::run::{Command, Machine, Parent, Phase, Usage, differences, replay};
 use crate::store::{Log, StoreError};
@@ -468,8 +468,9 @@ impl PyRun {
         PyList::new(py, texts)
     }
 
-    /// What may be said in the coming reply, with at most so many characters of thoughts.
-    fn grammar(&self, thoughts: u32) -> PyResult<PyGrammar> {
+    /// What may be said in the coming reply, with at most so many characters of thoughts, within the bounds of the model.
+    fn grammar(&self, thoughts: Option<u32>, bounds: Option<PyBounds>) -> PyResult<PyGrammar> {
+        let bounds = bounds.map(Bounds::from);
         let inner = self.lock()?;
         let (state, setup) = (inner.machine.state(), inner.machine.setup());
         let calls = state.last_turn.is_none();
@@ -488,20 +489,22 @@ impl PyRun {
                 agents.push(agent);
             }
         }
-        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), agents, thoughts);
-        let grammar = inner.grammars.get(situation, |(calls, finish, in_progress, completed, agents, thoughts)| {
-            setup.protocol.grammar(&Scope {
-                tools: &setup.tools,
-                calls: *calls,
-                // A first move that must be a call is no task for others.
-                delegates: setup.delegates && (*finish || !in_progress.is_empty() || !completed.is_empty()),
-                finish: *finish,
-                in_progress: in_progress.clone(),
-                completed: completed.clone(),
-                agents: agents.clone(),
-                thoughts: *thoughts,
-            })
-        });
+        let situation = (calls, finish, ids(Status::InProgress), ids(Status::Completed), agents, thoughts, bounds);
+        let grammar =
+            inner.grammars.get(situation, |(calls, finish, in_progress, completed, agents, thoughts, bounds)| {
+                setup.protocol.grammar(&Scope {
+                    tools: &setup.tools,
+                    calls: *calls,
+                    // A first move that must be a call is no task for others.
+                    delegates: setup.delegates && (*finish || !in_progress.is_empty() || !completed.is_empty()),
+                    finish: *finish,
+                    in_progress: in_progress.clone(),
+                    completed: completed.clone(),
+                    agents: agents.clone(),
+                    thoughts: *thoughts,
+                    bounds: *bounds,
+                })
+            });
         Ok(PyGrammar { grammar })
     }
 

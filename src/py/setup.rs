@@ -3,7 +3,7 @@
 use super::error;
 use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
-use crate::protocol::grammar::Grammar;
+use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
 use crate::run::{Limits, Setup};
 use pyo3::prelude::*;
@@ -17,8 +17,8 @@ pub(super) struct PySetup {
 }
 
 /// What decides, beside the setup, on the grammar of the coming reply: whether calls may be made, whether the run may
-/// be finished, the tickets in progress and completed, the agents, and the length of thoughts.
-pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, Vec<String>, u32);
+/// be finished, the tickets in progress and completed, the agents, the length of thoughts, and the model's bounds.
+pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, Vec<String>, Option<u32>, Option<Bounds>);
 
 type Known = (Situation, Arc<Grammar>);
 

@@ -1,7 +1,7 @@
 //! Random walks through a grammar: replies that an engine could be made to write, without a model; and their reading.
 
-use callslip::protocol::{FinishReason, Move, Protocol, ReadOptions};
-use callslip::reply::RepairPolicy;
+use callslip::protocol::{FinishReason, Move, Protocol, ReadOptions, Reply};
+use callslip::reply::{Code, Repair, RepairCode};
 use callslip::tool::{Effect, ToolKind, ToolSet, ToolSpec};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
@@ -54,7 +54,12 @@ pub(crate) fn admits(lark: &str, reply: &str) -> bool {
 
 /// How many bytes of the reply the language follows, and whether it may end there.
 pub(crate) fn admitted(lark: &str, reply: &str) -> (usize, bool) {
-    let mut matcher = matcher(lark);
+    follows(&matcher(lark), reply)
+}
+
+/// The same of the language that a fresh `matcher` is for.
+pub(crate) fn follows(matcher: &Matcher, reply: &str) -> (usize, bool) {
+    let mut matcher = matcher.deep_clone();
     let tokens: Vec<u32> = reply.bytes().map(u32::from).collect();
     let count = matcher.try_consume_tokens(&tokens).unwrap();
     (count, matcher.is_accepting().unwrap())
@@ -62,13 +67,20 @@ pub(crate) fn admitted(lark: &str, reply: &str) -> (usize, bool) {
 
 /// One reply of the language that a fresh `matcher` is for.
 pub(crate) fn walk(matcher: &Matcher, random: &mut Random) -> String {
+    walk_to(matcher, random, LONGEST).unwrap_or_else(|| panic!("no end"))
+}
+
+/// The same; `None` where it has not come to an end within so many bytes.
+pub(crate) fn walk_to(matcher: &Matcher, random: &mut Random, longest: usize) -> Option<String> {
     let mut matcher = matcher.deep_clone();
     let end = matcher.tok_env().unwrap().tok_trie().eos_token();
     let mut bytes = Vec::new();
     // Some walks end each string soon, some late.
     let patience = [4, 12, 60][random.below(3)];
     while !matcher.is_stopped() {
-        assert!(bytes.len() < LONGEST, "no end");
+        if bytes.len() >= longest {
+            return None;
+        }
         let mask =
             matcher.compute_mask().unwrap_or_else(|error| panic!("{error}\n{}", String::from_utf8_lossy(&bytes)));
         let Some(byte) = choose(&mask, end, patience, random) else { break };
@@ -76,7 +88,7 @@ pub(crate) fn walk(matcher: &Matcher, random: &mut Random) -> String {
         bytes.push(byte);
     }
     assert!(!matcher.is_error(), "{:?}", matcher.get_error());
-    String::from_utf8(bytes).unwrap()
+    Some(String::from_utf8(bytes).unwrap())
 }
 
 fn choose(mask: &SimpleVob, end: u32, patience: usize, random: &mut Random) -> Option<u8> {
@@ -111,16 +123,34 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
     }
 }
 
-/// Reads a reply strictly and checks the arguments of its calls.
-pub(crate) fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move {
-    let options = ReadOptions { repairs: RepairPolicy::Strict, ..ReadOptions::default() };
-    let mut decoder = protocol.decoder(options);
+fn decoded(protocol: &dyn Protocol, text: &str) -> Reply {
+    let mut decoder = protocol.decoder(ReadOptions::default());
     decoder.push(text.as_bytes(), &mut Vec::new());
-    let reply = decoder.finish(FinishReason::Stop);
+    decoder.finish(FinishReason::Stop)
+}
+
+/// Whether a reply is refused as cut; any other must be in order.
+pub(crate) fn is_cut(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> bool {
+    if decoded(protocol, text).outcome.is_err_and(|violation| violation.code == Code::Truncated) {
+        return true;
+    }
+    read(protocol, tools, text);
+    false
+}
+
+/// Reads a reply and checks the arguments of its calls.
+pub(crate) fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move {
+    let reply = decoded(protocol, text);
     let moved = reply.outcome.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
-    assert!(reply.repairs.is_empty() && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
+    // Only react's arguments are written in another form than the protocol's own: an object needs fewer escapes.
+    let known = |repair: &Repair| protocol.name() == "react" && repair.code == RepairCode::ArgsObject;
+    assert!(reply.repairs.iter().all(known) && reply.discarded.is_empty(), "{text}\n{:?}", reply.repairs);
     if let Move::Call { calls } = &moved {
         for call in calls {
+            // It is known when the call is made whether there is a result of that name.
+            if protocol.name() == "chatty" && call.arguments.to_json().contains("\"$call_") {
+                continue;
+            }
             let found = tools.find(&call.tool, protocol.routes());
             let checked = found.and_then(|found| tools.check_call(&found, &call.arguments, &[]));
             let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));

@@ -9,11 +9,13 @@ from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelRe
 
 if TYPE_CHECKING:
     from callslip.models._bounded import BoundedModel
+    from callslip.models._bounds import Bounds
     from callslip.models.anthropic import AnthropicModel
     from callslip.models.openai import OpenAIModel
 
 __all__ = [
     "BoundedModel",
+    "Bounds",
     "Message",
     "Messages",
     "Model",
@@ -25,12 +27,19 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # Most programs bound no model, and `import callslip` stays cheap.
-    if name != "BoundedModel":
-        raise AttributeError(f"module 'callslip.models' has no attribute {name!r}")
-    from callslip.models._bounded import BoundedModel
+    found: object
+    if name == "BoundedModel":
+        from callslip.models._bounded import BoundedModel
 
-    globals()[name] = BoundedModel
-    return BoundedModel
+        found = BoundedModel
+    elif name == "Bounds":
+        from callslip.models._bounds import Bounds
+
+        found = Bounds
+    else:
+        raise AttributeError(f"module 'callslip.models' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def as_model(

@@ -25,6 +25,7 @@ class BoundedModel:
     Attributes:
         accepts: The keywords that the model takes from a run.
         grammar_form: The form of grammar that it takes; `None` if it takes none.
+        bounds: How much it may say at one place under a grammar; `None` for as much as it likes.
         is_async: Whether it is known to be async.
         gate: What the calls go through.
 
@@ -42,6 +43,7 @@ class BoundedModel:
             raise UsageError(str(error)) from None
         self.accepts = self._call.accepts
         self.grammar_form = self._call.grammar_form
+        self.bounds = self._call.bounds
         self.is_async = self._call.is_async
 
     def __call__(self, messages: Messages, **offered: object) -> object:

@@ -10,6 +10,7 @@ from typing import cast
 
 from callslip._gate import Gate
 from callslip.errors import UsageError
+from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client
 from callslip.models._reply import Messages
 
@@ -28,7 +29,7 @@ class ModelCall:
     bound method without an annotation (`llama.create_chat_completion`): neither is given ours. A
     method says with `object`, `str` or callslip's `Grammar` that it takes ours.
     Keywords bound by `functools.partial` stay as bound. A model object may state all this itself,
-    in attributes `accepts` (a set of names), `grammar_form` and `is_async`.
+    in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`.
 
     Args:
         model: A function, bound method, `functools.partial` or object with `__call__`; sync or
@@ -39,6 +40,8 @@ class ModelCall:
         accepts: The names of the keywords it takes.
         grammar_form: The form of grammar it takes: `"gbnf"` (default), `"lark"`, `"json_schema"`;
             `None` if it takes none.
+        bounds: How much it may say at one place under a grammar; `None` (default) for as much as
+            it likes.
         is_async: True if a call is known to return at once, with a coroutine or an async
             iterator. False says nothing: only the result tells.
         gate: Of a `BoundedModel`: whoever calls it holds this until the reply has been read to its
@@ -49,7 +52,16 @@ class ModelCall:
             not callable with the messages alone.
     """
 
-    __slots__ = ("_call", "_required", "accepts", "gate", "grammar_form", "is_async", "model")
+    __slots__ = (
+        "_call",
+        "_required",
+        "accepts",
+        "bounds",
+        "gate",
+        "grammar_form",
+        "is_async",
+        "model",
+    )
 
     model: object
 
@@ -65,9 +77,11 @@ class ModelCall:
         self.grammar_form: str | None = None
         if "grammar" in self.accepts:
             self.grammar_form = getattr(model, "grammar_form", None) or "gbnf"
+        # An attribute of that name may be anything.
+        bounds = getattr(_unbound(model), "bounds", None)
+        self.bounds: Bounds | None = bounds if isinstance(bounds, Bounds) else None
         known = getattr(model, "is_async", None)
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
-        # An attribute of that name may be anything.
         gate = getattr(_unbound(model), "gate", None)
         self.gate: Gate | None = gate if isinstance(gate, Gate) else None
 

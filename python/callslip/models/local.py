@@ -10,9 +10,10 @@ import weakref
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from callslip.errors import ModelError
+from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
 from callslip.models._local_server import Server, engine_version, find_weights
 from callslip.models._reply import ModelChunk
@@ -21,6 +22,8 @@ __all__ = ["LocalModel"]
 
 # A prefix shorter than this is read faster than it is worth a file.
 _MIN_SAVED_TOKENS = 64
+# llama.cpp's word for: until the context is full.
+_NO_END = -1
 
 
 class _Grammar(Protocol):
@@ -48,6 +51,13 @@ class LocalModel:
         seed: Seed of the sampling; of no effect at temperature 0.
         temperature: 0 always takes the likeliest token.
         max_tokens: Tokens after which a reply is cut off (`finish_reason` is then `"length"`).
+            Default: 512 for the default model, which does not always find an end, and as many as
+            the context has room for with any other.
+        bounds: How much the model may say at one place under a grammar. Default: `Bounds()` for
+            the default model, `None` (as much as it likes) for any other.
+
+    Attributes:
+        bounds: As given, or the default.
     """
 
     def __init__(
@@ -60,7 +70,8 @@ class LocalModel:
         disk_cache: bool = True,
         seed: int = 0,
         temperature: float = 0.0,
-        max_tokens: int = 512,
+        max_tokens: int | None = None,
+        bounds: Bounds | Literal["auto"] | None = "auto",
     ) -> None:
         self._gguf = gguf
         self._context = context
@@ -69,7 +80,12 @@ class LocalModel:
         self._disk_cache = disk_cache
         self._seed = seed
         self._temperature = temperature
+        if max_tokens is None:
+            max_tokens = 512 if gguf is None else _NO_END
         self._max_tokens = max_tokens
+        if bounds == "auto":
+            bounds = Bounds() if gguf is None else None
+        self.bounds = bounds
         self._forget()
         _live.add(self)
 

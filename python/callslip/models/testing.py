@@ -214,6 +214,7 @@ class FunctionModel:
         self._call = ModelCall(function)
         self.accepts = self._call.accepts
         self.grammar_form = self._call.grammar_form
+        self.bounds = self._call.bounds
         self.is_async = self._call.is_async
 
     @property

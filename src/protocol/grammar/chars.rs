@@ -1,7 +1,7 @@
 //! Sets of characters: what a class of a grammar admits.
 
 /// A set of characters as sorted ranges that neither touch nor overlap.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct CharSet {
     ranges: Vec<(u32, u32)>,
 }
@@ -45,12 +45,12 @@ impl CharSet {
         Self::ranges([('0', '9')])
     }
 
-    /// C0 and C1 controls and delete.
+    /// The controls that JSON escapes.
     pub(super) fn controls() -> Self {
-        Self::ranges([('\0', '\u{1f}'), ('\u{7f}', '\u{9f}')])
+        Self::ranges([('\0', '\u{1f}')])
     }
 
-    /// Every blank that some program takes for one, and characters that show nothing.
+    /// Every blank of some dialect of regular expressions.
     pub(super) fn blanks() -> Self {
         Self::ranges([
             ('\t', '\r'),
@@ -58,9 +58,11 @@ impl CharSet {
             ('\u{85}', '\u{85}'),
             ('\u{a0}', '\u{a0}'),
             ('\u{1680}', '\u{1680}'),
-            ('\u{2000}', '\u{200f}'),
-            ('\u{2028}', '\u{202f}'),
-            ('\u{205f}', '\u{206f}'),
+            ('\u{180e}', '\u{180e}'),
+            ('\u{2000}', '\u{200a}'),
+            ('\u{2028}', '\u{2029}'),
+            ('\u{202f}', '\u{202f}'),
+            ('\u{205f}', '\u{205f}'),
             ('\u{3000}', '\u{3000}'),
             ('\u{feff}', '\u{feff}'),
         ])
@@ -68,6 +70,21 @@ impl CharSet {
 
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Its lowest character.
+    pub(super) fn first(&self) -> Option<char> {
+        self.pairs().next().map(|(low, _)| low)
+    }
+
+    /// `whole` in parts, each of which is inside or outside every one of `sets`.
+    pub(super) fn partition<'a>(whole: &Self, sets: impl Iterator<Item = &'a Self>) -> Vec<Self> {
+        let mut parts = vec![whole.clone()];
+        for set in sets {
+            let split = parts.iter().flat_map(|part| [part.intersect(set), part.minus(set)]);
+            parts = split.filter(|part| !part.is_empty()).collect();
+        }
+        parts
     }
 
     pub(super) fn contains(&self, character: char) -> bool {

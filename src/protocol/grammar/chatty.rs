@@ -1,9 +1,13 @@
-//! Chatty: a direct answer, or one tool block.
+//! Chatty: a direct answer, or one tool block, perhaps with narration before it.
+//!
+//! A reply that turns into a call without tags is led into a block: the reader would refuse the call where it stands.
 
+use super::bounds::{self, Bounds};
 use super::chars::CharSet;
-use super::text::{First, Level};
+use super::free;
+use super::text::Level;
 use super::tree::{Node, Rules};
-use super::{Callable, Grammar, Scope, bounds, callable};
+use super::{Callable, Grammar, Scope, callable};
 use crate::protocol::chatty::read::ToolTags;
 use crate::tool::ToolKind;
 use serde_json::Value as Json;
@@ -20,18 +24,37 @@ const BETWEEN: &str = ", ";
 /// Of a chatty reply.
 pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
     let mut rules = Rules::default();
-    // `$call_1` as a whole argument would stand for another call's result.
-    let calls = callable(&mut rules, scope, Level::Plain, First::NoReference, |tool| tool.name().into());
+    let mut unruled = Vec::new();
+    let first = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| tool.name().into());
+    // The result of a call before it can stand for any argument.
+    let any = Node::sequence([
+        Node::literal("\"$call_"),
+        Node::repeat(Node::Class(CharSet::digits()), 1, Some(3)),
+        Node::literal("\""),
+    ]);
+    let reference = rules.word("reference", any);
+    let later = callable(&mut rules, scope, Level::Plain, Some(&reference), &mut Vec::new(), |tool| tool.name().into());
     let mut forms = Vec::new();
     let wait = wait(scope);
-    if scope.finish || (calls.is_empty() && wait.is_none()) {
-        forms.push(answer(&mut rules, tags));
+    if scope.finish || (first.is_empty() && wait.is_none()) {
+        forms.push(match scope.bounds {
+            None => free::answer(&mut rules, &tags.start, &tags.end),
+            Some(bounds) => short_answer(&mut rules, tags, bounds),
+        });
     }
-    if !calls.is_empty() || wait.is_some() {
-        forms.push(block(&mut rules, calls, wait, tags));
+    if !first.is_empty() || wait.is_some() {
+        let [open, _] = BLOCK;
+        let open = format!("{}{open}", tags.start);
+        // One word, whatever marks the tag is made of: an answer may begin with the first of them.
+        let mut starts = vec![rules.word("block", Node::literal(open.as_str()))];
+        if scope.finish && scope.bounds.is_none() {
+            starts.extend(free::before_block(&mut rules, (&tags.start, &tags.end), &open));
+        }
+        let start = Node::choice(starts).unwrap_or_else(Node::empty);
+        forms.push(Node::sequence([start, calls(&mut rules, scope, first, later, wait, tags)]));
     }
     let root = Node::choice(forms).unwrap_or_else(Node::empty);
-    Grammar::of(&rules, &root, None)
+    Grammar::of(&mut rules, root, scope.bounds.is_some(), None, unruled)
 }
 
 /// The call that waits for agents, from its name on. It is the last one of its block.
@@ -42,51 +65,81 @@ fn wait(scope: &Scope<'_>) -> Option<Node> {
         || Node::choice(scope.agents.iter().map(|agent| Node::literal(Json::from(format!("${agent}")).to_string())));
     let (first, more) = (agents()?, Node::sequence([Node::literal(BETWEEN), agents()?]));
     let most = u32::try_from(scope.agents.len()).unwrap_or(u32::MAX).saturating_sub(1);
-    let ids = [Node::literal(AGENT_IDS), first, Node::repeat(more, 0, most), Node::literal("]}")];
+    let ids = [Node::literal(AGENT_IDS), first, Node::repeat(more, 0, Some(most)), Node::literal("]}")];
     Some(Node::sequence([name, Node::literal(ARGUMENTS), Node::sequence(ids), Node::literal(END)]))
 }
 
-fn block(rules: &mut Rules, calls: Vec<Callable<'_>>, wait: Option<Node>, tags: &ToolTags) -> Node {
-    let calls = calls.into_iter().map(|tool| {
-        let parts = [tool.name(), Node::literal(ARGUMENTS), tool.arguments, Node::literal(END)];
-        Node::sequence(parts)
-    });
-    let call = Node::choice(calls).map(|call| rules.rule("call", call));
+/// The calls of a block, and its end.
+fn calls(
+    rules: &mut Rules,
+    scope: &Scope<'_>,
+    first: Vec<Callable<'_>>,
+    later: Vec<Callable<'_>>,
+    wait: Option<Node>,
+    tags: &ToolTags,
+) -> Node {
+    let mut call = |tools: Vec<Callable<'_>>, hint: &str| {
+        let calls = tools.into_iter().map(|tool| {
+            let parts = [tool.name(), Node::literal(ARGUMENTS), tool.arguments, Node::literal(END)];
+            Node::sequence(parts)
+        });
+        Node::choice(calls).map(|call| rules.rule(hint, call))
+    };
+    let (first, later) = (call(first, "call"), call(later, "later-call"));
     let wait = wait.map(|wait| rules.rule("wait", wait));
-    // The id of a call is its place: a second one alike would be another call's.
-    let mut more = Node::empty();
-    for at in (1..=bounds::CALLS).rev() {
-        let between = Node::literal(if at > 1 { BETWEEN } else { "" });
-        let id = Node::literal(format!(r#"{CALL_ID}"call_{at}"{TOOL_NAME}"#));
-        let call = call.clone().map(|call| Node::sequence([call, more]));
-        let one = Node::choice(call.into_iter().chain(wait.clone())).unwrap_or_else(Node::empty);
-        let one = Node::sequence([between, id, one]);
-        more = if at > 1 { Node::optional(one) } else { one };
+    let [_, close] = BLOCK;
+    let close = format!("{close}{}", tags.end);
+    let numbered = scope.bounds.map_or(bounds::NUMBERED, |bounds| bounds.items.max(1));
+    // The id of a call is its place: a second one alike would be another call's. Past those that are numbered here, ids
+    // have more digits.
+    let mut more = match scope.bounds {
+        Some(_) => None,
+        None => later.clone().map(|call| {
+            let digits = Node::repeat(Node::Class(CharSet::digits()), 1, Some(2));
+            let number = [Node::Class(CharSet::ranges([('1', '9')])), Node::Class(CharSet::digits()), digits];
+            let id = Node::sequence([Node::literal(format!(r#"{BETWEEN}{CALL_ID}"call_"#))].into_iter().chain(number));
+            let one = Node::sequence([id, Node::literal(format!(r#""{TOOL_NAME}"#)), call]);
+            rules.rule("more-calls", Node::any_number(one))
+        }),
+    };
+    for at in (1..=numbered).rev() {
+        let between = if at > 1 { BETWEEN } else { "" };
+        let id = Node::literal(format!(r#"{between}{CALL_ID}"call_{at}"{TOOL_NAME}"#));
+        let call = if at > 1 { later.clone() } else { first.clone() };
+        let next = more.take().unwrap_or_else(Node::empty);
+        let call = call.map(|call| Node::sequence([call, next]));
+        let Some(one) = Node::choice(call.into_iter().chain(wait.clone())) else { continue };
+        let one = Node::sequence([id, one]);
+        more = Some(if at > 1 {
+            let full = at == numbered && scope.bounds.is_some();
+            let one = if full { Node::bounded(one, 0, 1) } else { Node::optional(one) };
+            rules.rule("calls", one)
+        } else {
+            one
+        });
     }
-    let [open, close] = BLOCK;
-    let start = Node::literal(format!("{}{open}", tags.start));
-    Node::sequence([start, more, Node::literal(format!("{close}{}", tags.end))])
+    Node::sequence([more.unwrap_or_else(Node::empty), Node::literal(close)])
 }
 
-/// Plain text that nothing but an answer can be: without what begins a tag, a control token or a JSON object.
-fn answer(rules: &mut Rules, tags: &ToolTags) -> Node {
-    let mut without = CharSet::controls().minus(&CharSet::of("\n")).union(&CharSet::of("<{}"));
+/// A plain answer of bounded length, without what begins a tag, a control token or JSON. A longer one breaks off behind
+/// an opening tag, so that it is no answer.
+fn short_answer(rules: &mut Rules, tags: &ToolTags, bounds: Bounds) -> Node {
+    let mut without = CharSet::of("<{}");
     for tag in [&tags.start, &tags.end] {
         // One mark of a tag is enough to keep the whole tag out.
         let mark = tag.chars().find(|character| !character.is_alphanumeric() && !character.is_whitespace());
         without =
             without.union(&CharSet::of(&mark.or_else(|| tag.chars().next()).map(String::from).unwrap_or_default()));
     }
-    let any = without.complement();
+    let any = free::characters().minus(&without);
     // Control tokens such as `[INST]` and foreign tags such as `[TOOL_CALLS]` begin like this, lists do not.
     let names = CharSet::ranges([('A', 'Z'), ('a', 'z')]).union(&CharSet::of("[/"));
     let bracket = Node::sequence([Node::literal("["), Node::Class(any.minus(&names))]);
-    let with_bracket = |set: CharSet| {
-        let plain = Node::Class(set.minus(&CharSet::of("[")));
-        let bracket = any.contains('[').then(|| bracket.clone());
-        Node::choice([plain].into_iter().chain(bracket)).unwrap_or_else(Node::empty)
-    };
-    let first = with_bracket(any.minus(&CharSet::blanks()));
-    let rest = Node::repeat(with_bracket(any.clone()), 0, bounds::ANSWER - 1);
-    rules.word("answer", Node::sequence([first, rest]))
+    let plain = Node::Class(any.minus(&CharSet::of("[")));
+    let one = Node::choice([plain].into_iter().chain(any.contains('[').then_some(bracket))).unwrap_or_else(Node::empty);
+    let first = Node::Class(any.minus(&CharSet::blanks()).minus(&CharSet::of("[`~")));
+    let most = bounds.answer.max(2) - 1;
+    let short = rules.word("answer", Node::sequence([first.clone(), Node::repeat(one.clone(), 0, Some(most - 1))]));
+    let long = [first, Node::times(one, most), Node::literal(tags.start.as_str())];
+    Node::Choice(vec![short, rules.word("long-answer", Node::sequence(long))])
 }

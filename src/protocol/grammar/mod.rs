@@ -1,13 +1,14 @@
 //! Grammars of what may be said now, for clients that constrain a model's decoding.
 //!
-//! A reply that a grammar admits is a valid move without repairs: tools, arguments, routes and ticket ids are spelled
-//! out, properties have one order, and no blank is free. Every string and list is bounded (`bounds.rs`), so a reply ends
-//! before `max_tokens` cuts it. The words around the values stand at the top of `react.rs`, `chatty.rs` and `ticket.rs`,
-//! laid out as the built-in prompts show them.
+//! A reply that a grammar admits is a valid move: tools, routes and ticket ids are spelled out, arguments are what their
+//! schemas admit, properties have one order, and no blank is free. What the reader takes can be written: nothing has a
+//! bound but by the schema, or by the [`Bounds`] of a model. The words around the values stand at the top of `react.rs`,
+//! `chatty.rs` and `ticket.rs`, laid out as the built-in prompts show them.
 
 mod bounds;
 mod chars;
 mod chatty;
+mod free;
 mod merge;
 mod number;
 mod object;
@@ -17,8 +18,10 @@ mod schema;
 mod text;
 mod ticket;
 mod tree;
+mod without;
 mod write;
 
+pub use bounds::Bounds;
 pub use chatty::chatty;
 pub use react::react;
 pub use ticket::ticket;
@@ -27,7 +30,7 @@ use crate::tool::{Shown, ToolKind, ToolSet};
 use schema::Converter;
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use text::{First, Level};
+use text::Level;
 use tree::{Node, Rules};
 
 /// What may be said in the coming reply.
@@ -47,8 +50,17 @@ pub struct Scope<'a> {
     pub completed: Vec<String>,
     /// Agents in the background, which may be waited for (chatty).
     pub agents: Vec<String>,
-    /// Characters of thoughts (react, ticket); a small model chooses better with none.
-    pub thoughts: u32,
+    /// Characters of thoughts, at most (react, ticket); a small model chooses better with none.
+    pub thoughts: Option<u32>,
+    /// How much may be said at one place; mostly, as much as the schemas admit.
+    pub bounds: Option<Bounds>,
+}
+
+impl Scope<'_> {
+    /// Characters of thoughts, at most.
+    fn most_thoughts(&self) -> Option<u32> {
+        [self.thoughts, self.bounds.map(|bounds| bounds.thoughts)].into_iter().flatten().min()
+    }
 }
 
 /// One language in the forms that inference engines take.
@@ -60,19 +72,16 @@ pub struct Grammar {
     pub lark: String,
     /// JSON Schema, where the reply is one JSON value (react).
     pub json_schema: Option<String>,
-    /// Tokens that the longest reply of the language may take, at most.
-    pub max_tokens: u32,
+    /// Tools whose schema could not be turned into rules: they are called with any object, which is checked then.
+    pub unruled: Vec<String>,
 }
 
 impl Grammar {
-    fn of(rules: &Rules, root: &Node, json_schema: Option<String>) -> Self {
-        let tokens = rules.tokens(root).saturating_add(bounds::MARGIN);
-        Self {
-            gbnf: write::gbnf(rules, root),
-            lark: write::lark(rules, root),
-            json_schema,
-            max_tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
-        }
+    fn of(rules: &mut Rules, root: Node, bounded: bool, json_schema: Option<String>, unruled: Vec<String>) -> Self {
+        let cut = if bounded { rules.cut(&root) } else { None };
+        let mut root = Node::choice([root].into_iter().chain(cut)).unwrap_or_else(Node::empty);
+        rules.prune(&mut root);
+        Self { gbnf: write::gbnf(rules, &root), lark: write::lark(rules, &root), json_schema, unruled }
     }
 }
 
@@ -92,12 +101,14 @@ impl Callable<'_> {
 }
 
 /// The tools that can be called, each with what its schema admits. Of more tools than a prompt has room for the schemas
-/// would make a grammar of megabytes: those admit any object, and the check of the arguments knows the rest.
+/// would make a grammar of megabytes: those admit any object, and so do tools whose schema admits none; the check of the
+/// arguments knows the rest.
 fn callable<'a>(
     rules: &mut Rules,
     scope: &Scope<'a>,
     level: Level,
-    first: First,
+    reference: Option<&Node>,
+    unruled: &mut Vec<String>,
     written: impl Fn(Shown<'a>) -> Cow<'a, str>,
 ) -> Vec<Callable<'a>> {
     if !scope.calls {
@@ -106,15 +117,22 @@ fn callable<'a>(
     // Waiting has a form of its own, which names the agents that there are.
     let tools = scope.tools.shown().filter(|tool| tool.kind() != ToolKind::Wait);
     let crowded = scope.tools.is_crowded();
-    let (own, others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().stands_first());
-    let each = own.into_iter().filter_map(|tool| {
-        let spec = scope.tools.get(tool.name())?;
-        let arguments = Converter::new(rules, level, first, &spec.parameters).arguments(tool.name())?;
-        Some(Callable { names: vec![written(tool)], arguments })
-    });
-    let mut all: Vec<Callable<'a>> = each.collect();
+    let (own, mut others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().stands_first());
+    let mut all: Vec<Callable<'a>> = Vec::new();
+    for tool in own {
+        let arguments = scope.tools.get(tool.name()).and_then(|spec| {
+            let converter = Converter::new(rules, level, scope.bounds, &spec.parameters);
+            converter.with_reference(reference.cloned()).arguments(tool.name())
+        });
+        if let Some(arguments) = arguments {
+            all.push(Callable { names: vec![written(tool)], arguments });
+        } else {
+            unruled.push(tool.name().to_owned());
+            others.push(tool);
+        }
+    }
     if !others.is_empty() {
-        let arguments = Converter::new(rules, level, first, &Json::Bool(true)).any_arguments();
+        let arguments = Converter::new(rules, level, scope.bounds, &Json::Bool(true)).any_arguments();
         all.push(Callable { names: others.into_iter().map(written).collect(), arguments });
     }
     all

@@ -1,4 +1,4 @@
-//! Numbers between limits.
+//! Numbers between limits: in digits every one of them, with an exponent those of which that is certain.
 
 use super::bounds;
 use super::chars::CharSet;
@@ -10,7 +10,8 @@ use serde_json::{Map, Value as Json};
 pub(super) struct Limits {
     low: Option<Limit>,
     high: Option<Limit>,
-    step: Option<f64>,
+    /// Whether only whole numbers are multiples of what the schema asks for; other multiples are left to the check.
+    whole: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ struct Limit {
     open: bool,
 }
 
-/// Up to here every integer is a float.
+/// Limits past this are left to the check: up to here every integer is a float.
 const EXACT: f64 = 1e15;
 
 impl Limits {
@@ -30,35 +31,28 @@ impl Limits {
             let flagged = map.get(open).is_some_and(|flag| flag == true);
             let closed = value(closed).map(|value| Limit { value, open: flagged });
             let open = value(open).map(|value| Limit { value, open: true });
-            match (closed, open) {
+            let limit = match (closed, open) {
                 (Some(closed), Some(open)) if pick(closed.value, open.value) => Some(closed),
                 (closed, open) => open.or(closed),
-            }
+            };
+            limit.filter(|limit| limit.value.abs() <= EXACT)
         };
+        let step = map.get("multipleOf").and_then(Json::as_f64).filter(|step| *step > 0.0);
         Self {
             low: limit("minimum", "exclusiveMinimum", |closed, open| closed > open),
             high: limit("maximum", "exclusiveMaximum", |closed, open| closed < open),
-            step: map.get("multipleOf").and_then(Json::as_f64).filter(|step| *step > 0.0),
+            whole: step.is_some_and(|step| step.fract() == 0.0),
         }
     }
 
-    fn admits(self, value: f64) -> bool {
-        self.low.is_none_or(|low| value > low.value || (!low.open && value >= low.value))
-            && self.high.is_none_or(|high| value < high.value || (!high.open && value <= high.value))
+    fn is_free(self) -> bool {
+        self.low.is_none() && self.high.is_none()
     }
 
-    /// The least and the greatest integer within; `None` where there is none.
-    fn integers(self) -> Option<(i64, i64)> {
-        let largest = 10_i64.pow(bounds::DIGITS) - 1;
-        let low = self.low.map(|low| if low.open { above(low.value) } else { low.value.ceil() });
-        let high = self.high.map(|high| if high.open { -above(-high.value) } else { high.value.floor() });
-        let (low, high) = match (low, high) {
-            (None, None) => (-largest, largest),
-            (Some(low), None) => (whole(low)?, largest.max(whole(low)?.saturating_add(largest))),
-            (None, Some(high)) => ((-largest).min(whole(high)?.saturating_sub(largest)), whole(high)?),
-            (Some(low), Some(high)) => (whole(low.max(-9.2e18))?, whole(high.min(9.2e18))?),
-        };
-        (low <= high).then_some((low, high))
+    /// The same for the numbers with the other sign.
+    fn negated(self) -> Self {
+        let turned = |limit: Limit| Limit { value: -limit.value, ..limit };
+        Self { low: self.high.map(turned), high: self.low.map(turned), whole: self.whole }
     }
 }
 
@@ -72,88 +66,265 @@ fn whole(value: f64) -> Option<i64> {
     (value.abs() < 9.3e18).then_some(value as i64)
 }
 
+/// `node` any number of times; with bounds, the number breaks off where it never ends.
+fn more(node: Node, least: u32, bounded: bool) -> Node {
+    if bounded { Node::bounded(node, least, bounds::DIGITS) } else { Node::repeat(node, least, None) }
+}
+
 /// The integers within; `None` where there is none.
-pub(super) fn integer(limits: Limits) -> Option<Node> {
-    let (low, high) = limits.integers()?;
-    match limits.step {
-        // Every integer is a multiple of one part of it.
-        Some(step) if (1.0 / step).fract() != 0.0 => multiples(limits, step),
-        _ => between(low, high),
+pub(super) fn integer(limits: Limits, bounded: bool) -> Option<Node> {
+    if limits.is_free() {
+        return Some(Node::sequence([Node::optional(Node::literal("-")), any_whole(bounded)]));
     }
-}
-
-/// The numbers within; `None` where none is found.
-pub(super) fn number(limits: Limits) -> Option<Node> {
-    if let Some(step) = limits.step {
-        return if (1.0 / step).fract() == 0.0 { integer(limits) } else { multiples(limits, step) };
-    }
-    let mut forms = Vec::new();
-    if let Some((low, high)) = limits.integers() {
-        forms.extend(between(low, high));
-    }
-    forms.extend(fractions(limits));
-    Node::choice(forms).or_else(|| decimals(limits))
-}
-
-/// Numbers with a fraction, for each whole part with which every fraction is within.
-fn fractions(limits: Limits) -> Vec<Node> {
-    let low = limits.low.map_or(-EXACT, |low| low.value.max(-EXACT));
-    let high = limits.high.map_or(EXACT, |high| high.value.min(EXACT));
-    // At an open limit the fraction must not vanish.
-    let digits = |open: bool| {
-        let digit = || Node::Class(CharSet::digits());
-        if !open {
-            return Node::repeat(digit(), 1, bounds::DECIMALS);
+    let low = limits.low.and_then(|low| whole(if low.open { above(low.value) } else { low.value.ceil() }));
+    let high = limits.high.and_then(|high| whole(if high.open { -above(-high.value) } else { high.value.floor() }));
+    let minus = |digits: Node| Node::sequence([Node::literal("-"), digits]);
+    match (low, high) {
+        (Some(low), Some(high)) => between(low, high),
+        (Some(low), None) => {
+            Node::choice(between(low, -1).into_iter().chain([from(low.max(0).unsigned_abs(), bounded)]))
         }
-        Node::sequence([Node::repeat(digit(), 0, bounds::DECIMALS - 1), Node::Class(CharSet::ranges([('1', '9')]))])
-    };
-    let mut forms = Vec::new();
-    let mut push = |sign: &str, first: f64, last: f64, open: bool| {
-        let whole = whole(first.max(0.0)).zip(whole(last)).and_then(|(first, last)| between(first, last));
-        forms.extend(whole.map(|whole| Node::sequence([Node::literal(sign), whole, Node::literal("."), digits(open)])));
-    };
-    push("", low.ceil(), high.floor() - 1.0, limits.low.is_some_and(|limit| limit.open));
-    push("-", (-high).ceil(), (-low).floor() - 1.0, limits.high.is_some_and(|limit| limit.open));
-    forms
+        (None, Some(high)) => {
+            let below = minus(from((-high).max(1).unsigned_abs(), bounded));
+            Node::choice([below].into_iter().chain(between(0, high)))
+        }
+        (None, None) => None,
+    }
 }
 
-/// A few numbers within narrow limits, one by one.
-fn decimals(limits: Limits) -> Option<Node> {
-    let (low, high) = (limits.low?.value, limits.high?.value);
-    let most = u32::try_from(bounds::LISTED).ok()?;
-    (1..=12).find_map(|places| {
-        let scale = 10_f64.powi(places);
-        let first = (low * scale).ceil();
-        let places = usize::try_from(places).ok()?;
-        let texts = (0..most).map(|step| format!("{:.places$}", (first + f64::from(step)) / scale));
-        let within = texts.filter(|text| {
-            let value: Result<f64, _> = text.parse();
-            value.is_ok_and(|value| value <= high && limits.admits(value))
-        });
-        Node::choice(within.map(Node::literal))
-    })
+/// The whole numbers from `low` on.
+fn from(low: u64, bounded: bool) -> Node {
+    let count = low.max(1).ilog10() + 1;
+    let longer = Node::sequence([digit(1, 9), more(any_digit(), count, bounded)]);
+    let same = natural(low, 10_u64.saturating_pow(count) - 1);
+    Node::Choice(same.into_iter().chain([longer]).collect())
 }
 
-/// The multiples that are nearest to nought, one by one.
-fn multiples(limits: Limits, step: f64) -> Option<Node> {
-    let start = match (limits.low, limits.high) {
-        (Some(low), _) if low.value > 0.0 => (low.value / step).floor(),
-        (_, Some(high)) if high.value < 0.0 => (high.value / step).ceil(),
-        _ => 0.0,
+/// The numbers within; `None` where there is none.
+pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
+    if limits.whole {
+        return integer(limits, bounded);
+    }
+    if limits.is_free() {
+        let fraction = Node::sequence([Node::literal("."), more(any_digit(), 1, bounded)]);
+        let parts = [Node::optional(Node::literal("-")), any_whole(bounded), Node::optional(fraction)];
+        return Some(Node::sequence(parts.into_iter().chain([Node::optional(exponent())])));
+    }
+    let positive = magnitudes(limits, bounded);
+    let negative = magnitudes(limits.negated(), bounded);
+    let negative = negative.map(|node| Node::sequence([Node::literal("-"), node]));
+    Node::choice(positive.into_iter().chain(negative))
+}
+
+fn any_whole(bounded: bool) -> Node {
+    Node::Choice(vec![Node::literal("0"), Node::sequence([digit(1, 9), more(any_digit(), 0, bounded)])])
+}
+
+/// An exponent of at most three digits, which no float exceeds.
+fn exponent() -> Node {
+    let small = Node::repeat(any_digit(), 1, Some(2));
+    let large = Node::sequence([digit(1, 2), any_digits(2)]);
+    let largest = Node::sequence([Node::literal("30"), digit(0, 8)]);
+    let negative = Node::sequence([Node::literal("-"), Node::repeat(any_digit(), 1, Some(3))]);
+    let positive = Node::sequence([Node::optional(Node::literal("+")), Node::Choice(vec![small, large, largest])]);
+    Node::sequence([Node::Class(CharSet::of("eE")), Node::Choice(vec![negative, positive])])
+}
+
+/// The numbers within that have no sign.
+fn magnitudes(limits: Limits, bounded: bool) -> Option<Node> {
+    let nought = Limit { value: 0.0, open: false };
+    let low = limits.low.filter(|low| low.value >= 0.0).unwrap_or(nought);
+    let scientific = scientific(low, limits.high, bounded);
+    let Some(high) = limits.high else {
+        let (first, fraction) = parts(low.value)?;
+        let above = Node::sequence([from(first + 1, bounded), Fractions::any(bounded).after()]);
+        let here = Fractions::from(&fraction, low.open, bounded).with(first);
+        return Node::choice([above].into_iter().chain(here).chain(scientific));
     };
-    let most = u32::try_from(bounds::LISTED).ok()?;
-    let mut texts = Vec::new();
-    for away in 0..most * 2 {
-        for factor in [start + f64::from(away), start - f64::from(away)] {
-            let value = factor * step;
-            // What rounding has touched is no sure multiple.
-            let sure = step.fract() == 0.0 && value.abs() < EXACT;
-            if sure && limits.admits(value) && texts.len() < bounds::LISTED {
-                texts.extend(whole(value).map(|value| value.to_string()));
+    if high.value < 0.0 || low.value > high.value {
+        return None;
+    }
+    let ((first, from_fraction), (last, to_fraction)) = (parts(low.value)?, parts(high.value)?);
+    if first == last {
+        let both = Fractions::between(&from_fraction, low.open, &to_fraction, high.open, bounded);
+        return Node::choice(both.with(first).into_iter().chain(scientific));
+    }
+    let here = Fractions::from(&from_fraction, low.open, bounded).with(first);
+    let there = Fractions::to(&to_fraction, high.open, bounded).with(last);
+    let middle = (last > first + 1).then(|| natural(first + 1, last - 1)).flatten();
+    let middle = middle.map(|whole| Node::sequence([whole, Fractions::any(bounded).after()]));
+    Node::choice(here.into_iter().chain(middle).chain(there).chain(scientific))
+}
+
+/// The numbers from `low`, which is not negative, to `high` with one digit before the point, which is not nought, and an
+/// exponent: they are ordered by the exponent first.
+fn scientific(low: Limit, high: Option<Limit>, bounded: bool) -> Option<Node> {
+    let least = normal(low.value).unwrap_or((LEAST_POWER - 1, 1, Vec::new()));
+    let most = match high {
+        Some(high) => normal(high.value)?,
+        None => (MOST_POWER + 1, 1, Vec::new()),
+    };
+    let (low_power, low_digit, low_fraction) = least;
+    let (high_power, high_digit, high_fraction) = most;
+    let (low_open, high_open) = (low.open, high.is_some_and(|high| high.open));
+    let any =
+        |from: u8, to: u8| (from <= to).then(|| Node::sequence([digit(from, to), Fractions::any(bounded).after()]));
+    let power = |node: Option<Node>, from: i32, to: i32| {
+        Some(Node::sequence([node?, Node::Class(CharSet::of("eE")), powers(from, to)?]))
+    };
+    if low_power == high_power {
+        let mantissa = match low_digit.cmp(&high_digit) {
+            std::cmp::Ordering::Less => {
+                let least = Fractions::from(&low_fraction, low_open, bounded).with(low_digit.into());
+                let most = Fractions::to(&high_fraction, high_open, bounded).with(high_digit.into());
+                Node::choice(least.into_iter().chain(any(low_digit + 1, high_digit - 1)).chain(most))
             }
+            std::cmp::Ordering::Equal => {
+                Fractions::between(&low_fraction, low_open, &high_fraction, high_open, bounded).with(low_digit.into())
+            }
+            std::cmp::Ordering::Greater => None,
+        };
+        return power(mantissa, low_power, low_power);
+    }
+    let least = Fractions::from(&low_fraction, low_open, bounded).with(low_digit.into());
+    let least = Node::choice(least.into_iter().chain(any(low_digit + 1, 9)));
+    let most = Fractions::to(&high_fraction, high_open, bounded).with(high_digit.into());
+    let most = Node::choice(most.into_iter().chain(any(1, high_digit - 1)));
+    let ends = [
+        power(least, low_power, low_power).filter(|_| low_power >= LEAST_POWER),
+        power(any(1, 9), low_power + 1, high_power - 1),
+        power(most, high_power, high_power).filter(|_| high_power <= MOST_POWER),
+    ];
+    Node::choice(ends.into_iter().flatten())
+}
+
+/// Exponents of floats with one digit before the point; one of 308 digits may be too large.
+const LEAST_POWER: i32 = -324;
+const MOST_POWER: i32 = 307;
+
+/// The exponent, the digit before the point and those behind it; `None` of nought.
+fn normal(value: f64) -> Option<(i32, u8, Vec<u8>)> {
+    let text = format!("{:e}", value.abs());
+    let (mantissa, power) = text.split_once('e')?;
+    // The mantissa alone is no float: to read it as one would round it.
+    let (whole, fraction) = digits_around_point(mantissa)?;
+    let whole = u8::try_from(whole).ok().filter(|whole| (1..=9).contains(whole))?;
+    Some((power.parse().ok()?, whole, fraction))
+}
+
+/// Exponents as they are written: with a sign or without, a single digit perhaps with a nought before it.
+fn powers(from: i32, to: i32) -> Option<Node> {
+    let some = |sign: Node, from: u32, to: u32| {
+        let padded = natural(from.into(), to.min(9).into()).filter(|_| from <= to.min(9));
+        let padded = padded.map(|digit| Node::sequence([Node::literal("0"), digit]));
+        let digits = Node::choice(natural(from.into(), to.into()).into_iter().chain(padded))?;
+        Some(Node::sequence([sign, digits]))
+    };
+    let negative =
+        (from < 0).then(|| some(Node::literal("-"), to.min(-1).unsigned_abs(), from.unsigned_abs())).flatten();
+    let least = u32::try_from(from.max(0)).ok()?;
+    let positive = u32::try_from(to).ok().and_then(|to| some(Node::optional(Node::literal("+")), least, to));
+    Node::choice(negative.into_iter().chain(positive))
+}
+
+/// The whole part of a number without a sign, and the digits of its fraction.
+fn parts(value: f64) -> Option<(u64, Vec<u8>)> {
+    digits_around_point(&value.abs().to_string())
+}
+
+fn digits_around_point(text: &str) -> Option<(u64, Vec<u8>)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    Some((whole.parse().ok()?, fraction.bytes().map(|byte| byte.wrapping_sub(b'0')).collect()))
+}
+
+/// Fractions: whether none may stand at all, and the digits that may.
+struct Fractions {
+    none: bool,
+    digits: Option<Node>,
+}
+
+impl Fractions {
+    fn any(bounded: bool) -> Self {
+        Self { none: true, digits: Some(more(any_digit(), 1, bounded)) }
+    }
+
+    /// Fractions from this one on.
+    fn from(fraction: &[u8], open: bool, bounded: bool) -> Self {
+        let Some((&first, rest)) = fraction.split_first() else {
+            if !open {
+                return Self::any(bounded);
+            }
+            let above = [more(Node::literal("0"), 0, bounded), digit(1, 9), more(any_digit(), 0, bounded)];
+            return Self { none: false, digits: Some(Node::sequence(above)) };
+        };
+        let above = (first < 9).then(|| Node::sequence([digit(first + 1, 9), more(any_digit(), 0, bounded)]));
+        let same = Self::from(rest, open, bounded).behind(first);
+        Self { none: false, digits: Node::choice(above.into_iter().chain(same)) }
+    }
+
+    /// Fractions up to this one.
+    fn to(fraction: &[u8], open: bool, bounded: bool) -> Self {
+        let Some((&first, rest)) = fraction.split_first() else {
+            let digits = (!open).then(|| more(Node::literal("0"), 1, bounded));
+            return Self { none: !open, digits };
+        };
+        let below = (first > 0).then(|| Node::sequence([digit(0, first - 1), more(any_digit(), 0, bounded)]));
+        let same = Self::to(rest, open, bounded).behind(first);
+        Self { none: true, digits: Node::choice(below.into_iter().chain(same)) }
+    }
+
+    fn between(low: &[u8], low_open: bool, high: &[u8], high_open: bool, bounded: bool) -> Self {
+        match (low.split_first(), high.split_first()) {
+            (None, _) if !low_open => Self::to(high, high_open, bounded),
+            (None, Some((&first, rest))) => {
+                // More than nothing, up to `high`.
+                let middle = (first > 0).then(|| Self::from(&[], true, bounded).behind(0)).flatten();
+                let between = (first > 1).then(|| Node::sequence([digit(1, first - 1), more(any_digit(), 0, bounded)]));
+                let same = if first > 0 {
+                    Self::to(rest, high_open, bounded).behind(first)
+                } else {
+                    Self::between(&[], true, rest, high_open, bounded).behind(first)
+                };
+                Self { none: false, digits: Node::choice(middle.into_iter().chain(between).chain(same)) }
+            }
+            (Some((&from, rest)), Some((&to, others))) if from == to => {
+                let same = Self::between(rest, low_open, others, high_open, bounded).behind(from);
+                Self { none: false, digits: same }
+            }
+            (Some((&from, rest)), Some((&to, others))) if from < to => {
+                let low = Self::from(rest, low_open, bounded).behind(from);
+                let middle =
+                    (from + 1 < to).then(|| Node::sequence([digit(from + 1, to - 1), more(any_digit(), 0, bounded)]));
+                let high = Self::to(others, high_open, bounded).behind(to);
+                Self { none: false, digits: Node::choice(low.into_iter().chain(middle).chain(high)) }
+            }
+            _ => Self { none: false, digits: None },
         }
     }
-    Node::choice(texts.into_iter().map(Node::literal))
+
+    /// The digits with one more before them.
+    fn behind(self, first: u8) -> Option<Node> {
+        let digits = self.digits.map(|digits| if self.none { Node::optional(digits) } else { digits });
+        match (digits, self.none) {
+            (Some(digits), _) => Some(Node::sequence([digit(first, first), digits])),
+            (None, true) => Some(digit(first, first)),
+            (None, false) => None,
+        }
+    }
+
+    /// What may stand after the whole part.
+    fn after(self) -> Node {
+        let fraction = self.digits.map(|digits| Node::sequence([Node::literal("."), digits]));
+        match fraction {
+            Some(fraction) if self.none => Node::optional(fraction),
+            Some(fraction) => fraction,
+            None => Node::empty(),
+        }
+    }
+
+    fn with(self, whole: u64) -> Option<Node> {
+        (self.none || self.digits.is_some()).then(|| Node::sequence([Node::literal(whole.to_string()), self.after()]))
+    }
 }
 
 /// The integers from `low` to `high`, ends included.
@@ -189,7 +360,7 @@ fn natural(low: u64, high: u64) -> Option<Node> {
         low = next;
     }
     if let Some((from, to)) = full {
-        let rest = Node::repeat(Node::Class(CharSet::digits()), from - 1, to - 1);
+        let rest = Node::repeat(any_digit(), from - 1, Some(to - 1));
         forms.push(Node::sequence([digit(1, 9), rest]));
     }
     Node::choice(forms)
@@ -213,9 +384,12 @@ fn digit(low: u8, high: u8) -> Node {
     }
 }
 
+fn any_digit() -> Node {
+    Node::Class(CharSet::digits())
+}
+
 fn any_digits(count: usize) -> Node {
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    Node::repeat(Node::Class(CharSet::digits()), count, count)
+    Node::times(any_digit(), u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn same_length(low: &[u8], high: &[u8]) -> Node {

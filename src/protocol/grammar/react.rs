@@ -1,67 +1,61 @@
-//! React: one JSON object, whose `args` are JSON inside a string.
+//! React: one JSON object. Its `args` are an object, in which quotes and line ends need one escape; where the reader is
+//! strict, they are JSON inside a string, as the protocol has them.
 
-use super::text::{First, Level, string};
+use super::text::{Level, string, words};
 use super::tree::{Node, Rules};
-use super::{Grammar, Scope, bounds, callable, write};
+use super::{Grammar, Scope, callable};
 use serde_json::{Value as Json, json};
 
 const THOUGHT: &str = r#"{"thought": "#;
 const ACTION: &str = r#", "action": "#;
-const ARGS: &str = r#", "args": ""#;
-const ARGS_END: &str = r#""}"#;
+const ARGS: &str = r#", "args": "#;
 const FINISH: &str = r#""FINISH", "final_answer": "#;
 const SUCCESSFUL: &str = r#", "task_successful": "#;
 const END: &str = "}";
 
-/// Of a react reply.
-pub fn react(scope: &Scope<'_>) -> Grammar {
+/// Of a react reply; `strict` says that the reader repairs nothing.
+pub fn react(scope: &Scope<'_>, strict: bool) -> Grammar {
     let mut rules = Rules::default();
-    let calls = callable(&mut rules, scope, Level::Nested, First::Any, |tool| tool.name().into());
+    let mut unruled = Vec::new();
+    let (level, quote) = if strict { (Level::Nested, "\"") } else { (Level::Plain, "") };
+    let calls = callable(&mut rules, scope, level, None, &mut unruled, |tool| tool.name().into());
+    let names: Vec<String> = calls.iter().flat_map(|tool| &tool.names).map(ToString::to_string).collect();
     let mut actions: Vec<Node> = Vec::new();
     let finish = scope.finish || calls.is_empty();
     for tool in calls {
-        let parts = [tool.name(), Node::literal(ARGS), tool.arguments, Node::literal(ARGS_END)];
+        let quote = || Node::literal(quote);
+        let parts = [tool.name(), Node::literal(ARGS), quote(), tool.arguments, quote(), Node::literal(END)];
         actions.push(Node::sequence(parts));
     }
     if finish {
-        let answer = string(&mut rules, 1, bounds::ANSWER);
-        let success = Node::choice(["true", "false"].map(Node::literal)).unwrap_or_else(Node::empty);
+        let answer = string(&mut rules, 1, scope.bounds);
+        let success = Node::Choice(["true", "false"].map(Node::literal).to_vec());
         let parts = [Node::literal(FINISH), answer, Node::literal(SUCCESSFUL), success, Node::literal(END)];
         actions.push(Node::sequence(parts));
     }
     let action = Node::choice(actions).unwrap_or_else(Node::empty);
-    let thought = string(&mut rules, 0, scope.thoughts);
+    let thought = words(&mut rules, "thought", 0, scope.most_thoughts());
     let root = Node::sequence([Node::literal(THOUGHT), thought, Node::literal(ACTION), action]);
-    Grammar::of(&rules, &root, Some(json_schema(scope, finish).to_string()))
+    Grammar::of(&mut rules, root, scope.bounds.is_some(), Some(json_schema(&names, finish).to_string()), unruled)
 }
 
-/// The same as far as JSON Schema can say it: the text of `args` by a pattern, where that is not too long.
-fn json_schema(scope: &Scope<'_>, finish: bool) -> Json {
-    let mut rules = Rules::default();
-    let text = |least: u32, most: u32| json!({"type": "string", "minLength": least, "maxLength": most});
-    let object = |properties: Json| {
-        let names: Vec<String> = properties.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect();
-        json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+/// The object as far as servers take a schema: their root is one object whose properties are all there, so that what
+/// belongs to another move is null, and `args` is JSON text, which the reader takes apart and checks.
+fn json_schema(names: &[String], finish: bool) -> Json {
+    let or_null = |kind: &str, there: bool, other: bool| match (there, other) {
+        (true, true) => json!({"type": [kind, "null"]}),
+        (true, false) => json!({"type": kind}),
+        (false, _) => json!({"type": "null"}),
     };
-    let mut moves = Vec::new();
-    for tool in callable(&mut rules, scope, Level::Plain, First::Any, |tool| tool.name().into()) {
-        let args = match write::pattern(&rules, &tool.arguments, bounds::PATTERN) {
-            Some(pattern) => json!({"type": "string", "pattern": format!("^(?:{pattern})$")}),
-            None => json!({"type": "string"}),
-        };
-        let action = match tool.names.as_slice() {
-            [name] => json!({"const": name}),
-            names => json!({"enum": names}),
-        };
-        moves.push(object(json!({"thought": text(0, scope.thoughts), "action": action, "args": args})));
-    }
-    if finish {
-        moves.push(object(json!({
-            "thought": text(0, scope.thoughts),
-            "action": {"const": "FINISH"},
-            "final_answer": text(1, bounds::ANSWER),
-            "task_successful": {"type": "boolean"},
-        })));
-    }
-    json!({"anyOf": moves})
+    let calls = !names.is_empty();
+    let actions: Vec<&str> = names.iter().map(String::as_str).chain(finish.then_some("FINISH")).collect();
+    let properties = json!({
+        "thought": {"type": "string"},
+        "action": {"type": "string", "enum": actions},
+        "args": or_null("string", calls, finish),
+        "final_answer": or_null("string", finish, calls),
+        "task_successful": or_null("boolean", finish, calls),
+    });
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(serde_json::Map::keys).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }

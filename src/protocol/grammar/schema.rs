@@ -1,158 +1,185 @@
-//! JSON Schema as rules: a value that the rules admit is one that the schema admits.
+//! JSON Schema as rules: what the schema admits can be written, with a blank after each colon and comma and no other.
 //!
-//! Objects have the named properties in the order of the schema; what is not required may be left out. `anyOf` and
-//! `oneOf` are alternatives (`oneOf` is taken at its word that they exclude each other), `allOf` and `$ref` are merged.
-//! Where a schema can be met in ways that a grammar can't say, it says fewer. Not looked at, and so left to the check
-//! of the arguments: `not`, `if`, `contains`, `patternProperties`, `dependentSchemas`, `unevaluated…`, a pattern that
-//! is not translated, items that are the same in an array that wants two different ones, and a key that the schema does
-//! not name and that is written twice.
+//! Objects have the named properties in the order of the schema, then those that it does not name; what is not required
+//! may be left out. `anyOf` and `oneOf` are alternatives, `allOf` and `$ref` are merged. What a grammar can't say is left
+//! to the check of the arguments: `not`, `if`, `contains`, `uniqueItems`, `multipleOf`, `dependentSchemas`,
+//! `unevaluated…`, `oneOf` that excludes, a pattern that is not translated, lengths beside a pattern of more than one
+//! kind of character, a key that is written twice.
 
-use super::bounds;
+use super::bounds::{self, Bounds};
+use super::chars::CharSet;
 use super::merge::{merge, names};
 use super::number::{self, Limits};
 use super::pattern;
-use super::text::{self, First, Level, spaced};
+use super::text::{Level, free, spaced};
 use super::tree::{Node, Rules};
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
 
+/// Keywords that say nothing of the value.
+const ANNOTATIONS: [&str; 11] = [
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "example",
+    "examples",
+    "deprecated",
+];
+
+/// Marks the object of a call: it has no other names than those that are known, unless the schema says so.
+pub(super) const ARGUMENTS: &str = "callslip-arguments";
+
 /// Writes the schema of one tool as rules.
 pub(super) struct Converter<'a> {
     pub(super) rules: &'a mut Rules,
     pub(super) level: Level,
-    pub(super) first: First,
+    pub(super) bounds: Option<Bounds>,
+    /// What may stand in place of any value.
+    reference: Option<Node>,
     /// What references lead into.
     root: &'a Json,
-    /// The references that are being followed.
-    following: Vec<String>,
-    /// What references led to, by the references that were being followed and the arrays around.
-    known: HashMap<(Vec<String>, usize), Node>,
-    /// Arrays, and objects without named keys, around the present place.
-    nesting: usize,
+    /// What schemas have become, by their text; of one that is being converted, the rule that it will be.
+    known: HashMap<String, Known>,
+    /// Whether a schema was met inside itself.
+    recursive: bool,
     depth: usize,
     work: usize,
 }
 
+enum Known {
+    Open { rule: super::tree::RuleId, used: bool },
+    Done(Option<Node>),
+}
+
 impl<'a> Converter<'a> {
-    pub(super) fn new(rules: &'a mut Rules, level: Level, first: First, root: &'a Json) -> Self {
-        Self { rules, level, first, root, following: Vec::new(), known: HashMap::new(), nesting: 0, depth: 0, work: 0 }
+    pub(super) fn new(rules: &'a mut Rules, level: Level, bounds: Option<Bounds>, root: &'a Json) -> Self {
+        Self { rules, level, bounds, reference: None, root, known: HashMap::new(), recursive: false, depth: 0, work: 0 }
     }
 
-    /// The object that a call of the tool `name` takes; `None` where no call can be right.
+    /// With something that may stand in place of any value inside the arguments.
+    pub(super) fn with_reference(mut self, reference: Option<Node>) -> Self {
+        self.reference = reference;
+        self
+    }
+
+    /// The object that a call of the tool `name` takes; `None` where the schema admits none.
     pub(super) fn arguments(mut self, name: &str) -> Option<Node> {
         let mut map = match self.root {
             Json::Object(map) => map.clone(),
             _ => Map::new(),
         };
-        // An object it is, whatever the schema leaves open.
+        // An object it is, whatever the schema leaves open, and of the names that it knows.
         map.entry("type").or_insert_with(|| Json::from("object"));
-        let node = self.value(&Json::Object(map), name)?;
-        Some(self.rules.rule(&format!("args-{name}"), node))
+        map.insert(ARGUMENTS.to_owned(), Json::Bool(true));
+        let node = self.plain(&map, name)?;
+        // Only what holds itself may never come to an end.
+        let made = !self.recursive || self.rules.can_be_made(&node);
+        made.then(|| self.rules.rule(&format!("args-{name}"), node))
     }
 
     /// An object that a call of whatever tool takes.
     pub(super) fn any_arguments(mut self) -> Node {
-        let value = self.open(bounds::OPEN_DEPTH);
-        let node = self.entries(None, &value, 0, bounds::ARGUMENTS);
+        let value = self.any();
+        let node = self.entries(None, &value, 0, None);
         self.rules.rule("args", node)
-    }
-
-    /// Whether there is room for what is not required.
-    pub(super) fn has_room(&self) -> bool {
-        self.work < bounds::WORK
     }
 
     /// A key of this schema.
     pub(super) fn key(&mut self, schema: &Json) -> Option<Node> {
-        self.value(&json!({"allOf": [schema, {"type": "string"}]}), "key")
+        self.plain(json!({"allOf": [schema, {"type": "string"}]}).as_object()?, "key")
     }
 
-    /// A value of this schema; `None` where there is none, or none of a bounded depth.
+    /// A value of this schema; `None` where there is none.
     pub(super) fn value(&mut self, schema: &Json, hint: &str) -> Option<Node> {
         let map = match schema {
-            Json::Bool(true) => return Some(self.open(bounds::OPEN_DEPTH)),
+            Json::Bool(true) => return Some(self.any()),
+            Json::Object(map) if map.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) => return Some(self.any()),
             Json::Object(map) => map,
             _ => return None,
         };
+        let key = schema.to_string();
+        match self.known.get_mut(&key) {
+            Some(Known::Done(node)) => return node.clone(),
+            Some(Known::Open { rule, used }) => {
+                *used = true;
+                self.recursive = true;
+                return Some(Node::Rule(*rule));
+            }
+            None => {}
+        }
         self.work += 1;
-        if self.depth >= bounds::DEPTH || self.work > bounds::MOST_WORK {
-            return None;
+        if self.depth >= bounds::DEPTH || self.work > bounds::WORK {
+            return Some(self.any());
         }
-        let key = self.reference(map);
-        if let Some(node) = key.as_ref().and_then(|key| self.known.get(key)) {
-            return Some(node.clone());
-        }
-        let followed = self.following.len();
+        let rule = self.rules.reserve();
+        self.known.insert(key.clone(), Known::Open { rule, used: false });
         self.depth += 1;
-        let node = self.flat(map).and_then(|flat| self.alternatives(&flat, hint));
+        let node = self.plain(map, hint);
         self.depth -= 1;
-        self.following.truncate(followed);
-        match (key, node) {
-            (Some(key), Some(node)) => {
-                let node = self.rules.rule(hint, node);
-                self.known.insert(key, node.clone());
-                Some(node)
+        let node = match (node, self.reference.clone()) {
+            (Some(node), Some(reference)) => Node::choice([node, reference]),
+            (node, _) => node,
+        };
+        let node = match (self.known.get(&key), node) {
+            (Some(Known::Open { used: true, .. }), node) => {
+                self.rules.define(rule, hint, node.unwrap_or(Node::Choice(Vec::new())), false);
+                Some(Node::Rule(rule))
+            }
+            (_, Some(node @ (Node::Sequence(_) | Node::Choice(_)))) if map.contains_key("$ref") => {
+                Some(self.rules.rule(hint, node))
             }
             (_, node) => node,
-        }
-    }
-
-    /// What the rules for a schema that is a mere reference depend on.
-    fn reference(&self, map: &Map<String, Json>) -> Option<(Vec<String>, usize)> {
-        let target = map.get("$ref")?.as_str()?;
-        if map.keys().any(|key| !["$ref", "title", "description", "default"].contains(&key.as_str())) {
-            return None;
-        }
-        let mut key = self.following.clone();
-        key.sort_unstable();
-        key.push(target.to_owned());
-        Some((key, self.nesting))
-    }
-
-    /// A value inside an array, or under a key that the schema does not name.
-    pub(super) fn nested(&mut self, schema: &Json, hint: &str) -> Option<Node> {
-        self.nesting += 1;
-        let node = self.value(schema, hint);
-        self.nesting -= 1;
+        };
+        self.known.insert(key, Known::Done(node.clone()));
         node
     }
 
-    /// How many entries or items there may be here.
-    pub(super) fn room(&self, bounds: &[u32]) -> u32 {
-        bounds.get(self.nesting).or(bounds.last()).copied().unwrap_or(1)
+    fn plain(&mut self, map: &Map<String, Json>, hint: &str) -> Option<Node> {
+        let flat = self.flat(map, &mut Vec::new())?;
+        self.alternatives(&flat, hint)
     }
 
-    /// The schema with its references and `allOf` merged in.
-    fn flat(&mut self, map: &Map<String, Json>) -> Option<Map<String, Json>> {
+    /// The schema with its references and `allOf` merged in. `following` are the references that led here.
+    fn flat(&mut self, map: &Map<String, Json>, following: &mut Vec<String>) -> Option<Map<String, Json>> {
         let mut flat = map.clone();
         let (target, all) = (flat.remove("$ref"), flat.remove("allOf"));
         if let Some(target) = target.as_ref().and_then(Json::as_str) {
-            if self.following.iter().filter(|followed| *followed == target).count() >= bounds::RECURSION {
-                return None;
-            }
-            self.following.push(target.to_owned());
-            let root = self.root;
-            if target == "#" {
-                self.add(&mut flat, root)?;
-            } else if let Some(schema) = target.strip_prefix('#').and_then(|pointer| root.pointer(&decoded(pointer))) {
-                self.add(&mut flat, schema)?;
+            // A schema that is nothing but itself says nothing.
+            if !following.iter().any(|followed| followed == target) && following.len() < bounds::DEPTH {
+                following.push(target.to_owned());
+                let root = self.root;
+                if target == "#" {
+                    self.add(&mut flat, root, following)?;
+                } else if let Some(schema) =
+                    target.strip_prefix('#').and_then(|pointer| root.pointer(&decoded(pointer)))
+                {
+                    self.add(&mut flat, schema, following)?;
+                }
+                following.pop();
             }
         }
         for part in all.as_ref().and_then(Json::as_array).into_iter().flatten() {
-            self.add(&mut flat, part)?;
+            self.add(&mut flat, part, following)?;
         }
         Some(flat)
     }
 
-    fn add(&mut self, flat: &mut Map<String, Json>, part: &Json) -> Option<()> {
+    fn add(&mut self, flat: &mut Map<String, Json>, part: &Json, following: &mut Vec<String>) -> Option<()> {
         match part {
             Json::Object(part) => {
                 self.work += 1;
-                self.depth += 1;
-                let part = if self.depth < bounds::DEPTH { self.flat(part) } else { None };
-                self.depth -= 1;
-                merge(flat, &part?);
+                if self.depth < bounds::DEPTH && self.work <= bounds::WORK {
+                    self.depth += 1;
+                    let part = self.flat(part, following);
+                    self.depth -= 1;
+                    merge(flat, &part?);
+                }
                 Some(())
             }
             Json::Bool(true) => Some(()),
@@ -168,12 +195,12 @@ impl<'a> Converter<'a> {
             }
             let mut base = flat.clone();
             base.remove(keyword);
+            base.retain(|key, _| !ANNOTATIONS.contains(&key.as_str()) && key != "discriminator");
             let mut nodes = Vec::new();
             for branch in branches {
                 // The branch comes first: what it says of a value is nearer than what stands around it.
-                let mut both = Map::new();
-                both.insert("allOf".to_owned(), Json::from(vec![branch.clone(), Json::Object(base.clone())]));
-                nodes.extend(self.value(&Json::Object(both), hint));
+                let both = json!({"allOf": [branch, &base]});
+                nodes.extend(self.value(if base.is_empty() { branch } else { &both }, hint));
             }
             return Node::choice(nodes);
         }
@@ -185,7 +212,7 @@ impl<'a> Converter<'a> {
             return self.listed(values, flat, types.as_deref());
         }
         let types = types.or_else(|| supposed(flat));
-        let Some(types) = types else { return Some(self.open(bounds::OPEN_DEPTH)) };
+        let Some(types) = types else { return Some(self.any()) };
         let both = types.iter().any(|name| name == "number");
         let kinds = types.iter().filter(|name| !both || *name != "integer");
         let nodes: Vec<Node> = kinds.filter_map(|kind| self.typed(kind, flat, hint)).collect();
@@ -197,11 +224,11 @@ impl<'a> Converter<'a> {
             "null" => Node::literal("null"),
             "boolean" => Node::Choice(vec![Node::literal("true"), Node::literal("false")]),
             "integer" => {
-                let body = number::integer(Limits::of(flat))?;
+                let body = number::integer(Limits::of(flat), self.bounds.is_some())?;
                 self.rules.word("integer", body)
             }
             "number" => {
-                let body = number::number(Limits::of(flat))?;
+                let body = number::number(Limits::of(flat), self.bounds.is_some())?;
                 self.rules.word("number", body)
             }
             "string" => self.string(flat)?,
@@ -214,8 +241,9 @@ impl<'a> Converter<'a> {
     /// The values of an `enum` that the rest of the schema admits.
     fn listed(&mut self, values: &[Json], flat: &Map<String, Json>, types: Option<&[String]>) -> Option<Node> {
         let named = |value: &&Json| types.is_none_or(|types| types.iter().any(|name| is_a(value, name)));
-        let known = ["type", "enum", "const", "title", "description", "default", "examples", "$defs", "definitions"];
-        let more = flat.keys().any(|key| !known.contains(&key.as_str()));
+        let said =
+            |key: &String| ANNOTATIONS.contains(&key.as_str()) || ["type", "enum", "const"].contains(&key.as_str());
+        let more = flat.keys().any(|key| !said(key));
         let rest =
             if more || (flat.contains_key("enum") && flat.contains_key("const")) { self.whole(flat) } else { None };
         let fits = |value: &&Json| rest.as_ref().is_none_or(|rest| rest.is_valid(value));
@@ -236,62 +264,68 @@ impl<'a> Converter<'a> {
     }
 
     fn string(&mut self, flat: &Map<String, Json>) -> Option<Node> {
-        let limit =
-            |key: &str| flat.get(key).and_then(Json::as_u64).map(|value| u32::try_from(value).unwrap_or(u32::MAX));
-        let min = limit("minLength").unwrap_or(0);
-        let max = limit("maxLength").unwrap_or(u32::MAX);
-        if min > max || min > bounds::MOST {
+        let (min, max) = (limit(flat, "minLength").unwrap_or(0), limit(flat, "maxLength"));
+        if max.is_some_and(|max| min > max) {
             return None;
         }
+        let (min, max) = (min.min(bounds::MOST), max.filter(|max| *max <= bounds::MOST));
+        let bound = self.bounds.map(|bounds| bounds.string);
+        let wanted = flat.get("pattern").and_then(Json::as_str);
+        let matched = wanted.and_then(|wanted| pattern::translate(wanted, min, max, bound));
+        let hint = if matched.is_some() { "pattern" } else { "string" };
         // A string that must be long has room to be.
-        let max = max.min(bounds::STRING.max(min));
-        let of = |key: &str| flat.get(key).and_then(Json::as_str);
-        let matched = of("pattern").and_then(|wanted| pattern::translate(wanted, min, max));
-        let format = || of("format").and_then(text::format);
-        let content = matched.or_else(|| pattern::translate(&format()?, min, max));
-        let hint = if content.is_some() { "pattern" } else { "string" };
-        let content = content.unwrap_or_else(|| text::free(self.first, min, max));
+        let content = matched.unwrap_or_else(|| match bound.map(|bound| bound.max(min)) {
+            Some(bound) if max.is_none_or(|max| max >= bound) => Node::bounded(Node::Class(CharSet::all()), min, bound),
+            _ => free(min, max),
+        });
         Some(self.rules.word(hint, self.level.quoted(content)))
     }
 
-    /// Any value of at most this depth, or of less where it is deep inside already.
-    fn open(&mut self, depth: u32) -> Node {
-        let depth = depth.min(bounds::OPEN_DEPTH.saturating_sub(u32::try_from(self.nesting).unwrap_or(u32::MAX)));
-        let text = self.level.quoted(text::free(self.first, 0, bounds::LOOSE_STRING));
-        let text = self.rules.word("string", text);
-        self.open_or(text, depth)
+    /// `string`, or any value that is none.
+    pub(super) fn any_or(&mut self, string: Node) -> Node {
+        let any = self.any();
+        let others = match &any {
+            Node::Rule(id) => self.rules.get(*id).map(|rule| rule.body.clone()),
+            _ => None,
+        };
+        let own = self.string(&Map::new());
+        match others {
+            Some(Node::Choice(kinds)) => {
+                let kinds = kinds.into_iter().filter(|kind| Some(kind) != own.as_ref());
+                Node::choice([string].into_iter().chain(kinds)).unwrap_or(any)
+            }
+            _ => any,
+        }
     }
 
-    /// `string` or any other value of at most this depth.
-    pub(super) fn open_or(&mut self, string: Node, depth: u32) -> Node {
-        let mut kinds = vec![string];
-        kinds.extend(number::number(Limits::default()).map(|number| self.rules.word("number", number)));
-        kinds.extend(["true", "false", "null"].map(Node::literal));
-        if depth > 0 {
-            self.nesting += 1;
-            let inner = self.open(depth - 1);
-            self.nesting -= 1;
-            let room = self.room(&bounds::ENTRIES);
-            kinds.push(items(vec![], Some(inner.clone()), 0, room));
-            kinds.push(self.entries(None, &inner, 0, room));
+    /// Any value.
+    pub(super) fn any(&mut self) -> Node {
+        if let Some(known) = self.rules.shared.get("any") {
+            return known.clone();
         }
-        let node = Node::choice(kinds).unwrap_or_else(Node::empty);
-        self.rules.rule(&format!("any-{depth}"), node)
+        let rule = self.rules.reserve();
+        let any = Node::Rule(rule);
+        self.rules.shared.insert("any", any.clone());
+        let string = self.string(&Map::new());
+        let number = number::number(Limits::default(), self.bounds.is_some());
+        let number = number.map(|number| self.rules.word("number", number));
+        let plain = ["true", "false", "null"].map(Node::literal);
+        let kinds = string.into_iter().chain(number).chain(plain);
+        let many = [self.items(vec![], Some(any.clone()), 0, None), self.entries(None, &any, 0, None)];
+        let body = Node::choice(kinds.chain(many)).unwrap_or_else(Node::empty);
+        self.rules.define(rule, "any", body, false);
+        any
     }
 
     fn array(&mut self, flat: &Map<String, Json>, hint: &str) -> Option<Node> {
-        let limit =
-            |key: &str| flat.get(key).and_then(Json::as_u64).map(|value| u32::try_from(value).unwrap_or(u32::MAX));
-        let (mut min, mut max) = (limit("minItems").unwrap_or(0), limit("maxItems").unwrap_or(u32::MAX));
-        if flat.get("contains").is_some() {
+        let (mut min, max) = (limit(flat, "minItems").unwrap_or(0), limit(flat, "maxItems"));
+        if flat.get("contains").is_some() && limit(flat, "minContains") != Some(0) {
             min = min.max(1);
         }
-        if min > max || min > bounds::MOST {
+        if max.is_some_and(|max| min > max) {
             return None;
         }
-        if flat.get("uniqueItems").is_some_and(|flag| flag == true) {
-            max = max.min(min.max(1));
-        }
+        let (min, max) = (min.min(bounds::MOST), max.filter(|max| *max <= bounds::MOST));
         let hint = format!("{hint}-item");
         // Before draft 2020-12 a list of `items` was what `prefixItems` is.
         let (listed, rest) = match (flat.get("prefixItems"), flat.get("items")) {
@@ -301,7 +335,7 @@ impl<'a> Converter<'a> {
         };
         let mut first = Vec::new();
         for schema in listed {
-            match self.nested(schema, &hint) {
+            match self.value(schema, &hint) {
                 Some(node) => first.push(node),
                 None => break,
             }
@@ -309,44 +343,57 @@ impl<'a> Converter<'a> {
         let cut = first.len() < listed.len();
         let rest = match rest {
             _ if cut => None,
-            // A list of places stands for the whole, unless more is asked for.
-            None if !listed.is_empty() && u64::from(min) <= listed.len() as u64 => None,
-            None => self.nested(&Json::Bool(true), &hint),
-            Some(schema) if self.has_room() || min > 0 => self.nested(schema, &hint),
-            Some(_) => None,
+            None => Some(self.any()),
+            Some(schema) => self.value(schema, &hint),
         };
         let given = u32::try_from(first.len()).unwrap_or(u32::MAX);
-        let most = if rest.is_some() { max.min(self.room(&bounds::ITEMS).max(min).max(given)) } else { max.min(given) };
+        let most = if rest.is_some() { max } else { Some(max.map_or(given, |max| max.min(given))) };
         let rest = rest.map(|node| self.rules.rule(&hint, node));
-        (min <= most).then(|| items(first, rest, min, most))
+        most.is_none_or(|most| min <= most).then(|| self.items(first, rest, min, most))
+    }
+
+    /// `node` from `min` to `max` times, one less than there are items: the first stands before them.
+    pub(super) fn many(&self, node: Node, min: u32, max: Option<u32>, ahead: u32) -> Node {
+        let bound = self.bounds.map(|bounds| bounds.items.max(min.saturating_add(ahead)).saturating_sub(ahead).max(1));
+        match bound {
+            Some(bound) if max.is_none_or(|max| max > bound) => Node::bounded(node, min, bound),
+            _ => Node::repeat(node, min, max),
+        }
+    }
+
+    /// An array of `min` to `max` items: those listed, then `rest`.
+    fn items(&self, listed: Vec<Node>, rest: Option<Node>, min: u32, max: Option<u32>) -> Node {
+        let given = u32::try_from(listed.len()).unwrap_or(u32::MAX);
+        let mut tail = Node::empty();
+        if let Some(item) = rest.filter(|_| max.is_none_or(|max| max > given)) {
+            let (min, max) = (min.saturating_sub(given), max.map(|max| max - given));
+            let more = Node::sequence([Node::literal(", "), item.clone()]);
+            tail = if given > 0 {
+                self.many(more, min, max, given)
+            } else {
+                let more = self.many(more, min.saturating_sub(1), max.map(|max| max - 1), 1);
+                let some = Node::sequence([item, more]);
+                if min == 0 { Node::optional(some) } else { some }
+            };
+        }
+        // From the last to the first, so that each may be the last one.
+        for (at, item) in listed.into_iter().enumerate().rev() {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            if max.is_some_and(|max| at >= max) {
+                continue;
+            }
+            let comma = Node::literal(if at > 0 { ", " } else { "" });
+            let node = Node::sequence([comma, item, tail]);
+            tail = if at < min { node } else { Node::optional(node) };
+        }
+        Node::sequence([Node::literal("["), tail, Node::literal("]")])
     }
 }
 
-/// An array of `min` to `max` items: those listed, then `rest`.
-fn items(listed: Vec<Node>, rest: Option<Node>, min: u32, max: u32) -> Node {
-    let given = u32::try_from(listed.len()).unwrap_or(u32::MAX);
-    let mut tail = Node::empty();
-    if let Some(item) = rest.filter(|_| max > given) {
-        let (min, max) = (min.saturating_sub(given), max - given);
-        tail = if given > 0 {
-            Node::repeat(Node::sequence([Node::literal(", "), item]), min, max)
-        } else {
-            let more = Node::sequence([Node::literal(", "), item.clone()]);
-            let some = Node::sequence([item, Node::repeat(more, min.saturating_sub(1), max - 1)]);
-            if min == 0 { Node::optional(some) } else { some }
-        };
-    }
-    // From the last to the first, so that each may be the last one.
-    for (at, item) in listed.into_iter().enumerate().rev() {
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        if at >= max {
-            continue;
-        }
-        let comma = Node::literal(if at > 0 { ", " } else { "" });
-        let node = Node::sequence([comma, item, tail]);
-        tail = if at < min { node } else { Node::optional(node) };
-    }
-    Node::sequence([Node::literal("["), tail, Node::literal("]")])
+fn limit(flat: &Map<String, Json>, key: &str) -> Option<u32> {
+    let value = flat.get(key).and_then(Json::as_f64).filter(|value| *value >= 0.0)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates, and so it should")]
+    Some(value as u32)
 }
 
 /// A JSON pointer of a reference, which is written as part of a URI.
@@ -377,7 +424,7 @@ fn supposed(flat: &Map<String, Json>) -> Option<Vec<String>> {
         "object"
     } else if has(&["items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"]) {
         "array"
-    } else if has(&["pattern", "minLength", "maxLength", "format"]) {
+    } else if has(&["pattern", "minLength", "maxLength"]) {
         "string"
     } else if has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
         "number"
@@ -391,7 +438,7 @@ fn is_a(value: &Json, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|value| value.fract() == 0.0),
         "number" => value.is_number(),
         "string" => value.is_string(),
         "array" => value.is_array(),

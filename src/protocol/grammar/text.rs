@@ -1,6 +1,6 @@
 //! JSON strings: what stands between the quotes, written for its place.
 
-use super::bounds;
+use super::bounds::Bounds;
 use super::chars::CharSet;
 use super::tree::{Node, Rules};
 use serde_json::Value as Json;
@@ -10,16 +10,8 @@ use serde_json::Value as Json;
 pub(super) enum Level {
     /// In the reply itself.
     Plain,
-    /// In a string of the reply's JSON (react's `args`): every quote and backslash is escaped once more.
+    /// In a string of the reply's JSON (the `args` of strict react): every quote and backslash is escaped once more.
     Nested,
-}
-
-/// What a string must not begin with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
-    Any,
-    /// No dollar sign: `$call_1` would stand for another call's result (chatty).
-    NoReference,
 }
 
 /// The text of a JSON string without its quotes.
@@ -62,85 +54,79 @@ impl Level {
         let all = |nodes: Vec<Node>| nodes.into_iter().map(|node| self.encode(node)).collect::<Vec<_>>();
         match node {
             Node::Literal(text) => self.literal(&escape(&text)),
+            Node::Class(set) if set == CharSet::all() => self.any_character(),
             Node::Class(set) => self.class(&set),
             Node::Sequence(nodes) => Node::sequence(all(nodes)),
-            Node::Choice(nodes) => Node::choice(all(nodes)).unwrap_or_else(Node::empty),
-            Node::Repeat { node, min, max } => Node::repeat(self.encode(*node), min, max),
-            rule @ Node::Rule(_) => rule,
+            Node::Choice(nodes) => Node::Choice(all(nodes)),
+            Node::Repeat { node, min, max, cut } => Node::Repeat { node: Box::new(self.encode(*node)), min, max, cut },
+            rule => rule,
         }
     }
 
-    /// One character of a set. What needs an escape is left out of a react reply, where it would need two, unless
-    /// nothing else is in the set.
-    fn class(self, set: &CharSet) -> Node {
-        let plain = set.minus(&CharSet::controls()).minus(&CharSet::of("\"\\"));
-        let special: String = "\"\\\n".chars().filter(|&character| set.contains(character)).collect();
+    /// Of a set, what stands in a string as it is.
+    pub(super) fn plain(set: &CharSet) -> CharSet {
+        set.minus(&CharSet::controls()).minus(&CharSet::of("\"\\"))
+    }
+
+    /// Any character, in every way that JSON has for it.
+    fn any_character(self) -> Node {
+        Node::Choice(vec![Node::Class(Self::plain(&CharSet::all())), self.escape()])
+    }
+
+    /// An escape, with what it escapes; half a surrogate pair is none.
+    pub(super) fn escape(self) -> Node {
+        let hex = |count| Node::times(Node::Class(CharSet::ranges([('0', '9'), ('A', 'F'), ('a', 'f')])), count);
+        let surrogate = CharSet::of("dD");
+        let first = CharSet::ranges([('0', '9'), ('A', 'F'), ('a', 'f')]).minus(&surrogate);
+        let codes = [
+            Node::sequence([Node::Class(first), hex(3)]),
+            Node::sequence([Node::Class(surrogate.clone()), Node::Class(CharSet::ranges([('0', '7')])), hex(2)]),
+            Node::sequence([
+                Node::Class(surrogate.clone()),
+                Node::Class(CharSet::of("89abAB")),
+                hex(2),
+                self.literal("\\u"),
+                Node::Class(surrogate),
+                Node::Class(CharSet::ranges([('C', 'F'), ('c', 'f')])),
+                hex(2),
+            ]),
+        ];
+        let letters = Node::Class(CharSet::of("/bfnrt"));
+        let marks = ["\"", "\\"].map(|mark| self.literal(mark));
+        let code = Node::sequence([Node::literal("u"), Node::Choice(codes.to_vec())]);
         let escapes = match self {
-            Self::Nested => special.chars().map(|one| self.literal(&escape(&one.to_string()))).collect(),
-            Self::Plain if special.is_empty() => Vec::new(),
-            Self::Plain => {
-                let letters = CharSet::of(&special.replace('\n', "n"));
-                vec![Node::sequence([Node::literal("\\"), Node::Class(letters)])]
-            }
+            Self::Plain => vec![Node::Class(CharSet::of("\"\\/bfnrt")), code],
+            Self::Nested => marks.into_iter().chain([letters, code]).collect(),
         };
-        let node = if plain.is_empty() {
-            Node::choice(escapes)
-        } else if self == Self::Nested {
-            Some(Node::Class(plain))
-        } else {
-            Node::choice([Node::Class(plain)].into_iter().chain(escapes))
-        };
-        // Only other controls are left: none of them is worth a rule, and the set is never empty otherwise.
-        node.unwrap_or_else(|| {
-            let first = set.pairs().next().map_or('\0', |(low, _)| low);
-            self.literal(&escape(&first.to_string()))
-        })
+        Node::sequence([self.literal("\\"), Node::Choice(escapes)])
+    }
+
+    /// One character of a set, each in one way.
+    fn class(self, set: &CharSet) -> Node {
+        let plain = Self::plain(set);
+        let mut ways: Vec<Node> = (!plain.is_empty()).then_some(Node::Class(plain)).into_iter().collect();
+        let escaped = set.intersect(&CharSet::controls().union(&CharSet::of("\"\\")));
+        let each = escaped.pairs().flat_map(|(low, high)| low..=high);
+        ways.extend(each.map(|character| self.literal(&escape(&character.to_string()))));
+        Node::choice(ways).unwrap_or(Node::Choice(Vec::new()))
     }
 }
 
 /// Any text of `min` to `max` characters.
-pub(super) fn free(first: First, min: u32, max: u32) -> Node {
-    let any = || Node::Class(CharSet::all());
-    if first == First::Any || max == 0 {
-        return Node::repeat(any(), min, max);
-    }
-    let text = Node::sequence([
-        Node::Class(CharSet::of("$").complement()),
-        Node::repeat(any(), min.saturating_sub(1), max.saturating_sub(1)),
-    ]);
-    if min == 0 { Node::optional(text) } else { text }
+pub(super) fn free(min: u32, max: Option<u32>) -> Node {
+    Node::repeat(Node::Class(CharSet::all()), min, max)
 }
 
-/// The rule of a string at the reply's own level, of `min` to `max` characters.
-pub(super) fn string(rules: &mut Rules, min: u32, max: u32) -> Node {
-    let body = Level::Plain.quoted(free(First::Any, min, max));
-    rules.word(&format!("text-{min}-{max}"), body)
-}
-
-/// Raw text on one line, of at most `max` characters, without `without`.
-pub(super) fn line(rules: &mut Rules, hint: &str, without: &CharSet, max: u32) -> Node {
-    let set = CharSet::controls().union(without).complement();
-    rules.word(hint, Node::repeat(Node::Class(set), 0, max))
-}
-
-/// A pattern for a `format`; `None` where it is not known.
-pub(super) fn format(name: &str) -> Option<String> {
-    const DATE: &str =
-        r"[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))";
-    const TIME: &str = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d";
-    const ZONE: &str = r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)";
-    const HOST: &str = r"[a-z0-9]{1,20}(\.[a-z0-9]{1,20}){1,3}";
-    let pattern = match name {
-        "date" => DATE.to_owned(),
-        // Most programs take a time without a zone; the standard wants one.
-        "time" => format!("{TIME}{ZONE}?"),
-        "date-time" => format!("{DATE}T{TIME}{ZONE}"),
-        "uuid" => r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".to_owned(),
-        "email" => format!("[a-zA-Z0-9]{{1,20}}([._+-][a-zA-Z0-9]{{1,20}}){{0,2}}@{HOST}"),
-        "hostname" => HOST.to_owned(),
-        "uri" | "url" => format!(r"https?://{HOST}(/[-a-zA-Z0-9._~/?&=%#+:]{{0,{}}})?", bounds::STRING),
-        "ipv4" => r"((\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\.){3}(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])".to_owned(),
-        _ => return None,
+/// The rule of a string at the reply's own level that is carried out: of `min` characters or more.
+pub(super) fn string(rules: &mut Rules, min: u32, bounds: Option<Bounds>) -> Node {
+    let content = match bounds {
+        Some(bounds) => Node::bounded(Node::Class(CharSet::all()), min, bounds.answer),
+        None => free(min, None),
     };
-    Some(format!("^(?:{pattern})$"))
+    rules.word("text", Level::Plain.quoted(content))
+}
+
+/// The rule of a string at the reply's own level that is only read: of `min` to `max` characters.
+pub(super) fn words(rules: &mut Rules, hint: &str, min: u32, max: Option<u32>) -> Node {
+    rules.word(hint, Level::Plain.quoted(free(min, max)))
 }

@@ -1,10 +1,11 @@
 //! Ticket: thoughts, then one JSON object whose `type` is the move.
 
 use super::chars::CharSet;
+use super::free::text_before;
 use super::schema::Converter;
-use super::text::{First, Level, line, string};
+use super::text::{Level, string, words};
 use super::tree::{Node, Rules};
-use super::{Grammar, Scope, bounds, callable};
+use super::{Grammar, Scope, callable};
 use crate::tool::Shown;
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -23,29 +24,37 @@ const END: &str = "}\n</output>";
 /// Of a ticket reply.
 pub fn ticket(scope: &Scope<'_>) -> Grammar {
     let mut rules = Rules::default();
-    let calls = callable(&mut rules, scope, Level::Plain, First::Any, |tool| route(scope, tool));
+    let mut unruled = Vec::new();
+    let calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| route(scope, tool));
     let routes = calls.into_iter().map(|tool| Node::sequence([tool.name(), Node::literal(PAYLOAD), tool.arguments]));
     let mut moves = Vec::new();
     if let Some(routes) = Node::choice(routes) {
-        let description = string(&mut rules, 1, bounds::DESCRIPTION);
+        let description = words(&mut rules, "description", 1, scope.bounds.map(|bounds| bounds.thoughts));
         moves.push(Node::sequence([Node::literal(CALL), routes, Node::literal(DESCRIPTION), description]));
     }
     if scope.calls && scope.delegates {
-        let task = string(&mut rules, 1, bounds::ANSWER);
+        let task = string(&mut rules, 1, scope.bounds);
         moves.push(Node::sequence([Node::literal(DELEGATE), task]));
     }
     moves.extend(about(AWAIT, scope.in_progress.iter().chain(&scope.completed)));
     moves.extend(about(LOAD, scope.completed.iter()));
     if scope.finish || moves.is_empty() {
-        let text = string(&mut rules, 1, bounds::ANSWER);
-        let nothing = Json::Bool(true);
-        let value = Converter::new(&mut rules, Level::Plain, First::Any, &nothing).open_or(text, bounds::OPEN_DEPTH);
-        moves.push(Node::sequence([Node::literal(RETURN), value]));
+        let text = string(&mut rules, 0, scope.bounds);
+        let any = Converter::new(&mut rules, Level::Plain, scope.bounds, &Json::Bool(true)).any_or(text);
+        moves.push(Node::sequence([Node::literal(RETURN), any]));
     }
     let chosen = Node::choice(moves).unwrap_or_else(Node::empty);
-    let thoughts = line(&mut rules, "thoughts", &CharSet::of("<"), scope.thoughts);
-    let parts = [Node::literal(THOUGHTS), thoughts, Node::literal(OUTPUT), chosen, Node::literal(END)];
-    Grammar::of(&rules, &Node::sequence(parts), None)
+    let thoughts = match scope.most_thoughts() {
+        // Where there is a bound, thoughts are plain enough that nothing in them can be a tag.
+        Some(most) => {
+            let plain = CharSet::controls().minus(&CharSet::of("\t\n")).union(&CharSet::of("<")).complement();
+            let thoughts = Node::repeat(Node::Class(plain), 0, Some(most));
+            rules.word("thoughts", Node::sequence([thoughts, Node::literal(OUTPUT)]))
+        }
+        None => text_before(&mut rules, "thoughts", &["thoughts", "output"], OUTPUT),
+    };
+    let root = Node::sequence([Node::literal(THOUGHTS), thoughts, chosen, Node::literal(END)]);
+    Grammar::of(&mut rules, root, scope.bounds.is_some(), None, unruled)
 }
 
 /// The route of a tool as the prompt shows it: a plain tool is shown as `POST /name`.

@@ -1,6 +1,7 @@
-//! The grammar as a tree, before it is written in some engine's form. Languages are finite: nothing refers to itself.
+//! The grammar as rules, before it is written in some engine's form.
 
 use super::chars::CharSet;
+use super::without::Without;
 use std::collections::{HashMap, HashSet};
 
 /// What may stand at one place.
@@ -12,12 +13,20 @@ pub(super) enum Node {
     Class(CharSet),
     /// One after the other.
     Sequence(Vec<Node>),
-    /// One of these.
+    /// One of these; of none, nothing can stand there.
     Choice(Vec<Node>),
-    /// The same, from `min` to `max` times.
-    Repeat { node: Box<Node>, min: u32, max: u32 },
+    /// The same, from `min` times to `max` times, or without an end.
+    Repeat {
+        node: Box<Node>,
+        min: u32,
+        max: Option<u32>,
+        /// Whether the reply may break off after one time more than `max`.
+        cut: bool,
+    },
     /// What a rule of the grammar says.
     Rule(RuleId),
+    /// Any text without certain parts, and the same as a rule.
+    Without(Box<Without>, RuleId),
 }
 
 /// A rule, by its place among the rules.
@@ -80,18 +89,43 @@ impl Node {
         }
     }
 
-    /// From `min` to `max` times.
-    pub(super) fn repeat(node: Self, min: u32, max: u32) -> Self {
+    /// From `min` times to `max` times, or without an end.
+    pub(super) fn repeat(node: Self, min: u32, max: Option<u32>) -> Self {
         match (min, max) {
-            (1, 1) => node,
-            (_, 0) => Self::empty(),
-            _ => Self::Repeat { node: Box::new(node), min, max },
+            (1, Some(1)) => node,
+            (_, Some(0)) => Self::empty(),
+            _ => Self::Repeat { node: Box::new(node), min, max, cut: false },
         }
+    }
+
+    /// Exactly so many times.
+    pub(super) fn times(node: Self, count: u32) -> Self {
+        Self::repeat(node, count, Some(count))
+    }
+
+    /// Any number of times.
+    pub(super) fn any_number(node: Self) -> Self {
+        Self::repeat(node, 0, None)
+    }
+
+    /// From `min` times to less than `bound`; at `bound` the reply breaks off.
+    pub(super) fn bounded(node: Self, min: u32, bound: u32) -> Self {
+        let max = Some(bound.saturating_sub(1).max(min));
+        Self::Repeat { node: Box::new(node), min, max, cut: true }
     }
 
     /// This or nothing.
     pub(super) fn optional(node: Self) -> Self {
-        Self::repeat(node, 0, 1)
+        Self::repeat(node, 0, Some(1))
+    }
+
+    /// The nodes that it is made of.
+    fn parts(&self) -> &[Node] {
+        match self {
+            Self::Sequence(nodes) | Self::Choice(nodes) => nodes,
+            Self::Repeat { node, .. } => std::slice::from_ref(node),
+            _ => &[],
+        }
     }
 }
 
@@ -111,6 +145,10 @@ pub(super) struct Rules {
     list: Vec<Rule>,
     known: HashMap<(Node, bool), RuleId>,
     names: HashMap<String, usize>,
+    /// Rules that all tools share, by what they are for.
+    pub(super) shared: HashMap<&'static str, Node>,
+    /// What a rule may be broken off after; `None` for nothing.
+    cuts: HashMap<RuleId, Option<RuleId>>,
 }
 
 impl Rules {
@@ -132,11 +170,24 @@ impl Rules {
         if let Some(id) = self.known.get(&key) {
             return Node::Rule(*id);
         }
-        let id = RuleId(self.list.len());
-        let name = self.name(hint);
-        self.list.push(Rule { name, body: key.0.clone(), word });
+        let id = self.reserve();
+        self.define(id, hint, key.0.clone(), word);
         self.known.insert(key, id);
         Node::Rule(id)
+    }
+
+    /// A rule that is defined later: it may refer to itself.
+    pub(super) fn reserve(&mut self) -> RuleId {
+        self.list.push(Rule { name: String::new(), body: Node::Choice(Vec::new()), word: false });
+        RuleId(self.list.len() - 1)
+    }
+
+    /// Says what a reserved rule is.
+    pub(super) fn define(&mut self, id: RuleId, hint: &str, body: Node, word: bool) {
+        let name = self.name(hint);
+        if let Some(rule) = self.list.get_mut(id.0) {
+            *rule = Rule { name, body, word };
+        }
     }
 
     fn name(&mut self, hint: &str) -> String {
@@ -167,69 +218,147 @@ impl Rules {
         self.list.get(id.0)
     }
 
-    /// The rules that `root` reaches, in the order of their making.
-    pub(super) fn reached(&self, root: &Node) -> Vec<(RuleId, &Rule)> {
+    /// The rules that `root` reaches, in the order of their making; those of texts without certain parts too, if asked.
+    pub(super) fn reached(&self, root: &Node, texts: bool) -> Vec<(RuleId, &Rule)> {
         let mut reached = HashSet::new();
         let mut pending = vec![root];
         while let Some(node) = pending.pop() {
-            match node {
-                Node::Literal(_) | Node::Class(_) => {}
-                Node::Sequence(nodes) | Node::Choice(nodes) => pending.extend(nodes),
-                Node::Repeat { node, .. } => pending.push(node),
-                Node::Rule(id) => {
-                    if reached.insert(id.0)
-                        && let Some(rule) = self.get(*id)
-                    {
-                        pending.push(&rule.body);
-                    }
-                }
+            pending.extend(node.parts());
+            let id = match node {
+                Node::Rule(id) => *id,
+                Node::Without(_, id) if texts => *id,
+                _ => continue,
+            };
+            if reached.insert(id.0)
+                && let Some(rule) = self.get(id)
+            {
+                pending.push(&rule.body);
             }
         }
-        let rules = self.list.iter().enumerate();
-        rules.filter(|(at, _)| reached.contains(at)).map(|(at, rule)| (RuleId(at), rule)).collect()
+        let mut reached: Vec<usize> = reached.into_iter().collect();
+        reached.sort_unstable();
+        reached.into_iter().filter_map(|at| Some((RuleId(at), self.list.get(at)?))).collect()
     }
 
-    /// The fewest and the most characters of a text that `node` admits.
-    pub(super) fn length(&self, node: &Node) -> (u64, u64) {
-        self.measure(node, &|text| text.chars().count() as u64, &mut HashMap::new())
-    }
-
-    /// Tokens of the longest text, counted with care: digits are mostly tokens of their own, and so are the characters
-    /// of most scripts; what the grammar spells out is mostly words and marks of several characters.
-    pub(super) fn tokens(&self, node: &Node) -> u64 {
-        self.measure(node, &|text| (text.chars().count() as u64).div_ceil(2), &mut HashMap::new()).1
-    }
-
-    fn measure(
-        &self,
-        node: &Node,
-        literal: &dyn Fn(&str) -> u64,
-        known: &mut HashMap<RuleId, (u64, u64)>,
-    ) -> (u64, u64) {
-        match node {
-            Node::Literal(text) => (literal(text), literal(text)),
-            Node::Class(_) => (1, 1),
-            Node::Sequence(nodes) => nodes.iter().fold((0, 0), |sum: (u64, u64), node| {
-                let one = self.measure(node, literal, known);
-                (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
-            }),
-            Node::Choice(nodes) => {
-                let each: Vec<_> = nodes.iter().map(|node| self.measure(node, literal, known)).collect();
-                let fewest = each.iter().map(|one| one.0).min();
-                (fewest.unwrap_or(0), each.iter().map(|one| one.1).max().unwrap_or(0))
+    /// Takes out what no text can be made of, such as an object that must hold one of its own kind; whether anything
+    /// is left.
+    pub(super) fn prune(&mut self, root: &mut Node) -> bool {
+        let mut made: HashSet<RuleId> = HashSet::new();
+        loop {
+            let before = made.len();
+            for (at, rule) in self.list.iter().enumerate() {
+                if !made.contains(&RuleId(at)) && can_be_made(&rule.body, &made) {
+                    made.insert(RuleId(at));
+                }
             }
-            Node::Repeat { node, min, max } => {
-                let one = self.measure(node, literal, known);
-                (one.0.saturating_mul(u64::from(*min)), one.1.saturating_mul(u64::from(*max)))
+            if made.len() == before {
+                break;
+            }
+        }
+        for rule in &mut self.list {
+            keep_made(&mut rule.body, &made);
+        }
+        keep_made(root, &made)
+    }
+
+    /// Whether any text can be made of `node`.
+    pub(super) fn can_be_made(&self, node: &Node) -> bool {
+        let reached: Vec<(RuleId, &Rule)> = self.reached(node, false);
+        let mut made: HashSet<RuleId> = HashSet::new();
+        loop {
+            let before = made.len();
+            made.extend(
+                reached
+                    .iter()
+                    .filter(|(_, rule)| can_be_made(&rule.body, &made))
+                    .map(|(id, _)| *id)
+                    .collect::<Vec<_>>(),
+            );
+            if made.len() == before {
+                return can_be_made(node, &made);
+            }
+        }
+    }
+
+    /// What `node` may be broken off after: all its texts up to something that has reached its bound.
+    pub(super) fn cut(&mut self, node: &Node) -> Option<Node> {
+        match node {
+            Node::Literal(_) | Node::Class(_) | Node::Without(..) => None,
+            Node::Choice(nodes) => {
+                let cuts: Vec<Node> = nodes.iter().filter_map(|node| self.cut(node)).collect();
+                Node::choice(cuts)
+            }
+            Node::Sequence(nodes) => {
+                // From the last to the first: broken off in this one, or after it.
+                let mut later: Option<Node> = None;
+                for node in nodes.iter().rev() {
+                    let here = self.cut(node);
+                    let after = later.map(|later| Node::sequence([node.clone(), later]));
+                    later = Node::choice(here.into_iter().chain(after));
+                }
+                later
+            }
+            Node::Repeat { node, max, cut, .. } => {
+                let end = cut.then(|| Node::times((**node).clone(), max.unwrap_or(0).saturating_add(1)));
+                let inside = self.cut(node).map(|inside| {
+                    let before = Node::repeat((**node).clone(), 0, max.map(|max| max.saturating_sub(1)));
+                    Node::sequence([before, inside])
+                });
+                Node::choice(end.into_iter().chain(inside))
             }
             Node::Rule(id) => {
-                if let Some(known) = known.get(id) {
-                    return *known;
+                if let Some(known) = self.cuts.get(id) {
+                    return known.map(Node::Rule);
                 }
-                let length = self.get(*id).map_or((0, 0), |rule| self.measure(&rule.body, literal, known));
-                known.insert(*id, length);
-                length
+                let (name, body, word) = self.get(*id).map(|rule| (rule.name.clone(), rule.body.clone(), rule.word))?;
+                let cut = self.reserve();
+                // A rule that meets itself goes on there: what can't be broken off in the end is taken out at last.
+                self.cuts.insert(*id, Some(cut));
+                let Some(body) = self.cut(&body) else {
+                    self.cuts.insert(*id, None);
+                    return None;
+                };
+                self.define(cut, &format!("{name}-cut"), body, word);
+                Some(Node::Rule(cut))
             }
         }
+    }
+}
+
+fn can_be_made(node: &Node, made: &HashSet<RuleId>) -> bool {
+    match node {
+        Node::Literal(_) | Node::Class(_) | Node::Without(..) => true,
+        Node::Sequence(nodes) => nodes.iter().all(|node| can_be_made(node, made)),
+        Node::Choice(nodes) => nodes.iter().any(|node| can_be_made(node, made)),
+        Node::Repeat { node, min, .. } => *min == 0 || can_be_made(node, made),
+        Node::Rule(id) => made.contains(id),
+    }
+}
+
+fn keep_made(node: &mut Node, made: &HashSet<RuleId>) -> bool {
+    match node {
+        Node::Choice(nodes) => {
+            nodes.retain_mut(|node| keep_made(node, made));
+            if let [only] = nodes.as_mut_slice() {
+                *node = std::mem::replace(only, Node::Choice(Vec::new()));
+                return true;
+            }
+            !nodes.is_empty()
+        }
+        Node::Sequence(nodes) => {
+            // All of them, also behind one that can't be made.
+            nodes.iter_mut().map(|node| keep_made(node, made)).filter(|kept| !kept).count() == 0
+        }
+        Node::Repeat { node: inner, min, .. } => {
+            if keep_made(inner, made) {
+                return true;
+            }
+            let optional = *min == 0;
+            if optional {
+                *node = Node::empty();
+            }
+            optional
+        }
+        one => can_be_made(one, made),
     }
 }

@@ -1,5 +1,6 @@
-//! The tree in the forms that engines take: GBNF (llama.cpp), Lark (llguidance) and, for one word, a regular expression.
+//! The rules in the forms that engines take: GBNF (llama.cpp) and Lark (llguidance).
 
+use super::bounds;
 use super::tree::{Node, Rule, RuleId, Rules};
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 pub(super) fn gbnf(rules: &Rules, root: &Node) -> String {
     let mut out = String::new();
     rule(&Gbnf(rules), "root", root, &mut out);
-    for (_, Rule { name, body, .. }) in rules.reached(root) {
+    for (_, Rule { name, body, .. }) in rules.reached(root, true) {
         rule(&Gbnf(rules), name, body, &mut out);
     }
     out
@@ -20,13 +21,13 @@ pub(super) fn gbnf(rules: &Rules, root: &Node) -> String {
 pub(super) fn lark(rules: &Rules, root: &Node) -> String {
     let mut out = String::from("%llguidance {}\n");
     rule(&Lark(rules), "start", root, &mut out);
-    for (_, one) in rules.reached(root) {
+    for (_, one) in rules.reached(root, false) {
         let (name, body) = (lark_name(one), &one.body);
         if one.word {
             out.push_str(&name);
-            out.push_str(": /");
-            regex(rules, body, Place::Whole, &mut out);
-            out.push_str("/\n");
+            out.push_str(": ");
+            word(rules, body, &mut out);
+            out.push('\n');
         } else {
             rule(&Lark(rules), &name, body, &mut out);
         }
@@ -34,27 +35,36 @@ pub(super) fn lark(rules: &Rules, root: &Node) -> String {
     out
 }
 
-/// A regular expression for `node`, without anchors; `None` where it takes more than `longest` bytes.
-pub(super) fn pattern(rules: &Rules, node: &Node, longest: usize) -> Option<String> {
-    // Rules are written out wherever they are used: without this bound that could take exponential space.
-    let mut budget = longest;
-    size(rules, node, &mut budget)?;
-    let mut out = String::new();
-    regex(rules, node, Place::Whole, &mut out);
-    (out.len() <= longest).then_some(out)
+/// A word: a regular expression, or several with texts without certain parts among them.
+fn word(rules: &Rules, node: &Node, out: &mut String) {
+    match node {
+        Node::Without(without, _) => without.lark(out),
+        Node::Sequence(nodes) if has_without(node) => {
+            for (at, node) in nodes.iter().enumerate() {
+                out.push_str(if at > 0 { " " } else { "" });
+                word(rules, node, out);
+            }
+        }
+        Node::Choice(nodes) if has_without(node) => {
+            for (at, node) in nodes.iter().enumerate() {
+                out.push_str(if at > 0 { " | " } else { "(" });
+                word(rules, node, out);
+            }
+            out.push(')');
+        }
+        node => {
+            out.push('/');
+            regex(rules, node, Place::Whole, out);
+            out.push('/');
+        }
+    }
 }
 
-/// Takes at most as much from `budget` as the expression has bytes.
-fn size(rules: &Rules, node: &Node, budget: &mut usize) -> Option<()> {
-    *budget = budget.checked_sub(match node {
-        Node::Literal(text) => text.len(),
-        _ => 1,
-    })?;
+fn has_without(node: &Node) -> bool {
     match node {
-        Node::Literal(_) | Node::Class(_) => Some(()),
-        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().try_for_each(|node| size(rules, node, budget)),
-        Node::Repeat { node, .. } => size(rules, node, budget),
-        Node::Rule(id) => rules.get(*id).map_or(Some(()), |rule| size(rules, &rule.body, budget)),
+        Node::Without(..) => true,
+        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(has_without),
+        _ => false,
     }
 }
 
@@ -99,6 +109,51 @@ impl Form for Gbnf<'_> {
     }
 }
 
+/// A text as the words of JSON. The engine takes the longest word that fits, so `{` must not begin another one, such as
+/// `{"name": `, where a key of the model's own may follow.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = word_length(rest);
+        let (word, more) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        words.push(word);
+        rest = more;
+    }
+    words
+}
+
+fn word_length(text: &str) -> usize {
+    let marks = ["{", "}", "[", "]", ": ", ", "];
+    if let Some(mark) = marks.iter().find(|mark| text.starts_with(**mark)) {
+        return mark.len();
+    }
+    // A string, also one inside a string, whose quotes are escaped themselves.
+    for quote in ["\\\"", "\""] {
+        let Some(inside) = text.strip_prefix(quote) else { continue };
+        let mut at = 0;
+        while let Some(here) = inside.get(at..).filter(|here| !here.is_empty()) {
+            if here.starts_with(quote) {
+                return quote.len() + at + quote.len();
+            }
+            // In a string inside a string, `\\\\` is one backslash, which escapes what follows it.
+            let nested = quote.len() == 2 && here.starts_with("\\\\");
+            let escaped = match here.get(2..) {
+                Some(after) if nested => 2 + if after.starts_with('\\') { 2 } else { 1 },
+                _ => 1 + usize::from(here.starts_with('\\')),
+            };
+            at += here.chars().take(escaped).map(char::len_utf8).sum::<usize>();
+        }
+        return quote.len();
+    }
+    let mut ends = text.char_indices().skip(1).map(|(at, _)| at);
+    let begins = |at: &usize| {
+        text.get(*at..)
+            .is_some_and(|rest| rest.starts_with(['"', '\\']) || marks.iter().any(|mark| rest.starts_with(*mark)))
+    };
+    ends.find(begins).unwrap_or(text.len())
+}
+
 struct Lark<'a>(&'a Rules);
 
 /// The name of a rule: capitals mark a word.
@@ -117,7 +172,18 @@ impl Form for Lark<'_> {
     }
 
     fn literal(&self, text: &str, out: &mut String) {
-        out.push_str(&serde_json::Value::from(text).to_string());
+        for (at, word) in words(text).into_iter().enumerate() {
+            out.push_str(if at > 0 { " " } else { "" });
+            for character in serde_json::Value::from(word).to_string().chars() {
+                match character {
+                    // JSON leaves these controls as they are, and no lexer takes them.
+                    '\u{7f}'..='\u{9f}' => {
+                        let _ = write!(out, "\\u{:04x}", u32::from(character));
+                    }
+                    character => out.push(character),
+                }
+            }
+        }
     }
 
     fn class(&self, text: &str, out: &mut String) {
@@ -147,9 +213,10 @@ enum Place {
 
 fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
     let bracketed = match node {
+        // A text may be several words.
+        Node::Literal(_) | Node::Repeat { .. } => place == Place::Counted,
         Node::Sequence(nodes) => place == Place::Counted && !nodes.is_empty(),
         Node::Choice(_) => place != Place::Whole,
-        Node::Repeat { .. } => place == Place::Counted,
         _ => false,
     };
     if bracketed {
@@ -163,6 +230,7 @@ fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
             form.class(&text, out);
         }
         Node::Sequence(nodes) if nodes.is_empty() => out.push_str("\"\""),
+        Node::Repeat { max: Some(0), .. } => out.push_str("\"\""),
         Node::Sequence(nodes) => {
             for (at, node) in nodes.iter().enumerate() {
                 if at > 0 {
@@ -179,22 +247,84 @@ fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
                 write_node(form, node, Place::Part, out);
             }
         }
-        Node::Repeat { node, min, max } => {
-            write_node(form, node, Place::Counted, out);
-            count(*min, *max, out);
-        }
-        Node::Rule(id) => form.reference(*id, out),
+        Node::Repeat { node, min, max, .. } => repeat(form, node, *min, *max, out),
+        Node::Rule(id) | Node::Without(_, id) => form.reference(*id, out),
     }
     if bracketed {
         out.push(')');
     }
 }
 
-fn count(min: u32, max: u32, out: &mut String) {
+/// A repetition. Engines unroll a count: a high one is written as a product of two.
+fn repeat(form: &dyn Form, node: &Node, min: u32, max: Option<u32>, out: &mut String) {
+    let one = |min: u32, max: Option<u32>, out: &mut String| {
+        write_node(form, node, Place::Counted, out);
+        count(min, max, out);
+    };
+    if min.max(max.unwrap_or(0)) <= bounds::COUNT {
+        return one(min, max, out);
+    }
+    let mut first = true;
+    let mut part = |out: &mut String| {
+        out.push_str(if std::mem::take(&mut first) { "" } else { " " });
+    };
+    let chunk = |side: u32, out: &mut String| {
+        out.push('(');
+        write_node(form, node, Place::Counted, out);
+        count(side, Some(side), out);
+        out.push(')');
+    };
+    out.push('(');
+    if min > bounds::COUNT {
+        let side = min.isqrt();
+        part(out);
+        chunk(side, out);
+        count(min / side, Some(min / side), out);
+        if !min.is_multiple_of(side) {
+            part(out);
+            one(min % side, Some(min % side), out);
+        }
+    } else if min > 0 {
+        part(out);
+        one(min, Some(min), out);
+    }
+    match max.map(|max| max - min) {
+        None => {
+            part(out);
+            one(0, None, out);
+        }
+        Some(0) => {}
+        Some(more) if more <= bounds::COUNT => {
+            part(out);
+            one(0, Some(more), out);
+        }
+        Some(more) => {
+            // Whole chunks, less than one more, and what is left of the limit.
+            let side = more.isqrt();
+            let (times, left) = ((more + 1) / side, (more + 1) % side);
+            part(out);
+            chunk(side, out);
+            count(0, Some(times - 1), out);
+            for rest in [side - 1, left] {
+                if rest > 0 {
+                    part(out);
+                    one(0, Some(rest), out);
+                }
+            }
+        }
+    }
+    out.push(')');
+}
+
+fn count(min: u32, max: Option<u32>, out: &mut String) {
     let _ = match (min, max) {
-        (0, 1) => write!(out, "?"),
-        (min, max) if min == max => write!(out, "{{{min}}}"),
-        (min, max) => write!(out, "{{{min},{max}}}"),
+        (1, Some(1)) => Ok(()),
+        (0, Some(1)) => write!(out, "?"),
+        (0, None) => write!(out, "*"),
+        (1, None) => write!(out, "+"),
+        (min, None) => write!(out, "{{{min},}}"),
+        (min, Some(max)) if min == max => write!(out, "{{{min}}}"),
+        (min, Some(max)) => write!(out, "{{{min},{max}}}"),
     };
 }
 
@@ -203,7 +333,7 @@ fn regex(rules: &Rules, node: &Node, place: Place, out: &mut String) {
         Node::Literal(text) => place == Place::Counted && text.chars().nth(1).is_some(),
         Node::Sequence(_) | Node::Repeat { .. } => place == Place::Counted,
         Node::Choice(_) => place != Place::Whole,
-        Node::Class(_) | Node::Rule(_) => false,
+        Node::Class(_) | Node::Rule(_) | Node::Without(..) => false,
     };
     if bracketed {
         out.push_str("(?:");
@@ -230,11 +360,12 @@ fn regex(rules: &Rules, node: &Node, place: Place, out: &mut String) {
                 regex(rules, node, Place::Part, out);
             }
         }
-        Node::Repeat { node, min, max } => {
+        Node::Repeat { max: Some(0), .. } => {}
+        Node::Repeat { node, min, max, .. } => {
             regex(rules, node, Place::Counted, out);
             count(*min, *max, out);
         }
-        Node::Rule(id) => {
+        Node::Rule(id) | Node::Without(_, id) => {
             if let Some(rule) = rules.get(*id) {
                 // Its body may be of any kind: it is written as if it stood here itself.
                 regex(rules, &rule.body, if place == Place::Whole { Place::Part } else { place }, out);
