@@ -9,6 +9,7 @@ mod corpus;
 mod invariants;
 
 use callslip::protocol::Move;
+use callslip::reply::RepairPolicy;
 use corpus::Case;
 use invariants::Way;
 use invariants::growth::{reader, superlinear};
@@ -153,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_of_hostile_replies_do_not_matter(text in shards(), sizes in prop::collection::vec(1_usize..12, 1..4), variant in 0_u8..4) {
+    fn chunks_of_hostile_replies_do_not_matter(text in shards(), sizes in prop::collection::vec(1_usize..12, 1..4), variant in 0_u8..5) {
         let tags = match variant {
             2 => ("[[GO", "END]]"),
             3 => ("true", "None"),
@@ -163,6 +164,9 @@ proptest! {
         for protocol in PROTOCOLS {
             let mut way = Way::new(protocol, tags);
             way.options.think_prefilled = variant == 1;
+            if variant == 4 {
+                way.options.repairs = RepairPolicy::Lenient;
+            }
             chunks_do_not_matter(&way, text.as_bytes(), &chunkings);
         }
     }
@@ -220,13 +224,22 @@ fn time_grows_with_the_text() {
         ),
         ("many calls", Box::new(|n| format!("<tool>[{}", "{\"tool_name\": \"w\", \"arguments\": {}},".repeat(n / 37)))),
         ("specials", Box::new(|n| "<|x|>".repeat(n / 5))),
+        ("calls in other forms", Box::new(|n| "[TOOL_CALLS]a[ARGS]{\"b\": 1}".repeat(n / 26))),
+        ("calls in lines", Box::new(|n| "Action: a\nAction Input: {}\nObservation: b\n".repeat(n / 42))),
+        ("parameters", Box::new(|n| format!("<function=a>{}", "<parameter=b>c</parameter>".repeat(n / 26)))),
+        ("lines that begin like calls", Box::new(|n| "Action: a\nfunctions.b(\n".repeat(n / 23))),
         ("numbers", Box::new(|n| format!("{{\"action\": [{}", "1234567890, ".repeat(n / 12)))),
     ];
     let mut slow = Vec::new();
     for (name, make) in &kinds {
         for protocol in PROTOCOLS {
+            let lenient = name.contains("calls") || name.contains("parameters");
             for chunk in [1, usize::MAX] {
-                let times = superlinear(&reader(protocol, chunk), &|length| make(length).into_bytes(), [6_000, 48_000]);
+                let times = superlinear(
+                    &reader(protocol, chunk, lenient),
+                    &|length| make(length).into_bytes(),
+                    [6_000, 48_000],
+                );
                 if let Some(times) = times {
                     slow.push(format!("{name}, {protocol}, chunks of {chunk}: {times:?}"));
                 }

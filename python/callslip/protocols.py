@@ -61,7 +61,9 @@ class Protocol(ABC):
         strict: Whether every departure from the syntax is a violation, even one that has exactly
             one sensible reading.
         lenient: Whether keys that models often write in place of the protocol's own, such as
-            `action_input` for `args`, are read as those, each with the repair `key_alias`.
+            `action_input` for `args`, are read as those, each with the repair `key_alias`, and
+            whether calls in the published forms of model families, such as Hermes'
+            `<tool_call>`, are read, with the repair `published_form`.
         think_prefilled: Whether the model's chat template has already opened `<think>`.
         reasoning_tags: Further marks between which a model reasons, beside those of the models
             that are known: a name, which gives `<name>` and `</name>`, or the opening and closing

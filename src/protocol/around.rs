@@ -171,6 +171,11 @@ pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut No
     Ok(dropped)
 }
 
+/// Whether the text begins with a line that only the program or the user may write.
+pub(crate) fn invents(text: &str) -> bool {
+    text.lines().next().is_some_and(invented)
+}
+
 /// Whether a line of the text begins like one that only the program or the user may write.
 fn invented(text: &str) -> bool {
     text.lines().any(|line| {

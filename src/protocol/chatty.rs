@@ -5,7 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, quote, repetition};
-use super::{Correction, Violation, correction};
+use super::{Code, Correction, Violation, correction, published};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -88,7 +88,7 @@ impl Protocol for Chatty {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options, &self.tags, &self.reasoning_tags)
+        published::beside(self.host(), options, &self.reasoning_tags, self.own(options))
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -132,6 +132,21 @@ impl Protocol for Chatty {
             let end = if first.ends_with(&self.tags.end) { "" } else { &self.tags.end };
             return Some(Correction::certain(format!("{first}{end}")));
         }
+        if violation.code == Code::WrongTag {
+            let own = self.own(self.read);
+            if let Some(calls) = published::calls(self.host(), self.read, &self.reasoning_tags, raw, own) {
+                let calls = (1_usize..).zip(&calls).map(|(number, call)| {
+                    read::written_call(&format!("call_{number}"), &call.tool, call.arguments.clone())
+                });
+                let calls: Vec<String> = calls.collect();
+                return Some(Correction::certain(format!(
+                    "{}[{}]{}",
+                    self.tags.start,
+                    calls.join(", "),
+                    self.tags.end
+                )));
+            }
+        }
         let call = read::corrected(violation, raw)?;
         Some(Correction::certain(format!("{}[{call}]{}", self.tags.start, self.tags.end)))
     }
@@ -150,6 +165,27 @@ impl Protocol for Chatty {
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
         grammar::chatty(scope, &self.tags)
+    }
+}
+
+impl Chatty {
+    /// Makes decoders of its own form.
+    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+        let (tags, reasoning) = (self.tags.clone(), self.reasoning_tags.clone());
+        move || read::decoder(options, &tags, &reasoning)
+    }
+
+    /// What calls in published forms are read as.
+    fn host(&self) -> published::Host {
+        published::Host {
+            wanted: format!("a tool block in {}", self.tags.start),
+            form: self.call_form(),
+            several: true,
+            described: false,
+            answers: true,
+            own_tag: Some(self.tags.start.clone()),
+            tags: None,
+        }
     }
 }
 

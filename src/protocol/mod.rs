@@ -13,6 +13,7 @@ pub mod lint;
 pub mod moves;
 mod notes;
 pub mod prompt;
+mod published;
 mod reasoning;
 mod refusal;
 mod seek;

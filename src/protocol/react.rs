@@ -5,7 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
-use super::{Correction, Violation, correction};
+use super::{Code, Correction, Violation, correction, published};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::tool::{Budget, Layout, ToolSet};
@@ -52,7 +52,7 @@ impl Protocol for React {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options, &self.reasoning_tags)
+        published::beside(host(), options, &self.reasoning_tags, self.own(options))
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -80,6 +80,11 @@ impl Protocol for React {
         if let Some(first) = correction::first_move(violation, raw) {
             return Some(Correction::certain(first));
         }
+        if violation.code == Code::WrongTag {
+            let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own(self.read))?;
+            let call = calls.first()?;
+            return Some(Correction::certain(read::written_call(&call.tool, &call.arguments, self.read.repairs)));
+        }
         read::corrected(raw, self.read.repairs)
     }
 
@@ -93,6 +98,27 @@ impl Protocol for React {
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
         grammar::react(scope, self.read_options().repairs == crate::reply::RepairPolicy::Strict)
+    }
+}
+
+impl React {
+    /// Makes decoders of its own form.
+    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+        let reasoning = self.reasoning_tags.clone();
+        move || read::decoder(options, &reasoning)
+    }
+}
+
+/// What calls in published forms are read as.
+fn host() -> published::Host {
+    published::Host {
+        wanted: "one JSON object with 'action'".to_owned(),
+        form: read::CALL.to_owned(),
+        several: false,
+        described: false,
+        answers: false,
+        own_tag: None,
+        tags: None,
     }
 }
 

@@ -5,7 +5,7 @@ pub mod read;
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, repetition};
-use super::{Correction, Violation, correction};
+use super::{Code, Correction, Violation, correction, published};
 use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -99,7 +99,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        read::decoder(options, &self.reasoning_tags)
+        published::beside(host(), options, &self.reasoning_tags, self.own(options))
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -154,6 +154,11 @@ impl Protocol for Ticket {
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
         let object = match correction::first_move(violation, raw) {
             Some(first) => Correction::certain(first),
+            None if violation.code == Code::WrongTag => {
+                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own(self.read))?;
+                let call = calls.first()?;
+                Correction::certain(read::written_call(&call.tool, &call.arguments))
+            }
             None => read::corrected(raw)?,
         };
         Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
@@ -179,6 +184,27 @@ impl Protocol for Ticket {
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
         grammar::ticket(scope)
+    }
+}
+
+impl Ticket {
+    /// Makes decoders of its own form.
+    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+        let reasoning = self.reasoning_tags.clone();
+        move || read::decoder(options, &reasoning)
+    }
+}
+
+/// What calls in published forms are read as.
+fn host() -> published::Host {
+    published::Host {
+        wanted: "an <output> section with one JSON object".to_owned(),
+        form: r#"<output>{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}</output>"#.to_owned(),
+        several: false,
+        described: true,
+        answers: false,
+        own_tag: None,
+        tags: Some(("<output>", "</output>")),
     }
 }
 

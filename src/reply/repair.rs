@@ -147,6 +147,8 @@ names! {
         KeywordCase = "keyword_case",
         /// A key of another name for the same thing was read as the protocol's own (lenient only).
         KeyAlias = "key_alias",
+        /// A call in the published form of a model family was read (lenient only).
+        PublishedForm = "published_form",
         /// A boolean in quotes.
         BoolFromString = "bool_from_string",
         /// Blanks around a name were dropped.

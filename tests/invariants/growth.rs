@@ -28,7 +28,7 @@ pub(super) fn check(input: Input<'_>) {
     let make = |length: usize| [head, &piece.repeat(length / piece.len()), tail].concat();
     let protocol = ["react", "chatty", "ticket", "json"][usize::from(input.options & 3)];
     let size = if input.option(2) { usize::MAX } else { input.sizes[0] };
-    let once = reader(protocol, size);
+    let once = reader(protocol, size, input.option(3));
     let [short, long] = QUICK.map(|length| once(&make(length)));
     if long > Duration::from_millis(2) && long > short * 16 {
         let times = superlinear(&once, &make, SURE);
@@ -39,7 +39,7 @@ pub(super) fn check(input: Input<'_>) {
 type Reader = Box<dyn Fn(&[u8]) -> Duration>;
 
 /// Reads a text once, and says how long it took.
-pub(crate) fn reader(protocol: &str, size: usize) -> Reader {
+pub(crate) fn reader(protocol: &str, size: usize, lenient: bool) -> Reader {
     if protocol == "json" {
         return Box::new(move |text| {
             let text = String::from_utf8_lossy(text);
@@ -54,7 +54,10 @@ pub(crate) fn reader(protocol: &str, size: usize) -> Reader {
             start.elapsed()
         });
     }
-    let way = Way::plain(protocol);
+    let mut way = Way::plain(protocol);
+    if lenient {
+        way.options.repairs = RepairPolicy::Lenient;
+    }
     Box::new(move |text| {
         let mut decoder = way.protocol.decoder(way.options);
         let mut deltas = Vec::new();

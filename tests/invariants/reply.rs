@@ -18,6 +18,9 @@ pub(super) fn check(protocol: &str, input: Input<'_>) {
     if input.option(3) {
         way.options.limits = small_limits();
     }
+    if input.option(4) {
+        way.options.repairs = RepairPolicy::Lenient;
+    }
     let whole = chunks_do_not_matter(&way, input.text, &input.chunkings());
     tells_what_is_wrong(&way, &whole.reply);
     values_are_json(&whole.reply);

@@ -18,7 +18,7 @@ use crate::reply::tag::{Match, Tag, unfinished_tokens};
 use crate::reply::{Code, RepairCode, Span, Violation};
 use block::{Block, Step};
 use call::Calls;
-pub(super) use call::corrected;
+pub(super) use call::{corrected, written_call};
 use lead::{After, Lead};
 use serde::{Deserialize, Serialize};
 

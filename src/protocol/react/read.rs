@@ -13,7 +13,7 @@ use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::{Code, RepairCode, Span, Violation};
-pub(super) use object::corrected;
+pub(super) use object::{CALL, corrected, written_call};
 use object::{Object, Teller};
 
 /// Keys that show an object to be a move.

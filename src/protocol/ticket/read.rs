@@ -13,8 +13,8 @@ use crate::reply::Span;
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::Tag;
-pub(super) use decision::corrected;
 use decision::{Decision, Teller};
+pub(super) use decision::{corrected, written_call};
 
 /// The tags, by their place in the envelope's list.
 const THOUGHTS: usize = 0;

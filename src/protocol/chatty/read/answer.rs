@@ -99,8 +99,10 @@ pub(super) fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &T
         if let Some(length) = length {
             let after = rest.get(length..).unwrap_or("");
             let after = if opening.is_none() && other.is_none() { past_attributes(after) } else { after }.trim_start();
+            // `[TOOL_CALLS]name[ARGS]{…}`, whole or cut.
+            let named = rest.strip_prefix("[TOOL_CALLS]").is_some_and(|name| name.starts_with(char::is_alphanumeric));
             let marked = rest.strip_prefix('<').is_some_and(|rest| rest.starts_with(MARK));
-            if after.starts_with(['[', '{', '<']) || rest.starts_with("<function=") || marked {
+            if after.starts_with(['[', '{', '<']) || rest.starts_with("<function=") || named || marked {
                 return Some(wrong_tag(rest, Span::new(at, at + length), own));
             }
         }

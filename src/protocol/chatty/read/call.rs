@@ -137,9 +137,10 @@ pub(in crate::protocol) fn corrected(violation: &Violation, raw: &str) -> Option
     let known: Vec<&str> = keys.iter().copied().chain(["call_id", "id"]).collect();
     let given = read.arguments(own, &known)?;
     let call_id = read.first_text(&["call_id", "id"]).unwrap_or("call_1");
-    Some(written(&[
-        ("call_id", Value::from(call_id)),
-        ("tool_name", Value::from(name)),
-        ("arguments", Value::Object(given)),
-    ]))
+    Some(written_call(call_id, name, Value::Object(given)))
+}
+
+/// The object that is a call.
+pub(in crate::protocol) fn written_call(call_id: &str, tool: &str, arguments: Value) -> String {
+    written(&[("call_id", Value::from(call_id)), ("tool_name", Value::from(tool)), ("arguments", arguments)])
 }

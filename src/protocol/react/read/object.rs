@@ -50,7 +50,8 @@ fn same(a: &Record, b: &Record) -> bool {
 }
 
 /// The smallest correct call, as feedback shows it.
-pub(super) const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
+pub(in crate::protocol) const CALL: &str =
+    r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
 const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": "the answer", "task_successful": true}"#;
 
 /// How to answer, for those who call it otherwise.
@@ -300,9 +301,18 @@ pub(in crate::protocol) fn corrected(raw: &str, policy: RepairPolicy) -> Option<
         let arguments = Value::Object([("name", Value::from("value"))].into_iter().collect());
         return Some(Correction::form(written(&[("thought", thought), ("action", action), ("args", arguments)])));
     };
-    let text = Value::Object(arguments.clone()).to_json();
+    Some(Correction::certain(call_of(thought, action, &Value::Object(arguments), policy)))
+}
+
+/// The object that makes a call.
+pub(in crate::protocol) fn written_call(tool: &str, arguments: &Value, policy: RepairPolicy) -> String {
+    call_of(Value::from("I go on."), Value::from(tool), arguments, policy)
+}
+
+fn call_of(thought: Value, action: Value, arguments: &Value, policy: RepairPolicy) -> String {
+    let text = arguments.to_json();
     // A quote in a text inside a text needs three backslashes, which few models write: an object needs none.
-    let as_text = arguments.is_empty() || policy == RepairPolicy::Strict || !text.contains('\\');
-    let arguments = if as_text { Value::from(text) } else { Value::Object(arguments) };
-    Some(Correction::certain(written(&[("thought", thought), ("action", action), ("args", arguments)])))
+    let as_text = text == "{}" || policy == RepairPolicy::Strict || !text.contains('\\');
+    let arguments = if as_text { Value::from(text) } else { arguments.clone() };
+    written(&[("thought", thought), ("action", action), ("args", arguments)])
 }

@@ -311,6 +311,16 @@ pub(in crate::protocol) fn corrected(raw: &str) -> Option<Correction> {
     )
 }
 
+/// The object that makes a call.
+pub(in crate::protocol) fn written_call(route: &str, payload: &Value) -> String {
+    written(&[
+        ("type", Value::from(Type::Call.keyword())),
+        ("route", Value::from(route)),
+        ("payload", payload.clone()),
+        ("description", Value::from("")),
+    ])
+}
+
 /// The members of a decision of this type, where all of them can be read.
 fn members_of(kind: Type, read: &Salvaged) -> Option<Vec<(&'static str, Value)>> {
     let keyword = ("type", Value::from(kind.keyword()));

@@ -1,0 +1,383 @@
+//! Calls in the published forms of model families: read where the protocol is lenient, named in feedback elsewhere.
+//!
+//! A form counts where the reply holds nothing else: text and reasoning before it, nothing but an invented observation
+//! after it. What comes before it is read by the protocol's own decoder, which sees nothing of the form itself.
+
+mod call;
+mod cursor;
+mod find;
+mod forms;
+
+use super::around::{invents, leading, shifted, without_tokens};
+use super::notes::{Fault, Notes};
+use super::reasoning::gaps;
+use super::{Code, Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, Violation, refusal};
+use crate::reply::buffer::Buffer;
+use crate::reply::{RepairCode, RepairPolicy, Span};
+pub(super) use call::Call;
+use find::{Finder, Form, Mark};
+use std::sync::Arc;
+
+/// What a protocol makes of such calls.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    /// What a call is to stand in, for messages.
+    pub(super) wanted: String,
+    /// The smallest correct call.
+    pub(super) form: String,
+    /// A reply may hold several calls, each with an id; else one, which has none (chatty).
+    pub(super) several: bool,
+    /// A call has a description (ticket).
+    pub(super) described: bool,
+    /// Plain text is an answer (chatty).
+    pub(super) answers: bool,
+    /// The tag that its own calls begin with, where it can be configured (chatty).
+    pub(super) own_tag: Option<String>,
+    /// The tags that may stand around the call (ticket).
+    pub(super) tags: Option<(&'static str, &'static str)>,
+}
+
+/// Makes the protocol's own decoder.
+type Own = Box<dyn Fn() -> Box<dyn Decoder> + Send>;
+
+/// The protocol's decoder, with the published forms beside it.
+pub(super) fn beside(
+    host: Host,
+    options: ReadOptions,
+    reasoning: &[(String, String)],
+    own: impl Fn() -> Box<dyn Decoder> + Send + 'static,
+) -> Box<dyn Decoder> {
+    let inner = own();
+    let forms = Forms { host, options, reasoning: reasoning.to_vec(), own: Box::new(own) };
+    if options.repairs != RepairPolicy::Lenient {
+        return Box::new(Named { forms, inner });
+    }
+    let finder = forms.finder();
+    Box::new(Lenient { forms, inner, buffer: Buffer::default(), finder, fed: 0, off: false })
+}
+
+/// The calls that a reply holds in a published form, and nothing else.
+pub(super) fn calls(
+    host: Host,
+    options: ReadOptions,
+    reasoning: &[(String, String)],
+    raw: &str,
+    own: impl Fn() -> Box<dyn Decoder> + Send + 'static,
+) -> Option<Vec<Call>> {
+    let forms = Forms { host, options, reasoning: reasoning.to_vec(), own: Box::new(own) };
+    forms.look(raw).map(|found| found.calls)
+}
+
+/// Reads the forms of one reply.
+struct Forms {
+    host: Host,
+    options: ReadOptions,
+    reasoning: Vec<(String, String)>,
+    own: Own,
+}
+
+/// Calls in a published form, and what stands around them.
+struct Found {
+    calls: Vec<Call>,
+    mark: Mark,
+    place: Span,
+    /// What the own decoder says of the text before them.
+    before: Reply,
+    /// The text that the model invented after them.
+    invented: Option<Span>,
+    tokens: Option<Span>,
+    /// The end tag is missing, or there were no arguments: more may have been to come.
+    open: bool,
+}
+
+/// Why calls are not read.
+#[derive(Clone, Copy)]
+enum Unread {
+    /// They are broken, or only shown.
+    Broken,
+    /// Something follows them that may be a move.
+    Several(Span, Span),
+}
+
+impl Forms {
+    fn finder(&self) -> Finder {
+        Finder::new(&self.reasoning, self.options.think_prefilled, self.host.own_tag.as_deref())
+    }
+
+    /// What the protocol's own decoder says of a piece of a reply, where that is no move and no attempt at one.
+    fn nothing(&self, text: &str) -> Option<Reply> {
+        let text = match self.host.tags {
+            Some((open, _)) => text.trim_end().strip_suffix(open).unwrap_or(text),
+            None => text,
+        };
+        let mut decoder = (self.own)();
+        decoder.push(text.as_bytes(), &mut Vec::new());
+        let reply = decoder.finish(FinishReason::Stop);
+        let empty = match &reply.outcome {
+            Ok(Move::Finish { .. }) => self.host.answers,
+            Ok(_) => false,
+            Err(violation) => matches!(violation.code, Code::NoAction | Code::NoOutput | Code::Empty),
+        };
+        empty.then_some(reply)
+    }
+
+    /// Seeks calls in a whole reply.
+    fn look(&self, raw: &str) -> Option<Found> {
+        if raw.len() > self.options.limits.bytes {
+            return None;
+        }
+        let mut finder = self.finder();
+        finder.advance(raw, true);
+        let mark = finder.found()?;
+        let before = self.nothing(raw.get(..mark.span.start)?)?;
+        self.read(raw, mark, before).ok()
+    }
+
+    /// Reads the calls that begin where the finder has found a mark.
+    fn read(&self, raw: &str, mark: Mark, before: Reply) -> Result<Found, Unread> {
+        let block = forms::read(raw, mark, &self.options).ok_or(Unread::Broken)?;
+        let mut rest = raw.get(block.end..).unwrap_or("");
+        if let Some((_, close)) = self.host.tags {
+            rest = rest.trim_start().strip_prefix(close).unwrap_or(rest);
+        }
+        let from = raw.len() - rest.len();
+        let (kept, tokens) = without_tokens(rest);
+        if let Some(kept) = kept {
+            let text = kept.of(rest);
+            let mut later = self.finder();
+            later.advance(text, true);
+            if later.found().is_some() || self.nothing(text).is_none() {
+                return Err(Unread::Several(Span::new(mark.span.start, block.end), shifted(kept, from)));
+            }
+            if !invents(text) {
+                return Err(Unread::Broken);
+            }
+        }
+        Ok(Found {
+            calls: block.calls,
+            mark,
+            place: Span::new(mark.span.start, block.end),
+            before,
+            invented: kept.map(|kept| shifted(kept, from)),
+            tokens: tokens.map(|tokens| shifted(tokens, from)),
+            open: block.open,
+        })
+    }
+
+    /// The violation of such a call where it is not read.
+    fn refused(&self, mark: Mark) -> Fault {
+        let shown = mark.form.shown();
+        let message = format!("expected {}: got a call in another form, {shown}", self.host.wanted);
+        Box::new(
+            Violation::new(Code::WrongTag, message)
+                .at(mark.span)
+                .found(shown)
+                .expected(&self.host.form)
+                .hint("write calls in the form of this conversation alone"),
+        )
+    }
+
+    /// The move that the calls are.
+    fn calls(&self, raw: &str, found: Found, reasoning: &[Span]) -> Result<Reply, Fault> {
+        let Found { mut calls, mark, place, before, invented, tokens, open } = found;
+        let mut notes = Notes::new(self.options.repairs);
+        for block in reasoning {
+            // Thoughts of the protocol are no reasoning.
+            if self.host.tags.is_none() || !block.of(raw).to_ascii_lowercase().starts_with("<thought") {
+                notes.note(RepairCode::ReasoningStripped, *block)?;
+            }
+        }
+        if !self.host.answers {
+            leading(raw, &gaps(0, place.start, reasoning), &mut notes)?;
+        }
+        notes.note(RepairCode::PublishedForm, place)?;
+        if open {
+            let code = if mark.form == Form::Action { RepairCode::EmptyArgs } else { RepairCode::MissingCloseTag };
+            notes.note(code, Span::at(place.end))?;
+        }
+        for call in &mut calls {
+            notes.extend(call.repairs.drain(..));
+        }
+        if !self.host.several {
+            let mut rest = calls.split_off(calls.len().min(1));
+            let first = calls.first().map_or(place, |call| call.span);
+            if let Some(other) = rest.iter().find(|other| calls.first().is_some_and(|first| !first.same(other))) {
+                return Err(refusal::several(first, other.span, &self.host.form));
+            }
+            for copy in rest.drain(..) {
+                notes.note(RepairCode::DuplicateObjectDropped, copy.span)?;
+            }
+        }
+        if let Some(tokens) = tokens {
+            notes.note(RepairCode::SpecialTokenStripped, tokens)?;
+        }
+        if let Some(invented) = invented {
+            notes.note(RepairCode::HallucinatedObservation, invented)?;
+        }
+        let calls = self.numbered(calls, &mut notes)?;
+        let narration = match &before.outcome {
+            Ok(Move::Finish { value, .. }) => value.as_str().map(str::to_owned),
+            _ => None,
+        };
+        Ok(Reply {
+            raw: raw.to_owned(),
+            narration,
+            outcome: Ok(Move::Call { calls }),
+            repairs: notes.into_sorted(),
+            discarded: invented.into_iter().collect(),
+            ..before
+        })
+    }
+
+    fn numbered(&self, calls: Vec<Call>, notes: &mut Notes) -> Result<Vec<ToolCall>, Fault> {
+        let mut read: Vec<ToolCall> = Vec::with_capacity(calls.len());
+        for (number, call) in (1..).zip(calls) {
+            let call_id = match call.id.filter(|_| self.host.several) {
+                _ if !self.host.several => None,
+                Some(id) => Some(id),
+                None => {
+                    notes.note(RepairCode::MissingCallId, call.span)?;
+                    Some(format!("call_{number}"))
+                }
+            };
+            if let Some(twin) = read.iter().find(|twin| call_id.is_some() && twin.call_id == call_id) {
+                let id = call_id.unwrap_or_default();
+                let message = format!("expected a call_id of its own for each call: got '{id}' twice");
+                return Err(Box::new(
+                    Violation::new(Code::DuplicateCallId, message)
+                        .at(call.span)
+                        .related(twin.span, "the first call with it")
+                        .expected(&self.host.form),
+                ));
+            }
+            read.push(ToolCall {
+                call_id,
+                tool: call.tool,
+                arguments: Arc::new(call.arguments),
+                description: self.host.described.then(String::new),
+                span: call.span,
+                tool_span: call.tool_span,
+                arguments_span: call.arguments_span,
+                unread: call.unread,
+            });
+        }
+        Ok(read)
+    }
+}
+
+/// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
+struct Named {
+    forms: Forms,
+    inner: Box<dyn Decoder>,
+}
+
+impl Decoder for Named {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.inner.push(chunk, deltas)
+    }
+
+    fn calls(&self) -> &[ToolCall] {
+        self.inner.calls()
+    }
+
+    fn settled(&self) -> Option<usize> {
+        self.inner.settled()
+    }
+
+    fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
+        let reply = self.inner.finish(reason);
+        let may_be = match &reply.outcome {
+            Ok(Move::Finish { .. }) => self.forms.host.answers,
+            Ok(_) => false,
+            Err(violation) => violation.code != Code::Truncated,
+        };
+        let Some(found) = may_be.then(|| self.forms.look(&reply.raw)).flatten() else { return reply };
+        let fault = self.forms.refused(found.mark);
+        Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+    }
+}
+
+/// The protocol's decoder up to the first mark of a published form.
+struct Lenient {
+    forms: Forms,
+    inner: Box<dyn Decoder>,
+    buffer: Buffer,
+    finder: Finder,
+    /// Bytes of the text that the inner decoder has.
+    fed: usize,
+    /// All goes to the inner decoder: it has a move, or an attempt at one.
+    off: bool,
+}
+
+impl Lenient {
+    fn feed(&mut self, upto: usize, deltas: &mut Vec<Delta>) -> Status {
+        let piece = self.buffer.text().get(self.fed..upto).unwrap_or("");
+        let status = self.inner.push(piece.as_bytes(), deltas);
+        self.fed = self.fed.max(upto);
+        status
+    }
+
+    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) -> Status {
+        let length = self.buffer.text().len();
+        if self.off || length > self.forms.options.limits.bytes {
+            self.off = true;
+            return self.feed(length, deltas);
+        }
+        if self.finder.found().is_some() {
+            return Status::Open;
+        }
+        let certain = self.finder.advance(self.buffer.text(), end);
+        let status = self.feed(certain, deltas);
+        let before = self.finder.found().and_then(|mark| self.buffer.text().get(..mark.span.start));
+        self.off = status != Status::Open || before.is_some_and(|before| self.forms.nothing(before).is_none());
+        if self.off { self.feed(length, deltas) } else { Status::Open }
+    }
+}
+
+impl Decoder for Lenient {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.buffer.push(chunk);
+        self.advance(false, deltas)
+    }
+
+    fn calls(&self) -> &[ToolCall] {
+        self.inner.calls()
+    }
+
+    fn settled(&self) -> Option<usize> {
+        self.inner.settled()
+    }
+
+    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
+        self.buffer.close();
+        self.advance(true, &mut Vec::new());
+        let mark = self.finder.found().filter(|_| !self.off);
+        let found = mark.map_or(Err(Unread::Broken), |mark| {
+            let raw = self.buffer.text();
+            let before = raw.get(..mark.span.start).and_then(|before| self.forms.nothing(before));
+            before.ok_or(Unread::Broken).and_then(|before| self.forms.read(raw, mark, before))
+        });
+        self.feed(self.buffer.text().len(), &mut Vec::new());
+        let reply = self.inner.finish(reason);
+        let Some(mark) = mark else { return reply };
+        let own = match &reply.outcome {
+            Ok(Move::Finish { .. }) => !self.forms.host.answers,
+            outcome => outcome.is_ok(),
+        };
+        let fault = match found {
+            // A move of the protocol's own between foreign tags.
+            Ok(_) if own && !mark.form.names_outside() => return reply,
+            Ok(found) if !found.open || reason == FinishReason::Stop => {
+                match self.forms.calls(&reply.raw, found, self.finder.reasoning()) {
+                    Ok(read) => return read,
+                    Err(fault) => fault,
+                }
+            }
+            Err(Unread::Several(first, second)) if own => refusal::several(first, second, &self.forms.host.form),
+            // What the own decoder has read are pieces of a call that can't be read.
+            _ if own && mark.form.names_outside() => self.forms.refused(mark),
+            _ => return reply,
+        };
+        Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+    }
+}
