@@ -205,3 +205,53 @@ def test_a_cut_answer_is_asked_for_again():
         return ModelReply("Half an", "length")
 
     assert Agent(model, protocol="chatty").run_sync("go").value == "A whole answer."
+
+
+SHOWN = f"<tool>{CALL}</tool>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"They wrote:\n> {SHOWN}\n\nand it ran.",
+        f"> {SHOWN}",
+        f"The form is <pre>{SHOWN}</pre> as you see.",
+        f'<pre lang="x">\n{SHOWN}\n</pre>',
+        f"<code>{SHOWN}</code> is the form.",
+        f"<!-- {SHOWN} -->\nDone.",
+        f"For example:\n\n    {SHOWN}\n\nThat is all.",
+        f"For example:\n\n\t{SHOWN}",
+    ],
+)
+def test_a_block_that_is_shown_is_not_made(text):
+    reply = ChattyProtocol().parse(text)
+    assert reply.violation.code == "quoted_move"
+    reader = ChattyProtocol().reader()
+    ready = [delta for char in text for delta in reader.push(char)[0]]
+    assert not any(type(delta).__name__ == "CallReady" for delta in ready)
+    assert reader.finish().violation.code == "quoted_move"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "I look.\n\n",
+        "    ",
+        "1. I look.\n\n    ",
+        "It is > 3. ",
+        "<pre>x</pre>\n",
+        "<!-- x -->",
+    ],
+)
+def test_a_block_beside_such_text_is_made(before):
+    reply = ChattyProtocol().parse(before + SHOWN)
+    assert [call.tool for call in reply.move.calls] == ["now"]
+
+
+def test_the_way_to_speak_of_a_tag_is_named():
+    text = "In such prompts <function=name> begins a call."
+    reply = ChattyProtocol().parse(text)
+    assert "backticks" in reply.violation.hint
+    quoted = text.replace("<function=name>", "`<function=name>`")
+    assert ChattyProtocol().parse(quoted).move.value == quoted

@@ -168,13 +168,13 @@ impl Forms {
     fn refused(&self, mark: Mark) -> Fault {
         let shown = mark.form.shown();
         let message = format!("expected {}: got a call in another form, {shown}", self.host.wanted);
-        Box::new(
-            Violation::new(Code::WrongTag, message)
-                .at(mark.span)
-                .found(shown)
-                .expected(&self.host.form)
-                .hint("write calls in the form of this conversation alone"),
-        )
+        Box::new(Violation::new(Code::WrongTag, message).at(mark.span).found(shown).expected(&self.host.form).hint(
+            if self.host.answers {
+                "write calls in the form of this conversation alone; to speak of another, put it in backticks"
+            } else {
+                "write calls in the form of this conversation alone"
+            },
+        ))
     }
 
     /// The move that the calls are.

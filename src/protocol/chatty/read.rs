@@ -5,6 +5,7 @@ mod block;
 mod call;
 mod judge;
 mod lead;
+mod shown;
 mod untagged;
 
 use crate::protocol::after::{Following, Follows};
@@ -179,7 +180,13 @@ impl ChattyDecoder {
                         }
                         return;
                     }
-                    After::Block => self.open(tag, exact),
+                    After::Block => match shown::place(text, tag.start).filter(|_| self.blocks.is_empty()) {
+                        Some(place) => {
+                            self.fault = Some(shown::fault(place, tag, (&self.start, &self.end)));
+                            return;
+                        }
+                        None => self.open(tag, exact),
+                    },
                     After::Text => self.maybe = Some((tag, exact)),
                 }
                 self.tag = None;
@@ -396,6 +403,10 @@ impl ChattyDecoder {
             return;
         };
         if !self.blocks.is_empty() {
+            return;
+        }
+        if let Some(place) = shown::place(text, tag.start) {
+            self.fault = Some(shown::fault(place, tag, (&self.start, &self.end)));
             return;
         }
         // A block with text before its array: read once more, now that its end is known.

@@ -152,7 +152,7 @@ fn wrong_tag(rest: &str, place: Span, own: (&Tag, &Tag)) -> Fault {
             .at(place)
             .found(found)
             .expected(form(own))
-            .hint("use exactly the tags of this conversation"),
+            .hint("use exactly the tags of this conversation; to speak of other tags, put them in backticks"),
     )
 }
 
