@@ -5,23 +5,26 @@
 use callslip::run::{Machine, Record, compact, replay};
 use std::sync::Arc;
 
-fn kept_log(name: &str) -> Vec<(String, Arc<Record>)> {
-    let path = format!("{}/tests/data/logs/version_2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+fn kept_log(version: u32, name: &str) -> Vec<(String, Arc<Record>)> {
+    let path = format!("{}/tests/data/logs/version_{version}/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let lines = std::fs::read_to_string(path).unwrap();
     lines.lines().map(|line| (line.to_owned(), serde_json::from_str(line).unwrap())).collect()
 }
 
 #[test]
-fn logs_of_version_2_are_read_and_written_as_they_stand() {
-    for (name, tickets, messages, runs) in [
-        ("delegates", 1, 11, 1),
-        ("part", 1, 9, 0),
-        ("agents", 3, 5, 2),
-        ("exhausted", 5, 13, 0),
-        ("approvals", 2, 9, 0),
-        ("changes", 3, 17, 0),
+fn kept_logs_are_read_and_written_as_they_stand() {
+    for (version, name, tickets, messages, runs) in [
+        (2, "delegates", 1, 11, 1),
+        (2, "part", 1, 9, 0),
+        (2, "agents", 3, 5, 2),
+        (2, "exhausted", 5, 13, 0),
+        (2, "approvals", 2, 9, 0),
+        (2, "changes", 3, 17, 0),
+        (3, "references", 2, 5, 0),
+        (3, "inline", 2, 9, 0),
+        (3, "lenient", 1, 7, 0),
     ] {
-        let log = kept_log(name);
+        let log = kept_log(version, name);
         for (line, record) in &log {
             assert_eq!(&serde_json::to_string(record).unwrap(), line, "{name}");
         }
