@@ -255,3 +255,33 @@ def test_the_way_to_speak_of_a_tag_is_named():
     assert "backticks" in reply.violation.hint
     quoted = text.replace("<function=name>", "`<function=name>`")
     assert ChattyProtocol().parse(quoted).move.value == quoted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <think> and </think> around the reasoning.",
+        "The pair <think>...</think> is set aside, and so are [THINK] and [/THINK].",
+        "It begins with <think> and ends with </think>.",
+    ],
+)
+def test_an_answer_that_names_both_marks_of_reasoning_keeps_its_words(text):
+    reply = ChattyProtocol().parse(text)
+    told = ChattyProtocol().reader()
+    for char in text:
+        told.push(char)
+    for read in (reply, told.finish()):
+        assert read.move.value == text
+        assert (read.thoughts, read.repairs) == (None, [])
+
+
+def test_reasoning_in_an_answer_is_still_set_aside():
+    for text in (
+        "<think>so</think>Yes.",
+        "Well.\n<think>so</think>\nYes.",
+        "Well\n<think>so</think>\nYes.",
+        "Well. <think>The user asks for it, so I say yes.</think> Yes.",
+    ):
+        reply = ChattyProtocol().parse(text)
+        assert "think" not in reply.move.value
+        assert reply.thoughts is not None

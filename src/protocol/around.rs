@@ -206,14 +206,7 @@ fn orphan_think(text: &str) -> Option<Span> {
         let opened = text.get(..span.start)?.to_ascii_lowercase().contains(&begun);
         (!opened).then_some(span)
     };
-    // Names such as "thought" are also those of other tags.
-    let ends = reasoning_ends().filter(|(_, end)| {
-        let literal = end.literal();
-        !literal.starts_with("</") || literal.contains("think")
-    });
-    ends.filter(|(_, end)| !matches!(end.literal(), "<|end|>" | "<|start|>assistant" | "<|channel|>final<|message|>"))
-        .filter_map(place)
-        .min_by_key(|span| span.start)
+    reasoning_ends().filter_map(place).min_by_key(|span| span.start)
 }
 
 /// Passes surplus closing brackets, and refuses members that follow the closed payload.

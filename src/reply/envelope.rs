@@ -40,24 +40,33 @@ struct Kind {
     name: &'static str,
     start: Tag,
     ends: Vec<Tag>,
+    /// Its ends are those of reasoning alone; names such as "thought" are also those of other tags.
+    telling: bool,
 }
 
 /// The kinds that are known, made once: every reply has an envelope of its own.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let named = REASONING.iter().chain(&["seed:think"]);
-    let named = named.map(|name| Kind { name, start: Tag::open(name), ends: vec![Tag::close(name)] });
+    let named = named.map(|name| Kind {
+        name,
+        start: Tag::open(name),
+        ends: vec![Tag::close(name)],
+        telling: name.contains("think"),
+    });
     let marks = REASONING_MARKS.iter().map(|(start, ends)| Kind {
         name: "",
         start: Tag::new(*start),
         ends: ends.iter().map(|end| Tag::new(*end)).collect(),
+        telling: *ends != CHANNEL_ENDS,
     });
-    let headers = HEADERS.iter().map(|header| Kind { name: "", start: Tag::new(*header), ends: Vec::new() });
+    let headers =
+        HEADERS.iter().map(|header| Kind { name: "", start: Tag::new(*header), ends: Vec::new(), telling: false });
     named.chain(marks).chain(headers).collect()
 });
 
-/// How the reasoning of models is known to end.
+/// How the reasoning of models begins and ends, where its end says by itself that it was reasoning.
 pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
-    KINDS.iter().flat_map(|kind| kind.ends.iter().map(|end| (&kind.start, end)))
+    KINDS.iter().filter(|kind| kind.telling).flat_map(|kind| kind.ends.iter().map(|end| (&kind.start, end)))
 }
 
 /// The longest run of backticks that is read as one.
@@ -171,7 +180,8 @@ impl Envelope {
     #[must_use]
     pub fn reasoning(mut self, marks: &[(String, String)]) -> Self {
         for (start, end) in marks {
-            let kind = Kind { name: "", start: Tag::new(start.as_str()), ends: vec![Tag::new(end.as_str())] };
+            let kind =
+                Kind { name: "", start: Tag::new(start.as_str()), ends: vec![Tag::new(end.as_str())], telling: false };
             self.firsts.extend([kind.start.first().to_ascii_lowercase(), kind.start.first().to_ascii_uppercase()]);
             self.kinds.push(Cow::Owned(kind));
         }

@@ -34,6 +34,8 @@ pub struct ToolTags {
 
 /// What counts in the text.
 const LOOK: Look = Look { brackets: false, reasoning: true, code: true };
+/// The longest text between two marks that are only named.
+const MENTION: usize = 120;
 /// The start tag among the envelope's.
 const START: usize = 0;
 
@@ -215,6 +217,8 @@ impl ChattyDecoder {
             Some(start) => self.leading(text, start),
             None => true,
         };
+        // Marks that the text speaks of are a part of it.
+        let mark = mark.filter(|mark| !self.is_mention(text, *mark));
         if leading || mark.is_some() {
             deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Thoughts));
         }
@@ -229,6 +233,18 @@ impl ChattyDecoder {
             let until = if mark.is_none() { self.sent.max(self.certain(text, until)) } else { until };
             self.tell(text, until, deltas);
         }
+    }
+
+    /// Whether a pair of marks stands in the middle of a sentence, in one line: text that names both.
+    fn is_mention(&mut self, text: &str, mark: Mark) -> bool {
+        let Mark::Reasoning { whole, content, implicit: false } = mark else { return false };
+        let between = content.of(text);
+        let before = text.get(..whole.start).unwrap_or("").trim_end_matches([' ', '\t']);
+        between.len() <= MENTION
+            && !between.contains('\n')
+            && !between.contains(self.start.literal())
+            && before.ends_with(char::is_alphanumeric)
+            && !self.leading(text, whole.start)
     }
 
     /// Up to where the text before `until` is no control token that may still be arriving; reasoning holds none.
