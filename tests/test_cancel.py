@@ -334,6 +334,12 @@ def test_a_cancelled_tree_leaves_nothing_behind(path):
             task.cancel()
             await asyncio.wait([task])
 
+    def drivers():
+        gc.collect()
+        return [one for one in gc.get_objects() if type(one).__name__ == "_Driver"]
+
+    # Exceptions that other tests keep hold theirs.
+    kept = drivers()
     with TicketStore(path) as store:
         asyncio.run(main(store))
         gc.collect()
@@ -343,7 +349,7 @@ def test_a_cancelled_tree_leaves_nothing_behind(path):
         assert threading.active_count() <= threads
         assert descriptors() <= open_files
         assert store.runs(status="running") == []
-        assert not [one for one in gc.get_objects() if type(one).__name__ == "_Driver"]
+        assert not [one for one in drivers() if not any(one is other for other in kept)]
 
 
 @pytest.mark.parametrize("of", ["model", "tool"])
