@@ -414,12 +414,17 @@ fn a_call_without_tags_is_led_into_a_block() {
         ("{\"name\": \"now\", \"arguments\"", "\n"),
         ("```json\n[{\"call_id\"", "\n```\n"),
         ("I will look.\n```\n{\"call_id\"", "\n```\n"),
+        ("I use `now`: [{\"call_id\"", "\n"),
+        ("I use `now`:\n```json\n[\n  {\"call_id\"", "\n```\n"),
         ("Let me look at the clock.", "\n"),
+        ("I use `now` and ``x`` ~5 times.", "\n"),
+        ("```python\n\tnow()\n```\n\nSo I look.", "\n"),
+        ("So:\n```\nnow()\n\n[1]\n```\nand\n~~~\n`x`\n~~~", "\n"),
     ] {
         let reply = format!("{lead}{between}{block}");
         assert!(admits(&grammar, &reply), "{reply} {:?}", grammar_walk::admitted(&grammar, &reply));
         assert!(is_call(&read(&Chatty::default(), &tools, &reply)), "{reply}");
-        if between != "\n" || !lead.ends_with('.') {
+        if lead.ends_with('"') {
             assert!(!admits(&grammar, lead) && !admits(&grammar, &format!("{lead}: 1")), "{lead}");
         }
     }

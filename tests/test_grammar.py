@@ -25,6 +25,7 @@ from callslip.models import Bounds, ModelReply
 from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
 from callslip.scripts import PythonRunner
+from gbnf import Grammar as Gbnf
 
 TOKENIZER = LLTokenizer("byte")
 
@@ -285,8 +286,7 @@ def test_a_script_of_200_lines_can_be_written(protocol: AnyProtocol) -> None:
     grammar = protocol.grammar([script, now])
     reply = written(protocol, script.name, spaced({"code": lines}))
     assert admits(grammar.lark, reply)
-    if protocol.strict:
-        assert admits(gbnf_to_lark(grammar.gbnf), reply)
+    assert Gbnf(grammar.gbnf).admits(reply)
     move = protocol.parse(reply).move
     assert isinstance(move, Move.Call)
     assert move.calls[0].arguments == {"code": lines}
@@ -344,10 +344,52 @@ def test_a_call_that_ends_at_a_bound_is_not_executed(
     assert "Nothing of it was executed" in seen[1]
 
 
+BLOCK = '<tool>\n[{"call_id": "call_1", "tool_name": "now", "arguments": {}}]\n</tool>'
+
+
+@pytest.mark.parametrize("block", ["", "\n" + BLOCK], ids=["alone", "block"])
+@pytest.mark.parametrize(
+    ("text", "alone", "with_block"),
+    [
+        ("It is so: f(x) = {a < b} & <b>[c]</b>.", True, True),
+        ("I use `now` and ``x``, ~5 times.", True, True),
+        ("```python\n\tnow(`x`)\n```\n\nSo it is.", True, True),
+        ("So:\n~~~\n{}\n~~~\nand\n```\n[1]\n```", True, True),
+        ('é🎉日本 $x \\ "y"\tz\r\n1. a', True, True),
+        ('{"name": "Ann", "age": [3]}', True, True),
+        ("```\nnow()", True, False),
+        ('[{"call_id"', False, True),
+        ('Look: [ {"tool_name"', False, True),
+        ('`now`:\n```json\n[{"call_id"\n```', False, True),
+        ('{"name": "now", "arguments"', False, True),
+        ('[{"call_id": 1}]', False, False),
+        ('{"name": "now", "arguments": {}}', False, False),
+        ("<tool>x", False, False),
+        ("x </ Tool>", False, False),
+        ("<think>so", False, False),
+        ("<tool_call>{}", False, False),
+        ("<function=now>", False, False),
+        ("Done.</s>", False, True),
+        ("\x00", False, False),
+    ],
+)
+def test_free_text_is_the_same_in_both_forms(
+    block: str, text: str, *, alone: bool, with_block: bool
+) -> None:
+    protocol = ChattyProtocol(strict=True)
+    grammar = protocol.grammar([now])
+    reply = text + block
+    admitted = with_block if block else alone
+    assert Gbnf(grammar.gbnf).admits(reply) == admitted
+    assert admits(grammar.lark, reply) == admitted
+    parsed = protocol.parse(reply)
+    if admitted:
+        assert isinstance(parsed.move, Move.Call if block else Move.Finish)
+
+
 def test_a_call_without_tags_is_led_into_a_block() -> None:
     protocol = ChattyProtocol()
     lark = protocol.grammar(TOOLS).lark
-    block = '<tool>\n[{"call_id": "call_1", "tool_name": "now", "arguments": {}}]\n</tool>'
     for lead, between in [
         ('[{"call_id"', "\n"),
         ('{"tool_name"', "\n"),
@@ -355,7 +397,7 @@ def test_a_call_without_tags_is_led_into_a_block() -> None:
     ]:
         assert not admits(lark, lead)
         assert not admits(lark, f'{lead}: "call_1", "tool_name": "now", "arguments": {{}}}}]')
-        reply = lead + between + block
+        reply = lead + between + BLOCK
         assert admits(lark, reply)
         parsed = protocol.parse(reply)
         assert isinstance(parsed.move, Move.Call)
@@ -443,16 +485,24 @@ def model() -> Iterator[LocalModel]:
 
 
 @pytest.mark.local_model
+@pytest.mark.parametrize("bounds", [SMALL, None], ids=["bounded", "free"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_llama_cpp_keeps_to_the_grammar(protocol: AnyProtocol, model: LocalModel) -> None:
-    grammar = protocol.grammar(TOOLS, finish=False, completed=["T1"], bounds=SMALL)
-    *texts, end = model(
-        [{"role": "user", "content": "Sell a lamp."}],
-        grammar=grammar,
-        max_tokens=1500,
-        seed=2,
-    )
+def test_llama_cpp_keeps_to_the_grammar(
+    protocol: AnyProtocol, bounds: Bounds | None, model: LocalModel
+) -> None:
+    grammar = protocol.grammar(TOOLS, finish=not bounds, completed=["T1"], bounds=bounds)
+    for seed in (2, 3):
+        *texts, end = model(
+            [{"role": "user", "content": "Sell a lamp."}],
+            grammar=grammar,
+            max_tokens=1500 if bounds else 200,
+            seed=seed,
+        )
 
-    assert isinstance(end, ModelChunk)
-    assert end.finish_reason == "stop"
-    check_read(protocol, "".join(text for text in texts if isinstance(text, str)))
+        assert isinstance(end, ModelChunk)
+        text = "".join(text for text in texts if isinstance(text, str))
+        if bounds:
+            assert end.finish_reason == "stop"
+            check_read(protocol, text)
+        elif end.finish_reason == "stop":
+            assert protocol.parse(text).violation is None, text

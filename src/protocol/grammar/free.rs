@@ -143,37 +143,47 @@ fn own_marks(tags: (&str, &str)) -> CharSet {
 
 /// Text that a block follows: narration, or what has turned into a call without tags. `block` is how a block begins.
 pub(super) fn before_block(rules: &mut Rules, tags: (&str, &str), block: &str) -> Vec<Node> {
+    const FENCES: [&str; 2] = ["```", "~~~"];
     let mut never = marks(&[tags.0, tags.1]);
     never.extend(calls_in_text());
     never.push(Part::at_start().one(CharSet::blanks()));
-    // In a fence, a block would be part of an answer.
-    never.push(Part::new().one(CharSet::of("`~")));
+    // In a fence, a block would be part of an answer: one that is opened is closed.
+    never.extend(FENCES.map(|mark| Part::new().exactly(mark)));
     let text = Without { of: characters(), never, last: Vec::new() }.node(rules, "narration");
-    let narration = rules.word("narration", Node::sequence([text.clone(), Node::literal(format!("\n{block}"))]));
     let plain = characters().minus(&CharSet::of("<`~")).minus(&own_marks(tags));
     let plain = Node::any_number(Node::Class(plain));
     let blanks = || Node::any_number(Node::Class(CharSet::of(" \t\r\n")));
+    let line_end = || Node::literal("\n");
+    let info = Node::any_number(Node::Class(CharSet::ranges([('0', '9'), ('A', 'Z'), ('a', 'z')])));
+    let fence = |mark: &str| {
+        let inside = Node::sequence([line_end(), blanks(), text.clone()]);
+        Node::sequence([Node::literal(mark), info.clone(), inside, Node::literal(format!("\n{mark}"))])
+    };
+    let fence = rules.rule("fence", Node::Choice(FENCES.map(fence).to_vec()));
+    let after = Node::optional(Node::sequence([line_end(), blanks(), text.clone()]));
+    let more = Node::any_number(Node::sequence([line_end(), fence.clone(), after.clone()]));
+    let first = Node::choice([text.clone(), Node::sequence([fence, after])]).unwrap_or_else(Node::empty);
+    let before = Node::sequence([first, more]);
+    let narration = rules.word("narration", Node::sequence([before, Node::literal(format!("\n{block}"))]));
     let keys = |keys: &[&str]| {
         let keys = keys.iter().map(|key| Node::literal(format!("\"{key}\"")));
         Node::Choice(keys.collect())
     };
-    let before = |marks: &str| Node::sequence([Node::Class(CharSet::of(marks)), blanks()]);
+    let bracket = |marks: &str| Node::sequence([Node::Class(CharSet::of(marks)), blanks()]);
     let all: Vec<&str> = CALL_KEYS.iter().chain(&ARGUMENTS).copied().collect();
     // The first is what a call in prose looks like, the second what a reply that is one value does.
-    let prose = Node::sequence([plain.clone(), before("[{,"), keys(&CALL_KEYS)]);
+    let prose = Node::sequence([text.clone(), bracket("[{,"), keys(&CALL_KEYS)]);
     let value = || {
-        let inside = [Node::Class(CharSet::of("[{")), plain.clone(), before("{,"), keys(&all)];
-        Node::choice([Node::sequence([Node::Class(CharSet::of("{")), blanks(), keys(&all)]), Node::sequence(inside)])
-            .unwrap_or_else(Node::empty)
+        let inside = [Node::Class(CharSet::of("[{")), plain.clone(), bracket("{,"), keys(&all)];
+        Node::choice([Node::sequence([bracket("{"), keys(&all)]), Node::sequence(inside)]).unwrap_or_else(Node::empty)
     };
-    let fence = |mark: &str| {
-        let word = Node::any_number(Node::Class(CharSet::ranges([('0', '9'), ('A', 'Z'), ('a', 'z')])));
-        let line = Node::sequence([blanks(), Node::literal("\n"), blanks()]);
-        let before = plain.clone();
-        Node::sequence([before, Node::literal(mark), word, line, value(), Node::literal(format!("\n{mark}\n{block}"))])
+    let fenced = |mark: &str| {
+        let before = Node::optional(Node::sequence([text.clone(), line_end()]));
+        let line = Node::sequence([info.clone(), blanks(), line_end(), blanks()]);
+        Node::sequence([before, Node::literal(mark), line, value(), Node::literal(format!("\n{mark}\n{block}"))])
     };
     let turned = Node::choice([prose, value()]).unwrap_or_else(Node::empty);
     let turned = Node::sequence([turned, Node::literal(format!("\n{block}"))]);
-    let fenced = Node::Choice(vec![fence("```"), fence("~~~")]);
+    let fenced = Node::Choice(FENCES.map(fenced).to_vec());
     vec![narration, rules.word("turned", turned), rules.word("fenced", fenced)]
 }

@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// The nodes that it is made of.
-    fn parts(&self) -> &[Node] {
+    pub(super) fn parts(&self) -> &[Node] {
         match self {
             Self::Sequence(nodes) | Self::Choice(nodes) => nodes,
             Self::Repeat { node, .. } => std::slice::from_ref(node),

@@ -2,6 +2,7 @@
 
 use super::bounds;
 use super::tree::{Node, Rule, RuleId, Rules};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// GBNF, with the rule `root`.
@@ -21,9 +22,11 @@ pub(super) fn gbnf(rules: &Rules, root: &Node) -> String {
 pub(super) fn lark(rules: &Rules, root: &Node) -> String {
     let mut out = String::from("%llguidance {}\n");
     rule(&Lark(rules), "start", root, &mut out);
+    let mut texts = HashSet::new();
     for (_, one) in rules.reached(root, false) {
         let (name, body) = (lark_name(one), &one.body);
         if one.word {
+            write_texts(rules, body, &mut texts, &mut out);
             out.push_str(&name);
             out.push_str(": ");
             word(rules, body, &mut out);
@@ -35,17 +38,52 @@ pub(super) fn lark(rules: &Rules, root: &Node) -> String {
     out
 }
 
+/// A terminal for each text without certain parts in a word.
+fn write_texts(rules: &Rules, node: &Node, written: &mut HashSet<RuleId>, out: &mut String) {
+    match node {
+        Node::Without(without, id) if written.insert(*id) => {
+            out.push_str(&text_name(rules, *id));
+            out.push_str(": ");
+            without.lark(out);
+            out.push('\n');
+        }
+        Node::Rule(id) => {
+            if let Some(rule) = rules.get(*id) {
+                write_texts(rules, &rule.body, written, out);
+            }
+        }
+        node => node.parts().iter().for_each(|node| write_texts(rules, node, written, out)),
+    }
+}
+
+fn text_name(rules: &Rules, id: RuleId) -> String {
+    rules.get(id).map_or(String::new(), |rule| rule.name.replace('-', "_").to_uppercase())
+}
+
 /// A word: a regular expression, or several with texts without certain parts among them.
 fn word(rules: &Rules, node: &Node, out: &mut String) {
-    match node {
-        Node::Without(without, _) => without.lark(out),
-        Node::Sequence(nodes) if has_without(node) => {
+    let inside = match node {
+        // A word has its rules written out.
+        Node::Rule(id) => rules.get(*id).map_or(node, |rule| &rule.body),
+        node => node,
+    };
+    match inside {
+        Node::Without(_, id) => out.push_str(&text_name(rules, *id)),
+        Node::Repeat { node: one, min, max, .. } if has_without(rules, node) => {
+            out.push('(');
+            word(rules, one, out);
+            out.push(')');
+            count(*min, *max, out);
+        }
+        Node::Sequence(nodes) if has_without(rules, node) => {
+            out.push('(');
             for (at, node) in nodes.iter().enumerate() {
                 out.push_str(if at > 0 { " " } else { "" });
                 word(rules, node, out);
             }
+            out.push(')');
         }
-        Node::Choice(nodes) if has_without(node) => {
+        Node::Choice(nodes) if has_without(rules, node) => {
             for (at, node) in nodes.iter().enumerate() {
                 out.push_str(if at > 0 { " | " } else { "(" });
                 word(rules, node, out);
@@ -60,11 +98,13 @@ fn word(rules: &Rules, node: &Node, out: &mut String) {
     }
 }
 
-fn has_without(node: &Node) -> bool {
+fn has_without(rules: &Rules, node: &Node) -> bool {
     match node {
         Node::Without(..) => true,
-        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(has_without),
-        _ => false,
+        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(|node| has_without(rules, node)),
+        Node::Repeat { node, .. } => has_without(rules, node),
+        Node::Rule(id) => rules.get(*id).is_some_and(|rule| has_without(rules, &rule.body)),
+        Node::Literal(_) | Node::Class(_) => false,
     }
 }
 
