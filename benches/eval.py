@@ -110,6 +110,8 @@ def evaluate(options: argparse.Namespace, protocol: str, *, grammar: bool) -> Sc
     more: dict[str, Any] = {}
     if options.template:
         more["template"] = options.template
+    if options.examples is not None:
+        more["examples"] = options.examples == "on"
     began = time.perf_counter()
     tasks = (HELD_OUT if options.held_out else TASKS)[: options.tasks]
     with LocalModel(options.gguf, threads=options.threads, disk_cache=False) as model:
@@ -158,6 +160,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--template", type=Path, help="a system prompt in place of the built-in one"
     )
+    parser.add_argument("--examples", choices=["on", "off"], help="in place of the default")
     parser.add_argument(
         "--held-out", action="store_true", help="the tasks that prompts are not tuned on"
     )

@@ -22,6 +22,7 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> Machine {
     let tools = tools();
     let setup = Setup {
         prompt: protocol.system_prompt(&tools, false).unwrap().into(),
+        examples: [].into(),
         protocol,
         tools,
         limits,

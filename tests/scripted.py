@@ -1,6 +1,7 @@
 """Replies of models in the three protocols, as scripts of tests write them."""
 
 import json
+import re
 
 
 def output(**move):
@@ -55,17 +56,42 @@ def finish(answer="done", *, success=True):
     return json.dumps({"thought": "t", **fields})
 
 
+def asked(messages):
+    """The messages from the task on: without the prompt and the example that follows it."""
+    opening = [message["content"] for message in messages[1:2]]
+    if opening and opening[0].startswith("Example: "):
+        answer = next(
+            at
+            for at, one in enumerate(messages)
+            if "The answer is Wexcombe 8264." in one["content"]
+        )
+        return messages[answer + 1 :]
+    return messages[1:]
+
+
+def without_example(result):
+    """The messages of a run: the prompt, and those from the task on."""
+    return [result.messages[0], *asked(result.messages)]
+
+
 def turn_of(messages):
     """How many replies there were before."""
-    return sum(message["role"] == "assistant" for message in messages)
+    return sum(message["role"] == "assistant" for message in asked(messages))
 
 
 def task_of(messages):
     """The run's task, without the ticket list that may follow it."""
-    return messages[1]["content"].split("\n\nTickets:")[0]
+    return asked(messages)[0]["content"].split("\n\nTickets:")[0]
 
 
 def results_of(message):
     """What a chatty message says of the calls of a block, by `call_id`."""
-    rows = json.loads(message["content"].partition("TOOL_EXECUTION_RESULT\n")[2].split("\n\n")[0])
-    return {row["call_id"]: row.get("result", row.get("error")) for row in rows}
+    lines = message["content"].partition("TOOL_EXECUTION_RESULT\n")[2].split("\n\n")[0]
+    results = {}
+    for line in lines.split("\n"):
+        call_id, text = re.fullmatch(r"\S+ \((.*?)\): (.*)", line).groups()
+        try:
+            results[call_id] = json.loads(text)
+        except ValueError:
+            results[call_id] = text.removeprefix("error: ")
+    return results

@@ -17,7 +17,17 @@ from callslip import (
     replay,
     tool,
 )
-from scripted import block, finish, results_of, spawn, task_of, turn_of, wait_for
+from scripted import (
+    asked,
+    block,
+    finish,
+    results_of,
+    spawn,
+    task_of,
+    turn_of,
+    wait_for,
+    without_example,
+)
 
 
 @tool
@@ -69,8 +79,8 @@ def test_agents_are_spawned_and_waited_for_in_one_block(run):
         "done",
         worker=answer,
     )
-    result = run(Agent(model, protocol="chatty"))
-    told = results_of(result.messages[3])
+    result = run(Agent(model, protocol="chatty", delegate=True))
+    told = results_of(without_example(result)[3])
     assert told["plan"] == {"agent_id": "plan", "status": "IN_PROGRESS"}
     assert told["wait"][0] == {
         "agent_id": "plan",
@@ -98,13 +108,13 @@ def test_agents_of_earlier_turns_are_waited_for_in_the_order_asked(run):
         "done",
         worker=answer,
     )
-    result = run(Agent(model, protocol="chatty", tools=[join]))
-    assert [row["agent_id"] for row in results_of(result.messages[7])["wait"]] == ["b", "a"]
+    result = run(Agent(model, protocol="chatty", delegate=True, tools=[join]))
+    assert [row["agent_id"] for row in results_of(without_example(result)[7])["wait"]] == ["b", "a"]
 
 
 def test_waiting_twice_gives_the_same_result(run):
     model = leader(block(spawn("a", "x")), *[block(wait_for("$a"))] * 5, "done", worker=answer)
-    result = run(Agent(model, protocol="chatty"))
+    result = run(Agent(model, protocol="chatty", delegate=True))
     assert result.run.violations == 0
     waits = [ticket.result for ticket in result.tickets[1:]]
     assert waits == [waits[0]] * 5
@@ -118,7 +128,7 @@ def test_a_call_of_another_tool_does_not_hide_an_agent(run):
         "done",
         worker=answer,
     )
-    result = run(Agent(model, protocol="chatty", tools=[join]))
+    result = run(Agent(model, protocol="chatty", delegate=True, tools=[join]))
     assert result.tickets[2].result[0]["result"] == "Worker: x"
 
 
@@ -138,7 +148,7 @@ def test_a_call_of_another_tool_does_not_hide_an_agent(run):
 )
 def test_what_agents_are_not(calls, code):
     model = leader(block(*calls), "done", worker=answer)
-    result = Agent(model, protocol="chatty", tools=[join]).run_sync("go")
+    result = Agent(model, protocol="chatty", delegate=True, tools=[join]).run_sync("go")
     assert violation(result)["code"] == code
     assert result.tickets == []
 
@@ -147,7 +157,7 @@ def test_an_unknown_agent_is_told_those_there_are():
     model = leader(
         block(spawn("a", "x"), spawn("b", "x")), block(wait_for("$c")), "done", worker=answer
     )
-    result = Agent(model, protocol="chatty").run_sync("go")
+    result = Agent(model, protocol="chatty", delegate=True).run_sync("go")
     assert violation(result)["hint"] == "there are '$a', '$b'"
 
 
@@ -173,10 +183,10 @@ def test_a_diamond_runs_in_the_order_of_its_references(run):
             spawn("end", "$both", "End"),
             wait_for("$end"),
         ),
-        lambda messages: json.dumps(results_of(messages[3])["wait"][0]["result"])[1:-1],
+        lambda messages: json.dumps(results_of(asked(messages)[2])["wait"][0]["result"])[1:-1],
         worker=worker,
     )
-    result = run(Agent(model, protocol="chatty", tools=[join]))
+    result = run(Agent(model, protocol="chatty", delegate=True, tools=[join]))
     assert result.value == "End(Left(Top(start))+Right(Top(start)))"
     assert min(began["Left"], began["Right"]) >= ended["Top"]
     assert began["End"] >= max(ended["Left"], ended["Right"])
@@ -193,8 +203,8 @@ def test_what_refers_to_an_agent_that_failed_is_not_run(run):
         "done",
         worker=answer,
     )
-    result = run(Agent(model, protocol="chatty", tools=[join]))
-    told = results_of(result.messages[3])
+    result = run(Agent(model, protocol="chatty", delegate=True, tools=[join]))
+    told = results_of(without_example(result)[3])
     assert "uses the result of call 'bad', which failed" in told["use"]
     assert told["wait"][0]["status"] == "error"
     assert len(result.run.children) == 1
@@ -213,15 +223,15 @@ def test_three_agents_work_at_the_same_time(run):
 
     calls = [spawn(name, name) for name in "abc"]
     model = leader(block(*calls, wait_for("$a", "$b", "$c")), "done", worker=worker)
-    result = run(Agent(model, protocol="chatty"))
-    told = results_of(result.messages[3])["wait"]
+    result = run(Agent(model, protocol="chatty", delegate=True))
+    told = results_of(without_example(result)[3])["wait"]
     assert [one["result"] for one in told] == ["3 at work"] * 3
 
 
 @pytest.mark.parametrize("at_end", ["wait", "cancel"])
 def test_agents_never_waited_for_follow_on_open_tickets(run, at_end):
     model = leader(block(spawn("a", "slow")), "done", worker=answer)
-    result = run(Agent(model, protocol="chatty", on_open_tickets=at_end))
+    result = run(Agent(model, protocol="chatty", delegate=True, on_open_tickets=at_end))
     assert result.tickets[0].outcome == {"wait": "ok", "cancel": "cancelled"}[at_end]
     assert result.run.children[0].finished
 
@@ -238,7 +248,7 @@ def test_roles_have_their_own_model_tools_protocol_and_limits(run):
             finish("thought"),
         ]
     )
-    helper = Agent(ScriptedModel(["helped"]), protocol="chatty", name="helper")
+    helper = Agent(ScriptedModel(["helped"]), protocol="chatty", delegate=True, name="helper")
     model = leader(
         block(
             spawn("t", "think", "Thinker"),
@@ -252,6 +262,7 @@ def test_roles_have_their_own_model_tools_protocol_and_limits(run):
     agent = Agent(
         model,
         protocol="chatty",
+        delegate=True,
         roles={
             "Thinker": Role(model=thinker, protocol="react", tools=[look], limits=Limits(steps=2)),
             "Helper": helper,
@@ -259,7 +270,7 @@ def test_roles_have_their_own_model_tools_protocol_and_limits(run):
     )
     assert "Thinker" in agent.system_prompt
     result = run(agent)
-    told = [row["result"] for row in results_of(result.messages[3])["wait"]]
+    told = [row["result"] for row in results_of(without_example(result)[3])["wait"]]
     assert told == ["thought", "helped", "Other: other"]
     tasks = [child.task for child in result.run.children]
     assert tasks == ["think", "help", "Your role: Other\n\nother"]
@@ -267,7 +278,9 @@ def test_roles_have_their_own_model_tools_protocol_and_limits(run):
 
 def test_a_role_without_a_model_has_that_of_the_one_that_spawns():
     model = leader(block(spawn("a", "x", "A"), wait_for("$a")), "done", worker=answer)
-    agent = Agent(model, protocol="chatty", tools=[join], roles={"A": Role(tools=[])})
+    agent = Agent(
+        model, protocol="chatty", delegate=True, tools=[join], roles={"A": Role(tools=[])}
+    )
     result = agent.run_sync("go")
     child = result.run.children[0]
     assert "join" not in child.messages[0]["content"]
@@ -279,9 +292,15 @@ def test_a_child_that_reaches_its_limit_is_an_error_of_its_own(run):
         return block(("c", "join", {"a": str(turn_of(messages)), "b": ""}))
 
     model = leader(block(spawn("a", "x", "A"), wait_for("$a")), "done", worker=worker)
-    agent = Agent(model, protocol="chatty", tools=[join], roles={"A": Role(limits=Limits(steps=3))})
+    agent = Agent(
+        model,
+        protocol="chatty",
+        delegate=True,
+        tools=[join],
+        roles={"A": Role(limits=Limits(steps=3))},
+    )
     result = run(agent)
-    (row,) = results_of(result.messages[3])["wait"]
+    (row,) = results_of(without_example(result)[3])["wait"]
     assert "LimitExceeded" in row["error"]
     assert result.value == "done"
 
@@ -310,7 +329,7 @@ def test_no_tool_has_a_name_of_the_runtimes(name, protocol):
 @pytest.mark.parametrize("roles", [[Role()], [], "A", Role()])
 def test_roles_are_a_mapping(roles):
     with pytest.raises(UsageError) as caught:
-        Agent(ScriptedModel([]), protocol="chatty", roles=roles)
+        Agent(ScriptedModel([]), protocol="chatty", delegate=True, roles=roles)
     assert str(caught.value) == (
         "expected roles={'Reviewer': Role(…)}, from words to a Role or an Agent each: got "
         f"{type(roles).__name__}"
@@ -328,7 +347,7 @@ def test_roles_are_a_mapping(roles):
 )
 def test_a_role_is_prepared_as_one(roles, got):
     with pytest.raises(UsageError) as caught:
-        Agent(ScriptedModel([]), protocol="chatty", roles=roles)
+        Agent(ScriptedModel([]), protocol="chatty", delegate=True, roles=roles)
     assert str(caught.value) == f"expected a Role or an Agent for each word of roles: got {got}"
 
 
@@ -351,10 +370,10 @@ def test_results_of_agents_never_waited_for_come_with_the_last_turn():
             return block(("j", "join", {"a": "1", "b": "2"}))
         return "answer"
 
-    agent = Agent(reply, protocol="chatty", tools=[join], limits=Limits(steps=2))
+    agent = Agent(reply, protocol="chatty", delegate=True, tools=[join], limits=Limits(steps=2))
     result = agent.run_sync("go")
     assert result.stop_reason == "limit"
-    assert "the result" in result.messages[-2]["content"]
+    assert "the result" in without_example(result)[-2]["content"]
 
 
 def test_examples_of_the_built_in_prompt_are_valid():
@@ -381,10 +400,10 @@ def test_at_a_time_limit_the_results_that_there_are_are_told():
 
     calls = [spawn("a", "slow"), spawn("b", "fast"), wait_for("$a", "$b")]
     model = leader(block(*calls), "answer", worker=worker)
-    agent = Agent(model, protocol="chatty", limits=Limits(seconds=0.4))
+    agent = Agent(model, protocol="chatty", delegate=True, limits=Limits(seconds=0.4))
     result = asyncio.run(agent.run("go"))
     assert (result.value, result.stop_reason) == ("answer", "limit")
-    slow, fast = results_of(result.messages[3])["wait"]
+    slow, fast = results_of(without_example(result)[3])["wait"]
     assert (slow["status"], fast["result"]) == ("error", "the result")
     assert replay(result.run).export() == result.run.export()
 
@@ -410,8 +429,8 @@ def test_a_role_and_a_prompt_may_be_results_of_other_kinds():
         "done",
         worker=answer,
     )
-    result = Agent(model, protocol="chatty", tools=[choose, facts]).run_sync("go")
-    (row,) = results_of(result.messages[3])["wait"]
+    result = Agent(model, protocol="chatty", delegate=True, tools=[choose, facts]).run_sync("go")
+    (row,) = results_of(without_example(result)[3])["wait"]
     assert (row["role"], row["result"]) == ("Reviewer", 'Reviewer: {"n":2}')
 
 

@@ -19,7 +19,19 @@ from callslip import (
     replay,
     tool,
 )
-from scripted import act, block, call, delegate, finish, give, results_of, task_of, turn_of, wait
+from scripted import (
+    act,
+    asked,
+    block,
+    call,
+    delegate,
+    finish,
+    give,
+    results_of,
+    task_of,
+    turn_of,
+    wait,
+)
 
 made = []
 
@@ -91,7 +103,7 @@ def test_a_denied_call_is_not_made_and_the_model_is_told_why(protocol):
     assert (result.tickets[0].outcome, result.value) == ("denied", "done")
     assert result.tickets[0].error == "The call of 'pay' was denied: too much"
     if protocol != "ticket":
-        assert "The call of 'pay' was denied: too much" in result.messages[3]["content"]
+        assert "The call of 'pay' was denied: too much" in asked(result.messages)[2]["content"]
     assert replay(result.run).export() == result.run.export()
 
 
@@ -107,7 +119,7 @@ def test_the_other_calls_of_a_block_are_made_meanwhile():
                         run.approve(parked[0])
         return run.result
 
-    assert results_of(asyncio.run(main()).messages[3]) == {"c": "paid 5", "l": "saw it"}
+    assert results_of(asked(asyncio.run(main()).messages)[2]) == {"c": "paid 5", "l": "saw it"}
 
 
 def test_a_denied_call_is_not_asked_for_again():

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from callslip import Agent, Role, TicketStore, UsageError, tool
+from scripted import task_of, turn_of
 
 
 def output(**move):
@@ -28,9 +29,9 @@ class Work:
         self.tools = [sign]
 
     def __call__(self, messages):
-        turn = sum(message["role"] == "assistant" for message in messages)
+        turn = turn_of(messages)
         wait = output(type="AWAIT", ticket_id="T1")
-        if messages[1]["content"].startswith("part"):
+        if task_of(messages).startswith("part"):
             call = output(type="CALL", route="/sign", payload={"n": 1}, description="sign")
             return [call, wait, output(type="RETURN", value="signed")][turn]
         task = output(type="DELEGATE", task="part")
@@ -110,7 +111,7 @@ def test_a_tree_that_cannot_go_on_stays_as_it_is(tmp_path):
         )
 
     async def reply(messages):
-        if messages[1]["content"] != "go":
+        if task_of(messages) != "go":
             await asyncio.sleep(60)
         return (
             "<tool>"

@@ -118,7 +118,8 @@ STATES = {
 
 def agent_in(state, **options):
     model, protocol, tools = STATES[state]
-    return Agent(model, protocol=protocol, tools=tools, **options)
+    delegate = protocol != "react"
+    return Agent(model, protocol=protocol, tools=tools, delegate=delegate, **options)
 
 
 def runs_below(run):
@@ -418,7 +419,8 @@ def test_nothing_begins_that_was_cancelled_before_it_was_written_down(
 
     async def main():
         with TicketStore(path) as store:
-            agent = Agent(model, protocol=protocol, tools=[work], store=store)
+            delegate = protocol != "react"
+            agent = Agent(model, protocol=protocol, tools=[work], delegate=delegate, store=store)
             async with agent.stream("go") as run:
                 async for event in run:
                     if isinstance(event, Event) and event.kind == on:

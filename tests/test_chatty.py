@@ -1,6 +1,7 @@
 """The chatty protocol through the public face: each rule obeyed and broken."""
 
 import json
+import re
 import threading
 import time
 
@@ -44,7 +45,10 @@ def anything(value: object) -> object:
 TOOLS = [add, echo, fail, anything]
 
 
-def run(*replies, protocol="chatty", tools=TOOLS, **options):
+PLAIN = ChattyProtocol(examples=False)
+
+
+def run(*replies, protocol=PLAIN, tools=TOOLS, **options):
     model = ScriptedModel(list(replies))
     result = Agent(model, protocol=protocol, tools=tools, **options).run_sync("the task")
     model.assert_done()
@@ -54,7 +58,16 @@ def run(*replies, protocol="chatty", tools=TOOLS, **options):
 def results(message):
     head, _, rest = message["content"].partition("\n")
     assert head == "TOOL_EXECUTION_RESULT"
-    return json.loads(rest.split("\n\n")[0])
+    rows = []
+    for line in rest.split("\n\n")[0].split("\n"):
+        name, call_id, error, text = re.fullmatch(r"(\S+) \((.*?)\): (error: )?(.*)", line).groups()
+        row = {"call_id": call_id, "tool_name": name, "status": "error" if error else "ok"}
+        try:
+            row["error" if error else "result"] = json.loads(text)
+        except ValueError:
+            row["error" if error else "result"] = text
+        rows.append(row)
+    return rows
 
 
 def violation(first, **options):
@@ -98,7 +111,7 @@ def test_calls_run_side_by_side():
 
     calls = [(f"c{number}", "meet", {"name": str(number)}) for number in range(3)]
     result = run(block(*calls), "met", tools=[meet])
-    assert [row["result"] for row in results(result.messages[3])] == ["0", "1", "2"]
+    assert [row["result"] for row in results(result.messages[3])] == [0, 1, 2]
 
 
 def test_results_stay_in_call_order_whatever_ends_first():
@@ -312,7 +325,7 @@ def test_a_stream_is_stopped_at_the_end_of_the_block():
         [block(("a", "echo", {"text": "x"})) + "\nTOOL_EXECUTION_RESULT [invented]", "x"],
         chunk_size=4,
     )
-    result = Agent(model, protocol="chatty", tools=TOOLS).run_sync("x")
+    result = Agent(model, protocol=PLAIN, tools=TOOLS).run_sync("x")
     assert result.messages[2]["content"].endswith("</tool>")
     assert "invented" not in model.requests[0].sent
 
@@ -321,7 +334,7 @@ def test_early_stop_can_be_turned_off():
     model = ScriptedModel(
         [block(("a", "echo", {"text": "x"})) + "\nObservation: invented", "x"], chunk_size=4
     )
-    protocol = ChattyProtocol(early_stop=False)
+    protocol = ChattyProtocol(early_stop=False, examples=False)
     result = Agent(model, protocol=protocol, tools=TOOLS).run_sync("x")
     assert result.messages[2]["content"].endswith("invented")
     assert len(result.tickets) == 1
@@ -332,7 +345,7 @@ def test_an_unknown_tool_stops_the_stream():
         ['<tool>[{"call_id": "a", "tool_name": "nobody", "arguments": {' + '"x": 1, ' * 500, "no"],
         chunk_size=8,
     )
-    result = Agent(model, protocol="chatty", tools=TOOLS).run_sync("x")
+    result = Agent(model, protocol=PLAIN, tools=TOOLS).run_sync("x")
     assert result.run.violations == 1
     assert len(model.requests[0].sent) < 80
 

@@ -124,7 +124,7 @@ def test_a_waiting_tree_does_not_hold_up_another_run():
 
 def test_an_agent_that_calls_itself_through_a_bounded_tool_does_not_wait_for_itself():
     def reply(messages):
-        if messages[1]["content"] == "deeper":
+        if task_of(messages) == "deeper":
             return finish("in")
         return [act("again", task="deeper"), finish("out")][turn_of(messages)]
 

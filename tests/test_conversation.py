@@ -22,7 +22,20 @@ from callslip import (
     replay,
     tool,
 )
-from scripted import act, block, call, delegate, finish, give, spawn, turn_of, wait, wait_for
+from scripted import (
+    act,
+    block,
+    call,
+    delegate,
+    finish,
+    give,
+    spawn,
+    task_of,
+    turn_of,
+    wait,
+    wait_for,
+    without_example,
+)
 
 
 @tool
@@ -65,7 +78,7 @@ def test_a_run_that_is_over_goes_on(protocol, driver, store):
     assert (first.value, second.value) == ("first", "second")
     assert second.run is first.run
     assert [ticket.id for ticket in second.tickets] == ["T1", "T2"]
-    said = second.messages[5]
+    said = without_example(second)[5]
     assert said["role"] == "user"
     assert said["content"].startswith("and two")
     assert store.runs()[0].status == "finished"
@@ -125,13 +138,13 @@ def test_what_is_said_while_open_tickets_are_waited_for_goes_on():
     release = asyncio.Event()
 
     async def model(messages):
-        if messages[1]["content"].startswith("Your role"):
+        if task_of(messages).startswith("Your role"):
             await release.wait()
             return "late"
         return [block(spawn("a", "x")), "first", "second"][turn_of(messages)]
 
     async def main():
-        async with Agent(model, protocol="chatty").stream("one") as run:
+        async with Agent(model, protocol="chatty", delegate=True).stream("one") as run:
             async for event in run:
                 if (
                     isinstance(event, Event)
@@ -290,7 +303,9 @@ def goes_deeper(messages):
 @pytest.mark.parametrize("how", ["send", "send_sync", "resume"])
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_child_that_is_told_more_goes_no_deeper_than_the_tree_may(depth, how, store):
-    agent = Agent(goes_deeper, protocol="chatty", limits=Limits(depth=depth), store=store)
+    agent = Agent(
+        goes_deeper, protocol="chatty", delegate=True, limits=Limits(depth=depth), store=store
+    )
     root = agent.run_sync("go").run
     assert levels_of(root) == 1 + depth
     (child,) = root.children
@@ -380,12 +395,14 @@ def test_a_watched_run_that_was_iterated_to_its_end_goes_on_too():
 
 def test_the_runs_below_one_that_goes_on_are_watched_too():
     def model(messages):
-        if messages[1]["content"].startswith("Your role"):
+        if task_of(messages).startswith("Your role"):
             return "in"
         return ["first", block(spawn("a", "x")), "second"][turn_of(messages)]
 
     async def main():
-        async with Agent(model, protocol="chatty").stream("one", children=True) as run:
+        async with Agent(model, protocol="chatty", delegate=True).stream(
+            "one", children=True
+        ) as run:
             async for _ in run:
                 pass
             run.send("more")
@@ -426,7 +443,7 @@ def test_who_waits_for_an_answer_need_not_read_it():
         yield from (f"{n} " for n in range(2000))
 
     async def main():
-        async with Agent(model, protocol="chatty").stream("one") as run:
+        async with Agent(model, protocol="chatty", delegate=True).stream("one") as run:
             async for _ in run:
                 pass
             return await asyncio.wait_for(run.send("more"), 60)

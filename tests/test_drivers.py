@@ -21,6 +21,7 @@ from callslip import (
     UsageError,
     tool,
 )
+from scripted import turn_of
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
 
@@ -570,7 +571,7 @@ def test_a_task_that_was_cancelled_before_can_work_on():
     ]
 
     def model(messages):
-        return replies[sum(message["role"] == "assistant" for message in messages)]
+        return replies[turn_of(messages)]
 
     agent = Agent(
         model, protocol=TicketProtocol(grace=0), tools=[stubborn], on_open_tickets="cancel"
@@ -609,9 +610,7 @@ def test_what_a_call_leaves_behind_is_no_part_of_it():
 
     inner = Agent(lambda messages: FINISH)
     calls = ['{"thought": "", "action": "begin", "args": "{}"}', FINISH]
-    outer = Agent(
-        lambda messages: calls[sum(m["role"] == "assistant" for m in messages)], tools=[begin]
-    )
+    outer = Agent(lambda messages: calls[turn_of(messages)], tools=[begin])
 
     async def main():
         await outer.run("go")

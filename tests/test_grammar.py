@@ -148,7 +148,7 @@ def test_the_built_in_prompts_show_what_the_grammars_admit() -> None:
     assert admits(ChattyProtocol().grammar(TOOLS).lark, block)
 
     ticket = (
-        '<thoughts>\nx\n</thoughts>\n<output>\n{"type": "CALL", "route": "POST /now", '
+        '<thoughts>\nx\n</thoughts>\n<output>\n{"type": "CALL", "route": "now", '
         '"payload": {}, "description": "why"}\n</output>'
     )
     assert admits(TicketProtocol().grammar(TOOLS).lark, ticket)

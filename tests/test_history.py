@@ -183,7 +183,7 @@ def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
     model = ScriptedModel([*(call("/look", {}, f"look {n}") for n in range(3)), give("ok")])
     agent = Agent(
         model,
-        protocol=TicketProtocol(grace=5),
+        protocol=TicketProtocol(grace=5, examples=False),
         tools=[look],
         history=KeepLast(1),
         limits=Limits(max_repeats=10),
@@ -206,7 +206,10 @@ def test_the_newest_message_lists_all_tickets_once_some_are_left_out():
 
     model = ScriptedModel([*(call("/look", {"n": n}, f"look {n}") for n in range(4)), give("ok")])
     agent = Agent(
-        model, protocol=TicketProtocol(grace=60), tools=[look], history=KeepLast(exchanges=3)
+        model,
+        protocol=TicketProtocol(grace=60, examples=False),
+        tools=[look],
+        history=KeepLast(exchanges=3),
     )
     result = agent.run_sync("go")
 
@@ -232,7 +235,7 @@ def test_inline_results_are_left_out_to_make_room():
     model = ScriptedModel([*(call("/look", {"n": n}) for n in range(2)), give("ok")])
     agent = Agent(
         model,
-        protocol=TicketProtocol(grace=60),
+        protocol=TicketProtocol(grace=60, examples=False),
         tools=[look],
         history=KeepLast(9, characters=1_400),
     )
@@ -356,6 +359,7 @@ def test_a_policy_that_fails_is_no_failure_of_the_model(where, driver, seconds, 
     options = {
         "protocol": "chatty" if where == "child" else where,
         "tools": [look],
+        "delegate": where == "child",
         "store": store,
         "limits": Limits(seconds=seconds),
     }
@@ -478,7 +482,7 @@ def test_a_question_that_was_asked_anew_at_a_time_limit():
         return 1
 
     def model(messages):
-        turn = sum(one["role"] == "assistant" for one in messages)
+        turn = turn_of(messages)
         if turn < 3:
             return json.dumps({"thought": "t", "action": "look", "args": "{}"})
         if messages[-1]["content"].startswith("Observation"):

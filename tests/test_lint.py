@@ -21,7 +21,11 @@ def weather(city: str) -> str:
 @pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
 def test_built_in_prompts_teach_what_is_read_without_repair(kind):
     protocol = kind()
-    assert protocol.native.examples(protocol.system_prompt([weather]))
+    messages = protocol.example_messages([weather])
+    replies = [one["content"] for one in messages if one["role"] == "assistant"]
+    assert replies or protocol.native.examples(protocol.system_prompt([weather]))
+    for reply in map(protocol.parse, replies):
+        assert (reply.violation, reply.repairs) == (None, [])
     assert protocol.lint([weather]) == []
 
 

@@ -13,6 +13,7 @@ from callslip import (
     tool,
 )
 from fetching import FINISH, agent, call
+from scripted import turn_of
 
 
 def test_a_run_is_exported_and_taken_in_elsewhere(store):
@@ -61,7 +62,7 @@ def test_awkward_results_are_kept_exported_and_listed(store):
         FINISH.replace("done", "d\u2028e")
     ]
     worker = Agent(
-        lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+        lambda messages: replies[turn_of(messages)],
         tools=[give],
         store=store,
     )

@@ -14,7 +14,7 @@ from callslip import (
     TicketProtocol,
     tool,
 )
-from scripted import finish, give
+from scripted import finish, give, turn_of
 
 PROTOCOLS = {"react": ReactProtocol, "chatty": ChattyProtocol, "ticket": TicketProtocol}
 
@@ -47,7 +47,7 @@ def streamed(text, size):
     """A model that streams one reply, then gives up."""
 
     def model(messages):
-        if any(message["role"] == "assistant" for message in messages):
+        if turn_of(messages) > 0:
             yield finish("over") if "react" in text or '"thought"' in text else "over"
             return
         for start in range(0, len(text), size):
@@ -170,7 +170,7 @@ def test_a_method_beside_the_route_is_the_method(route, method, made, stream):
     if stream:
 
         def model(messages):
-            first = not any(message["role"] == "assistant" for message in messages)
+            first = not turn_of(messages) > 0
             whole = text if first else give("ok")
             yield from (whole[start : start + 9] for start in range(0, len(whole), 9))
 

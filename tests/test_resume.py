@@ -25,6 +25,7 @@ from callslip import (
     replay,
     tool,
 )
+from scripted import turn_of
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
@@ -51,7 +52,7 @@ class Work:
 
     def __call__(self, messages):
         self.asked += 1
-        return self.replies[sum(message["role"] == "assistant" for message in messages)]
+        return self.replies[turn_of(messages)]
 
     def agent(self, store, **options):
         return Agent(self, tools=[self.tool], store=store, **options)
@@ -263,7 +264,7 @@ def test_a_cancelled_run_goes_on_with_its_open_calls_cancelled():
     replies = [call("slow", n=1), FINISH]
 
     def model(messages):
-        return replies[sum(message["role"] == "assistant" for message in messages)]
+        return replies[turn_of(messages)]
 
     agent = Agent(model, tools=[slow], store=TicketStore())
 
@@ -320,7 +321,7 @@ def test_a_call_that_started_early_is_dropped_with_its_reply():
         return f"saw {n}"
 
     def model(messages):
-        if any(message["role"] == "assistant" for message in messages):
+        if turn_of(messages) > 0:
             return "Done."
         return iter([block, rest])
 
@@ -440,7 +441,7 @@ def test_a_run_under_way_is_not_resumed_beside_itself():
     replies = [call("look"), FINISH]
 
     def model(messages):
-        return replies[sum(message["role"] == "assistant" for message in messages)]
+        return replies[turn_of(messages)]
 
     agent = Agent(model, tools=[look], store=store)
     assert agent.run_sync("go").value == "done"

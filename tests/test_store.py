@@ -21,6 +21,7 @@ from callslip import (
     tool,
 )
 from fetching import FINISH, agent, call, fetch
+from scripted import turn_of
 
 
 def test_runs_are_listed_with_what_came_of_them(store):
@@ -167,7 +168,7 @@ def test_a_large_result_is_kept_once(path):
     replies = [call("big")] * 4 + [FINISH]
     with TicketStore(path) as store:
         worker = Agent(
-            lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+            lambda messages: replies[turn_of(messages)],
             tools=[big],
             store=store,
         )
@@ -209,7 +210,7 @@ def test_costs_that_are_no_amounts_count_as_none(path):
     said = [float("nan"), float("inf"), -1.0, 0.5]
 
     def costly(messages):
-        n = sum(message["role"] == "assistant" for message in messages)
+        n = turn_of(messages)
         usage = {"input_tokens": 3, "output_tokens": -5, "cost": said[n]}
         return ModelReply(
             [call("fetch", n=n), call("fetch", n=n), call("fetch", n=n), FINISH][n], usage=usage
@@ -236,7 +237,7 @@ def test_a_run_that_is_started_in_a_call_is_linked_and_ends_with_it(path):
     inner = Agent(lambda messages: FINISH, store=path, name="inner")
 
     def outer_model(messages):
-        return [call("ask", task="sub"), FINISH][sum(m["role"] == "assistant" for m in messages)]
+        return [call("ask", task="sub"), FINISH][turn_of(messages)]
 
     outer = Agent(outer_model, tools=[ask], store=path, name="outer")
     run = outer.run_sync("top").run

@@ -20,6 +20,7 @@ from callslip import (
     tool,
 )
 from fetching import FINISH, agent, call, model
+from scripted import turn_of
 
 
 def test_a_file_is_opened_again_with_all_that_was_in_it(path):
@@ -329,7 +330,7 @@ def test_a_run_keeps_its_claim_when_its_store_is_closed_and_opened_again(path):
 
     replies = [call("slow"), FINISH]
     first = Agent(
-        lambda messages: replies[sum(m["role"] == "assistant" for m in messages)],
+        lambda messages: replies[turn_of(messages)],
         tools=[slow],
         store=path,
     )
@@ -471,7 +472,7 @@ def test_a_child_that_its_finished_call_left_behind_goes_on_by_itself(path):
     replies = [call("begin"), FINISH]
 
     def ask(messages):
-        return replies[sum(message["role"] == "assistant" for message in messages)]
+        return replies[turn_of(messages)]
 
     outer = Agent(ask, tools=[begin], store=path, name="outer")
     run = outer.run_sync("top").run

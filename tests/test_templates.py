@@ -144,10 +144,15 @@ def document():
     )
 
 
-def seed_agent(name, model, *, limits=None, delegate=None, **options):
+def seed_agent(name, model, *, limits=None, **options):
     protocol = PROTOCOLS[name](template=SEEDS / f"{name}.txt", **options)
     tools = document() if name == "ticket" else [weather]
-    return Agent(model, protocol=protocol, tools=tools, limits=limits, delegate=delegate)
+    # What the seed teaches.
+    runner = PythonRunner(profile="unconfined") if name == "chatty" else False
+    delegate = name != "react"
+    return Agent(
+        model, protocol=protocol, tools=tools, limits=limits, delegate=delegate, python=runner
+    )
 
 
 @seeds

@@ -37,7 +37,8 @@ TOOLS = [add, fail]
 
 
 # A call has all the time that a busy machine takes; or none, where it is to be late.
-PATIENT, HASTY = TicketProtocol(grace=60), TicketProtocol(grace=0.01)
+PATIENT = TicketProtocol(grace=60, examples=False)
+HASTY = TicketProtocol(grace=0.01, examples=False)
 
 
 def run(*replies, protocol=PATIENT, tools=TOOLS, **options):
@@ -118,7 +119,7 @@ def test_a_long_result_is_told_of_and_loaded(length, shown):
 
 
 def test_inline_results_can_be_turned_off():
-    protocol = TicketProtocol(inline_results=False, grace=60)
+    protocol = TicketProtocol(inline_results=False, grace=60, examples=False)
     result = run(call("/add", {"a": 20, "b": 3}), load("T1"), give(23), protocol=protocol)
     assert result.messages[3]["content"].startswith(
         "T1 is COMPLETED: LOAD_TICKET T1 to see its result.\n\nTickets:\n"
@@ -311,7 +312,11 @@ def test_a_call_whose_result_was_read_may_be_made_again_with_a_note():
 def test_a_failed_call_whose_failure_was_not_seen_names_the_move_that_shows_it():
     again = call("/fail", {"why": "no"})
     result = run(
-        again, again, load("T1"), give("x"), protocol=TicketProtocol(inline_results=False, grace=60)
+        again,
+        again,
+        load("T1"),
+        give("x"),
+        protocol=TicketProtocol(inline_results=False, grace=60, examples=False),
     )
     assert len(result.tickets) == 1
     assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[5]["content"]
@@ -362,7 +367,7 @@ def test_a_run_does_not_wait_for_the_grace(kind, moves):
         }
         return [call("/quick", {"n": 1}), middle[moves], give("x")][turn_of(messages)]
 
-    agent = Agent(reply, protocol=TicketProtocol(grace=60), tools=[quick])
+    agent = Agent(reply, protocol=TicketProtocol(grace=60, examples=False), tools=[quick])
 
     async def streamed():
         async with agent.stream("go") as run:
@@ -393,7 +398,7 @@ def test_each_call_has_its_whole_grace():
     model = ScriptedModel(
         [call("/nap", {"seconds": 1.5}), call("/nap", {"seconds": 1.6}), give("x")]
     )
-    agent = Agent(model, protocol=TicketProtocol(grace=3), tools=[nap])
+    agent = Agent(model, protocol=TicketProtocol(grace=3, examples=False), tools=[nap])
     result = asyncio.run(agent.run("go"))
     assert "Result of ticket T2" in result.messages[5]["content"]
 
@@ -440,7 +445,7 @@ def test_await_can_load():
         call("/add", {"a": 20, "b": 3}),
         wait("T1"),
         give(23),
-        protocol=TicketProtocol(await_loads=True, grace=60),
+        protocol=TicketProtocol(await_loads=True, grace=60, examples=False),
     )
     assert "Result of ticket T1:\n23" in result.messages[5]["content"]
 
@@ -486,7 +491,7 @@ def test_delegation_is_refused_where_it_is_not_offered():
     found, text = violation(move, delegate=False)
     assert found["code"] == "not_offered"
     assert "DELEGATE" in text
-    assert "DELEGATE" not in TicketProtocol().system_prompt(TOOLS)
+    assert "DELEGATE" not in TicketProtocol(examples=False).system_prompt(TOOLS)
 
 
 def test_an_unknown_route_names_the_nearest():
@@ -666,7 +671,7 @@ def test_a_template_of_ones_own_with_a_document_calls_each_operation_once(kind):
     model = ScriptedModel([call("GET /pets/7"), call("/pets/{id}", {"id": 8}), answer])
     agent = Agent(
         model,
-        protocol=TicketProtocol(template=template, grace=60),
+        protocol=TicketProtocol(template=template, grace=60, examples=False),
         tools=pets,
         delegate=False,
         python=False,
@@ -687,7 +692,7 @@ def test_under_a_grammar_an_answer_is_offered_once_a_result_was_read(length):
         script = [call("/page", {"length": length}), load("T1"), give("x")]
         return script[turn_of(messages)]
 
-    protocol = TicketProtocol(first_move="call", grace=60)
+    protocol = TicketProtocol(first_move="call", grace=60, examples=False)
     Agent(model, protocol=protocol, tools=[page]).run_sync("go")
     every = ["CALL", "DELEGATE", "LOAD_TICKET", "AWAIT"]
     after_call = every if length > 2_000 else [*every, "RETURN"]
@@ -701,7 +706,7 @@ def test_an_answer_is_offered_in_the_last_turn_whatever_was_read():
         offered.append("RETURN" in grammar.lark)
         return [call("/page", {"length": 5_000}), give("x")][turn_of(messages)]
 
-    protocol = TicketProtocol(first_move="call", grace=60)
+    protocol = TicketProtocol(first_move="call", grace=60, examples=False)
     Agent(model, protocol=protocol, tools=[page], limits=Limits(steps=1)).run_sync("go")
     assert offered == [False, True]
 
@@ -747,7 +752,7 @@ def test_a_run_keeps_the_way_in_which_it_is_told(tmp_path):
     def agent(model, **options):
         return Agent(
             model,
-            protocol=TicketProtocol(grace=60, **options),
+            protocol=TicketProtocol(grace=60, **options, examples=False),
             tools=[add],
             store=tmp_path / "runs.sqlite",
         )

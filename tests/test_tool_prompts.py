@@ -23,7 +23,20 @@ from callslip import (
     tool,
 )
 from callslip.tools import Tool, ToolSource
-from scripted import act, block, call, finish, give, load, results_of, spawn, turn_of, wait_for
+from scripted import (
+    act,
+    asked,
+    block,
+    call,
+    finish,
+    give,
+    load,
+    results_of,
+    spawn,
+    task_of,
+    turn_of,
+    wait_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,7 +202,7 @@ def test_look_ups_of_one_block_run_side_by_side_and_start_early() -> None:
     model = ScriptedModel([block(*calls), "enough"], chunk_size=5)
     agent = Agent(model, protocol=ChattyProtocol(tool_tokens=1), tools=functions())
     result = asyncio.run(agent.run("go"))
-    results = results_of(result.messages[3])
+    results = results_of(asked(result.messages)[2])
     assert results["a"]["tools"][0].startswith("stock_honey(")
     assert results["c"] == "honey on 1, asc"
     kinds = [event.kind for event in result.run.log]
@@ -342,7 +355,7 @@ def test_a_name_that_means_no_operation_is_refused_with_the_nearest(protocol: st
     agent = Agent(ScriptedModel(replies, chunk_size=9), protocol=protocol, tools=shop())
     result = asyncio.run(agent.run("go"))
     assert result.tickets == []
-    told = result.messages[3]["content"]
+    told = asked(result.messages)[2]["content"]
     assert "unknown route 'GET /stock/2/figs'" in told
     assert "'GET /stock/{shelf}/fig'" in told
 
@@ -380,7 +393,7 @@ def test_a_source_is_asked_once_for_an_agent_and_its_roles() -> None:
     source = Counted()
 
     def model(messages: Any) -> str:
-        if messages[1]["content"].startswith("Your role: "):
+        if task_of(messages).startswith("Your role: "):
             return "looked"
         return [block(spawn("a", "look", role="Looker"), wait_for("$a")), "done"][turn_of(messages)]
 
@@ -390,8 +403,8 @@ def test_a_source_is_asked_once_for_an_agent_and_its_roles() -> None:
         tools=[source],
         roles={"Looker": Role()},
     )
-    assert '"spawn_agent"' in agent.system_prompt
-    assert '"search_tools"' in agent.system_prompt
+    assert "spawn_agent(" in agent.system_prompt
+    assert "search_tools(" in agent.system_prompt
     assert "There are 80 tools" in agent.system_prompt
     assert agent.run_sync("go").value == "done"
     assert source.asked == 1
@@ -400,7 +413,10 @@ def test_a_source_is_asked_once_for_an_agent_and_its_roles() -> None:
 def test_the_last_level_has_no_tools_that_start_runs() -> None:
     helper = Agent(ScriptedModel([]), protocol="chatty", name="helper").as_tool()
     agent = Agent(
-        ScriptedModel([]), protocol=ChattyProtocol(tool_tokens=1), tools=[*functions(), helper]
+        ScriptedModel([]),
+        protocol=ChattyProtocol(tool_tokens=1),
+        tools=[*functions(), helper],
+        delegate=True,
     )
     assert "81 tools" in agent.system_prompt
     assert agent._offer.toolbox.find("helper") is not None

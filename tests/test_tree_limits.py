@@ -91,7 +91,13 @@ def test_children_draw_from_their_parent_s_account(limit):
             return block(*calls, wait_for("$a", "$b", "$c"))
         return "the end"
 
-    agent = Agent(costly(reply), protocol="chatty", tools=[add], limits=Limits(steps=40, **limit))
+    agent = Agent(
+        costly(reply),
+        protocol="chatty",
+        delegate=True,
+        tools=[add],
+        limits=Limits(steps=40, **limit),
+    )
     result = asyncio.run(agent.run("go"))
     assert (result.value, result.stop_reason) == ("the end", "limit")
     # Each child has one last turn beyond the limit, and so has the root.
@@ -129,7 +135,9 @@ def test_tickets_are_reserved_in_the_whole_tree():
         calls = [spawn(name, name) for name in "ab"]
         return [block(*calls, wait_for("$a", "$b")), "the end"][turn]
 
-    agent = Agent(costly(reply), protocol="chatty", tools=[add], limits=Limits(tickets=12))
+    agent = Agent(
+        costly(reply), protocol="chatty", delegate=True, tools=[add], limits=Limits(tickets=12)
+    )
     result = asyncio.run(agent.run("go"))
     # 3 of its own, and 3 blocks of 3 below it: a fourth block does not fit any more.
     assert sum(len(run.tickets) for run in below(result.run)) == 12

@@ -16,6 +16,7 @@ from callslip import (
     replay,
     tool,
 )
+from scripted import task_of, turn_of
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "%s", "task_successful": true}'
 
@@ -125,8 +126,8 @@ class Late:
                 await asyncio.sleep(0.001)
 
     async def __call__(self, messages):
-        turn = sum(message["role"] == "assistant" for message in messages)
-        if messages[1]["content"].startswith("part"):
+        turn = turn_of(messages)
+        if task_of(messages).startswith("part"):
             await self.linger()
         # What is to be given up has begun.
         await asyncio.sleep(0.01)
@@ -245,7 +246,7 @@ class Busy:
 def test_a_call_that_is_approved_of_while_the_model_is_asked_is_made_meanwhile():
     class Model(Busy):
         async def __call__(self, messages):
-            if len(messages) == 2:
+            if turn_of(messages) == 0:
                 return self.call("sign")
             self.asked.set()
             await self.made.wait()
@@ -266,8 +267,8 @@ def test_a_call_that_is_approved_of_while_the_model_is_asked_is_made_meanwhile()
 def test_a_call_that_is_approved_of_is_made_however_the_run_goes_on():
     class Model(Busy):
         async def __call__(self, messages):
-            turn = sum(message["role"] == "assistant" for message in messages)
-            if messages[1]["content"].startswith("part"):
+            turn = turn_of(messages)
+            if task_of(messages).startswith("part"):
                 return output(type="RETURN", value="part")
             if turn == 1:
                 self.asked.set()

@@ -477,6 +477,7 @@ class Protocol:
         *,
         persona: str,
         template: str | None,
+        examples: Sequence[tuple[str, str]] | bool | None,
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
@@ -487,6 +488,7 @@ class Protocol:
         *,
         tool_tag: tuple[str, str],
         template: str | None,
+        examples: Sequence[tuple[str, str]] | bool | None,
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
@@ -498,6 +500,7 @@ class Protocol:
         await_loads: bool,
         inline_results: bool,
         template: str | None,
+        examples: Sequence[tuple[str, str]] | bool | None,
         tool_tokens: int,
         repairs: RepairPolicy,
         think_prefilled: bool,
@@ -507,6 +510,7 @@ class Protocol:
     def name(self) -> Literal["ticket", "chatty", "react"]: ...
     def offered(self, tools: ToolSet) -> ToolSet: ...
     def system_prompt(self, tools: ToolSet, delegates: bool) -> str: ...
+    def example_messages(self, tools: ToolSet) -> list[tuple[str, str]]: ...
     def parse(
         self, text: str, finish_reason: FinishReason | None = None, limits: str | None = None
     ) -> Reply: ...
@@ -666,6 +670,8 @@ class Run:
     def message(self, position: int) -> tuple[str, str]: ...
     def ticket_list(self) -> str: ...
     def tickets(self) -> list[TicketRow]: ...
+    @property
+    def examples(self) -> int: ...
     def short(self, position: int) -> str | None: ...
     @property
     def ending(self) -> Ending | None: ...

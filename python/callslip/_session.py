@@ -246,6 +246,7 @@ class Session:
                 self._history = History(
                     self.agent.history,
                     self.core.short,
+                    examples=self.core.examples,
                     tickets=self.core.ticket_list if lists else None,
                 )
             try:

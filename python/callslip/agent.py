@@ -15,7 +15,7 @@ from callslip._offer import Offer
 from callslip._options import check_one_of, check_text
 from callslip._session import Session, current_call
 from callslip._toolbox import Toolbox
-from callslip.errors import StoreError, ToolError, UsageError
+from callslip.errors import StoreError, TemplateError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import Protocol, ProtocolName, find_protocol
@@ -51,10 +51,9 @@ class Agent:
         name: Recorded with every run; `resume_all` resumes those of this name.
         delegate: Whether runs may give tasks to runs of their own, up to `Limits.depth` levels:
             `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty,
-            `delegate_task` in react. Default: in all but react.
+            `delegate_task` in react. Default: in ticket, and in chatty where there are `roles`.
         python: Whether the model may run scripts, by the tool `execute_python_code`: a
-            `PythonRunner`, or `True` for one with its defaults. Default: in chatty, where this
-            machine can keep scripts apart.
+            `PythonRunner`, or `True` for one with its defaults.
         roles: Agents to take for the roles that a run spawns agents for (chatty): a `Role`, or
             an `Agent`. For any other role it is this agent.
         history: What of a long transcript the model is shown, for example `KeepLast(20)`; default
@@ -68,7 +67,8 @@ class Agent:
         UsageError: The model can't be called, or `roles`, `python` or `history` is none.
         IsolationUnavailable: `python` is `True`, and this machine can't keep scripts apart.
         ToolError: A tool can't be offered.
-        TemplateError: The protocol's template lacks a placeholder or has an unknown one.
+        TemplateError: The protocol's template lacks a placeholder or has an unknown one, or teaches
+            `execute_python_code` or `spawn_agent` to an agent that does not offer it.
         StoreError: The file can't be opened or belongs to another process.
     """
 
@@ -84,7 +84,7 @@ class Agent:
         store: TicketStore | str | os.PathLike[str] | None = None,
         name: str = "agent",
         delegate: bool | None = None,
-        python: PythonRunner | bool | None = None,
+        python: PythonRunner | bool = False,
         roles: Mapping[str, Agent | Role] | None = None,
         history: HistoryPolicy | None = None,
         grammar: bool = True,
@@ -104,7 +104,7 @@ class Agent:
             check_policy(history)
         self.history = history
         if delegate is None:
-            delegate = self.protocol.name != "react" and not _OWN.intersection(self._tools.names)
+            delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate
         self.python = self._python(python)
         if self.roles and not (delegate and self.protocol.name == "chatty"):
@@ -134,6 +134,7 @@ class Agent:
         if grammar and "grammar" in self._model.accepts:
             self._options["grammar"] = True
         self.system_prompt = self._offer.system_prompt
+        self._check_template()
         self.store = _store(store)
         self._role_agents: dict[str, Agent] = {}
         self._more: dict[str, Any] = {
@@ -144,29 +145,35 @@ class Agent:
             **offered,
         }
 
-    def _python(self, python: PythonRunner | bool | None) -> PythonRunner | None:  # noqa: FBT001  # private
+    def _check_template(self) -> None:
+        """Raise `TemplateError` where a template of the user teaches what is not offered."""
+        if self.protocol.template is None:
+            return
+        options = {"execute_python_code": "python=True"}
+        # Where no run may be below this one, the option has been given and is of no use.
+        if not self.delegate:
+            options["spawn_agent"] = "delegate=True"
+        for name, option in options.items():
+            if name in self.system_prompt and name not in self._offer.toolbox.names:
+                raise TemplateError(
+                    f"the template teaches '{name}', which this agent does not offer: pass {option}"
+                )
+
+    def _python(self, python: PythonRunner | bool) -> PythonRunner | None:  # noqa: FBT001  # private
         """Return what runs the scripts of the model, where it may write any."""
         if python is False:
-            return None
-        # A program that brings a tool for it, by any name, has made up its mind.
-        has_own = any(
-            tool.name == "execute_python_code" or hasattr(tool, "runner") for tool in self._tools
-        )
-        if python is None and (self.protocol.name != "chatty" or has_own):
             return None
         from callslip.scripts import PythonRunner
         from callslip.scripts._native import has_box, unavailable
 
         if isinstance(python, PythonRunner):
             return python
-        if python not in (None, True):
+        if python is not True:
             raise UsageError(
                 f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
             )
         if has_box():
             return PythonRunner()
-        if python is None:
-            return None
         raise unavailable()
 
     async def run(self, task: str) -> RunResult:
@@ -464,9 +471,6 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"
-
-
-_OWN = frozenset({"spawn_agent", "wait_for_agents"})
 
 
 def _roles(roles: object) -> dict[str, Agent | Role]:

@@ -3,7 +3,7 @@
     Agent(model, history=KeepLast(20))
 
 A policy chooses among the exchanges of a run: each reply of the model together with its outcome.
-The prompt and the task are always shown, and the transcript itself is never changed.
+The prompt, its example and the task are always shown, and the transcript itself is never changed.
 """
 
 from __future__ import annotations
@@ -126,22 +126,34 @@ class History:
         policy: Chooses the exchanges.
         short: Gives the text of the message at a position as it reads without loaded results;
             `None` where it has none.
+        examples: Messages of an example, which stand after the prompt.
         tickets: Gives the list of all tickets, where each message of the user ends with one that
             may leave out what earlier messages say (ticket).
     """
 
-    __slots__ = ("_exchanges", "_opening", "_policy", "_read", "_reply", "_short", "_tickets")
+    __slots__ = (
+        "_exchanges",
+        "_head",
+        "_opening",
+        "_policy",
+        "_read",
+        "_reply",
+        "_short",
+        "_tickets",
+    )
 
     def __init__(
         self,
         policy: HistoryPolicy,
         short: Callable[[int], str | None],
         *,
+        examples: int = 0,
         tickets: Callable[[], str] | None = None,
     ) -> None:
         self._policy = policy
         self._short = short
         self._tickets = tickets
+        self._head = 1 + examples
         self._read = 0
         self._opening: list[Message] = []
         self._exchanges: list[Exchange] = []
@@ -187,7 +199,9 @@ class History:
         return shown
 
     def _take(self, message: Message, position: int) -> None:
-        if message["role"] == "assistant":
+        if position < self._head:
+            self._opening.append(message)
+        elif message["role"] == "assistant":
             self._reply = message
         elif self._reply is not None:
             self._exchanges.append(Exchange(self._reply, message, self._shortened(position)))
@@ -209,7 +223,7 @@ class History:
 
     def _opened(self, left_out: int) -> list[Message]:
         """The messages before the first reply, with a note of what comes no more after them."""
-        system, *asked = self._opening
+        head, asked = self._opening[: self._head], self._opening[self._head :]
         opened = _joined(asked)
         if left_out:
             text, ticket_list = opened["content"], ""
@@ -218,7 +232,7 @@ class History:
                 before, mark, after = text.rpartition(_LIST)
                 text, ticket_list = before, mark + after
             opened = {"role": "user", "content": f"{text}\n\n{_note(left_out)}{ticket_list}"}
-        return [system, opened]
+        return [*head, opened]
 
 
 _LIST = "\n\nTickets:\n"

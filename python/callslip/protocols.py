@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -58,6 +58,11 @@ class Protocol(ABC):
     Attributes:
         template: The system prompt: its text, or a `Path` to a file of it. `None` is the built-in
             one. The placeholders are those of the protocol.
+        examples: Messages of an example that stand between the system prompt and the task: mappings
+            with `role` and `content`, from a `user`'s task to the `assistant`'s answer, in turns.
+            `True` is one made from the tools of the run, `False` none. `None` is what is best for
+            the protocol: with a template of your own none; with the built-in prompt, one made from
+            the tools in ticket and chatty, and none in react, whose prompt holds an example.
         strict: Whether every departure from the syntax is a violation, even one that has exactly
             one sensible reading.
         lenient: Whether keys that models often write in place of the protocol's own, such as
@@ -79,6 +84,7 @@ class Protocol(ABC):
     """
 
     template: str | PathLike[str] | None = None
+    examples: Sequence[Mapping[str, str]] | bool | None = field(default=None, hash=False)
     strict: bool = False
     lenient: bool = False
     think_prefilled: bool = False
@@ -96,6 +102,7 @@ class Protocol(ABC):
         tokens = self.tool_tokens
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
             raise ValueError(f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}")
+        _check_examples(self.examples)
 
     @abstractmethod
     def _native(self) -> NativeProtocol: ...
@@ -134,6 +141,11 @@ class Protocol(ABC):
             return "strict"
         return "lenient" if self.lenient else "default"
 
+    def _examples(self) -> list[tuple[str, str]] | bool | None:
+        if self.examples is None or isinstance(self.examples, bool):
+            return self.examples
+        return [(message["role"], message["content"]) for message in self.examples]
+
     def _tool_set(self, tools: Tools, *, delegate: bool) -> ToolSet:
         from callslip._toolbox import Toolbox
 
@@ -158,6 +170,18 @@ class Protocol(ABC):
         """
         offered = delegate and self.name == "ticket"
         return self.native.system_prompt(self._tool_set(tools, delegate=delegate), offered)
+
+    def example_messages(
+        self, tools: Tools = (), *, delegate: bool = False
+    ) -> list[dict[str, str]]:
+        """Return the messages of the example, as runs with these tools begin with them.
+
+        Args:
+            tools: The tools on offer.
+            delegate: As for `system_prompt`.
+        """
+        messages = self.native.example_messages(self._tool_set(tools, delegate=delegate))
+        return [{"role": role, "content": content} for role, content in messages]
 
     def parse(
         self,
@@ -260,6 +284,7 @@ class ReactProtocol(Protocol):
         return NativeProtocol.react(
             persona=self.persona,
             template=self._template(),
+            examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
@@ -288,6 +313,7 @@ class ChattyProtocol(Protocol):
         return NativeProtocol.chatty(
             tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
             template=self._template(),
+            examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
@@ -318,11 +344,35 @@ class TicketProtocol(Protocol):
             await_loads=self.await_loads,
             inline_results=self.inline_results,
             template=self._template(),
+            examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
             repairs=self._repairs,
             think_prefilled=self.think_prefilled,
             reasoning_tags=self._reasoning_tags,
         )
+
+
+def _check_examples(examples: object) -> None:
+    """Raise `ValueError` where these are no messages of an example."""
+    if examples is None or isinstance(examples, bool):
+        return
+    problem = _problem(examples)
+    if problem is not None:
+        raise ValueError(f"expected examples=True, False or messages: got {problem}")
+
+
+def _problem(examples: object) -> str | None:
+    if isinstance(examples, str | Mapping) or not isinstance(examples, Sequence):
+        return type(examples).__name__
+    for at, message in enumerate(examples):
+        if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
+            return f"{message!r}, which is no message with 'role' and 'content'"
+        role = ("user", "assistant")[at % 2]
+        if message["role"] != role:
+            return f"the role {message['role']!r} of message {at + 1}, where '{role}' has its turn"
+        if not isinstance(message["content"], str):
+            return f"{message['content']!r} as the content of message {at + 1}, which is no text"
+    return "no reply to the last message" if len(examples) % 2 else None
 
 
 def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:

@@ -2,18 +2,21 @@
 
 pub mod read;
 
+use super::example::{ExampleCall, Examples, Step};
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
 use super::telling::{Outcomes, Telling, quote, repetition};
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, Ticket, TicketId};
 use crate::tool::{Budget, Layout, ToolKind, ToolSet};
 use read::ToolTags;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 const TEMPLATE: &str = include_str!("prompts/chatty.txt");
 /// What stands in it where agents can be started.
@@ -21,11 +24,35 @@ const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
 /// What stands in it where scripts can be run.
 const SCRIPTS: &str = include_str!("prompts/chatty_scripts.txt");
 
+/// How results are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Results {
+    /// As a JSON array of objects, as the first logs have it: their runs go on as they began.
+    #[default]
+    Json,
+    /// A line for each call, which can't be taken for a call.
+    Lines,
+}
+
+impl Results {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+    fn is_json(&self) -> bool {
+        *self == Self::Json
+    }
+}
+
 /// The chatty protocol with its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chatty {
     /// The tags around a tool block.
     pub tags: ToolTags,
+    /// How results are told.
+    #[serde(default, skip_serializing_if = "Results::is_json")]
+    pub results: Results,
+    /// The messages of an example.
+    #[serde(skip)]
+    pub examples: Examples,
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
@@ -44,6 +71,8 @@ impl Default for Chatty {
         let tags = ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() };
         Self {
             tags,
+            results: Results::Lines,
+            examples: Examples::default(),
             template: None,
             budget: Budget::default(),
             reasoning_tags: Vec::new(),
@@ -57,8 +86,8 @@ impl Protocol for Chatty {
         "chatty"
     }
 
-    fn interface(&self) -> (Layout, Budget) {
-        (Layout::Json, self.budget)
+    fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
+        (self.layout(), self.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
@@ -70,7 +99,7 @@ impl Protocol for Chatty {
         let scripts = of_kind(ToolKind::Script).map(|tool| tagged(SCRIPTS).replace("{NAME}", &tool.name));
         let agents = of_kind(ToolKind::Spawn).map(|_| tagged(AGENTS));
         let (scripts, agents) = (scripts.unwrap_or_default(), agents.unwrap_or_default());
-        let interface = tools.interface(Layout::Json, self.budget);
+        let interface = tools.interface(self.layout(), self.budget);
         let mut placeholders = vec![
             Placeholder {
                 name: "TOOL_TAG_START",
@@ -87,6 +116,28 @@ impl Protocol for Chatty {
         render(template, Style::Capitals, &placeholders)
     }
 
+    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
+        self.examples.messages(self, tools)
+    }
+
+    fn shows_example(&self) -> bool {
+        self.template.is_none()
+    }
+
+    fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
+        let (name, arguments) = (quote(call.tool), call.arguments);
+        let block = format!(
+            "{}\n[{{\"call_id\": \"call_1\", \"tool_name\": {name}, \"arguments\": {arguments}}}]\n{}",
+            self.tags.start, self.tags.end
+        );
+        vec![
+            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            Step::Reply(block),
+            Step::Told(vec![Telling::Result { ticket: call.ticket, times: 1 }]),
+            Step::Reply(call.answer.to_owned()),
+        ]
+    }
+
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
         published::beside(self.host(), options, &self.reasoning_tags, self.own(options))
     }
@@ -100,17 +151,20 @@ impl Protocol for Chatty {
         let mut results = Vec::new();
         for telling in tellings {
             match telling {
-                Telling::Task(text) | Telling::Note(text) | Telling::Violation(text) | Telling::LastTurn(text) => {
-                    parts.push(text.clone());
-                }
-                Telling::Result { ticket, times } => results.extend(result(*ticket, *times, outcomes)),
-                Telling::Spawned(ticket) => results.extend(spawned(*ticket, outcomes)),
+                Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => parts.push(text.clone()),
+                Telling::Note(text) => parts.push(text.clone()),
+                Telling::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
+                Telling::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.
                 Telling::Loaded(_) | Telling::Dropped(_) | Telling::Completed(_) => {}
             }
         }
         if !results.is_empty() {
-            parts.insert(0, format!("TOOL_EXECUTION_RESULT\n[{}]", results.join(",\n ")));
+            let results = match self.results {
+                Results::Json => format!("[{}]", results.join(",\n ")),
+                Results::Lines => results.join("\n"),
+            };
+            parts.insert(0, format!("TOOL_EXECUTION_RESULT\n{results}"));
         }
         parts.join("\n\n")
     }
@@ -187,20 +241,67 @@ impl Chatty {
             tags: None,
         }
     }
+
+    fn layout(&self) -> Layout {
+        if self.template.is_none() { Layout::Lines } else { Layout::Json }
+    }
+
+    /// What a call that starts an agent gives at once: what to wait for.
+    fn spawned(&self, id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
+        let ticket = outcomes.tickets.get(id)?;
+        let call_id = quote(ticket.call_id.as_deref().unwrap_or_default());
+        let result = format!(r#"{{"agent_id": {call_id}, "status": "IN_PROGRESS"}}"#);
+        Some(match self.results {
+            Results::Json => {
+                format!(
+                    r#"{{"call_id": {call_id}, "tool_name": {}, "status": "ok", "result": {result}}}"#,
+                    quote(&ticket.tool)
+                )
+            }
+            Results::Lines => line(ticket, &result),
+        })
+    }
+
+    fn result(&self, id: TicketId, times: u32, outcomes: Outcomes<'_>) -> Option<String> {
+        let (ticket, outcome) = outcomes.get(id)?;
+        Some(match self.results {
+            Results::Json => row(ticket, outcome, times, outcomes),
+            Results::Lines => {
+                let text = outcomes.text(ticket, outcome);
+                let mut text = match outcome {
+                    Outcome::Ok(_) => on_one_line(text).into_owned(),
+                    _ => format!("error: {}", on_one_line(text)),
+                };
+                if let Some(note) = repetition(times) {
+                    // Writing into a string has no failing case.
+                    let _ = write!(text, " (note: {note})");
+                }
+                line(ticket, &text)
+            }
+        })
+    }
 }
 
-/// What a call that starts an agent gives at once: what to wait for.
-fn spawned(id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
-    let ticket = outcomes.tickets.get(id)?;
-    let call_id = quote(ticket.call_id.as_deref().unwrap_or_default());
-    Some(format!(
-        r#"{{"call_id": {call_id}, "tool_name": {}, "status": "ok", "result": {{"agent_id": {call_id}, "status": "IN_PROGRESS"}}}}"#,
-        quote(&ticket.tool)
-    ))
+/// `forecast (call_1): 4 degrees`.
+fn line(ticket: &Ticket, text: &str) -> String {
+    let call_id = ticket.call_id.as_deref().unwrap_or_default();
+    format!("{} ({}): {text}", ticket.tool, on_one_line(call_id.into()))
 }
 
-fn result(id: TicketId, times: u32, outcomes: Outcomes<'_>) -> Option<String> {
-    let (ticket, outcome) = outcomes.get(id)?;
+/// Text with line breaks as a JSON string: what a tool returns must not look like another call's result.
+fn on_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains(|mark: char| mark.is_control() || matches!(mark, '\u{2028}' | '\u{2029}')) {
+        return quote(&text)
+            .replace('\u{2028}', "\\u2028")
+            .replace('\u{2029}', "\\u2029")
+            .replace('\u{85}', "\\u0085")
+            .into();
+    }
+    text
+}
+
+/// A result as one object of an array.
+fn row(ticket: &Ticket, outcome: &Outcome, times: u32, outcomes: Outcomes<'_>) -> String {
     let call_id = ticket.call_id.as_deref().unwrap_or_default();
     let mut row = format!(r#"{{"call_id": {}, "tool_name": {}, "#, quote(call_id), quote(&ticket.tool));
     // Writing into a string has no failing case.
@@ -212,5 +313,5 @@ fn result(id: TicketId, times: u32, outcomes: Outcomes<'_>) -> Option<String> {
         let _ = write!(row, r#", "note": {}"#, quote(&note));
     }
     row.push('}');
-    Some(row)
+    row
 }

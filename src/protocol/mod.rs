@@ -5,11 +5,13 @@ mod arguments;
 mod around;
 mod correction;
 pub mod decode;
+pub mod example;
 pub mod feedback;
 mod field;
 pub(crate) mod foreign;
 pub mod grammar;
 pub mod lint;
+mod message;
 pub mod moves;
 mod notes;
 pub mod prompt;
@@ -30,6 +32,8 @@ pub use crate::reply::violation::{self, Code, Violation};
 pub use chatty::Chatty;
 pub use correction::Correction;
 pub use decode::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+pub use example::Examples;
+pub use message::{Message, Role};
 pub use moves::{Move, ToolCall};
 pub use prompt::TemplateError;
 pub use react::React;
@@ -38,7 +42,9 @@ pub use ticket::Ticket;
 pub use told::Told;
 
 use crate::reply::Span;
-use crate::tool::{Budget, Layout, ToolSet};
+use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
+use example::{ExampleCall, Step};
+use std::sync::Arc;
 
 /// One way of writing moves and of telling outcomes.
 pub trait Protocol: Send + Sync + std::fmt::Debug {
@@ -46,13 +52,27 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// How tools are shown in its prompt, and how much of it they may take.
-    fn interface(&self) -> (Layout, Budget);
+    fn interface(&self, tools: &ToolSet) -> (Layout, Budget);
 
     /// The system prompt with the tools rendered in. `delegates` is whether tasks may be given to other runs.
     ///
     /// # Errors
     /// The user's template lacks a placeholder or has an unknown one.
     fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError>;
+
+    /// The messages of an example, between the system prompt and the task.
+    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]>;
+
+    /// What an example writes to call a tool: its name, or its route as the prompt shows it (ticket).
+    fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
+        tools.label(tool, self.routes())
+    }
+
+    /// Whether its prompt is the built-in one and leaves the example to messages.
+    fn shows_example(&self) -> bool;
+
+    /// A run of one call, from its task to its answer.
+    fn example(&self, call: &ExampleCall<'_>) -> Vec<Step>;
 
     /// A decoder of one reply.
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder>;

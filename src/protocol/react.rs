@@ -2,14 +2,16 @@
 
 pub mod read;
 
+use super::example::{ExampleCall, Examples, Step};
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
-use super::telling::{Outcomes, Telling, repetition};
+use super::telling::{Outcomes, Telling, quote, repetition};
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::tool::{Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
 const TEMPLATE: &str = include_str!("prompts/react.txt");
@@ -20,6 +22,9 @@ pub struct React {
     /// Who the model is, for the prompt; may be empty.
     #[serde(skip)]
     pub persona: String,
+    /// The messages of an example.
+    #[serde(skip)]
+    pub examples: Examples,
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
@@ -38,7 +43,7 @@ impl Protocol for React {
         "react"
     }
 
-    fn interface(&self) -> (Layout, Budget) {
+    fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
         (Layout::List, self.budget)
     }
 
@@ -49,6 +54,28 @@ impl Protocol for React {
             Placeholder { name: "tools", value: &interface, required: true },
         ];
         render(self.template.as_deref().unwrap_or(TEMPLATE), Style::Format, &placeholders)
+    }
+
+    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
+        self.examples.messages(self, tools)
+    }
+
+    fn shows_example(&self) -> bool {
+        // The example in its prompt does as well, for fewer tokens.
+        false
+    }
+
+    fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
+        let (name, args) = (quote(call.tool), quote(call.arguments));
+        let answer = quote(call.answer);
+        vec![
+            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            Step::Reply(format!(r#"{{"thought": "I need to call a tool.", "action": {name}, "args": {args}}}"#)),
+            Step::Told(vec![Telling::Result { ticket: call.ticket, times: 1 }]),
+            Step::Reply(format!(
+                r#"{{"thought": "The result is there.", "action": "FINISH", "final_answer": {answer}, "task_successful": true}}"#
+            )),
+        ]
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {

@@ -2,16 +2,18 @@
 
 pub mod read;
 
+use super::example::{ExampleCall, Examples, Step};
 use super::prompt::{Placeholder, Style, render};
 use super::stored::Stored;
-use super::telling::{Outcomes, Telling, repetition};
+use super::telling::{Outcomes, Telling, quote, repetition};
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId, is_false};
-use crate::tool::{Budget, Layout, ToolSet};
+use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 const TEMPLATE: &str = include_str!("prompts/ticket.txt");
 /// The line of it that says how a task is delegated.
@@ -52,6 +54,9 @@ pub struct Ticket {
     /// How much of the tickets a message tells.
     #[serde(default, skip_serializing_if = "Lists::is_whole")]
     pub lists: Lists,
+    /// The messages of an example.
+    #[serde(skip)]
+    pub examples: Examples,
     /// The user's own prompt template, in place of the built-in one.
     #[serde(skip)]
     pub template: Option<String>,
@@ -71,6 +76,7 @@ impl Default for Ticket {
             await_loads: false,
             inline_results: true,
             lists: Lists::Changes,
+            examples: Examples::default(),
             template: None,
             budget: Budget::default(),
             reasoning_tags: Vec::new(),
@@ -84,18 +90,54 @@ impl Protocol for Ticket {
         "ticket"
     }
 
-    fn interface(&self) -> (Layout, Budget) {
-        (Layout::Operations, self.budget)
+    fn interface(&self, tools: &ToolSet) -> (Layout, Budget) {
+        (self.layout(tools), self.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError> {
-        let spec = tools.interface(Layout::Operations, self.budget);
+        let spec = tools.interface(self.layout(tools), self.budget);
         let mut placeholders = vec![Placeholder { name: "tool_spec", value: &spec, required: true }];
         if self.template.is_none() {
             let value = if delegates { DELEGATE } else { "" };
             placeholders.push(Placeholder { name: "delegate", value, required: true });
         }
         render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders)
+    }
+
+    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
+        self.examples.messages(self, tools)
+    }
+
+    fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
+        tools.label(tool, !self.names(tools))
+    }
+
+    fn shows_example(&self) -> bool {
+        self.template.is_none()
+    }
+
+    fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
+        let reply = |thoughts: &str, output: &str| {
+            Step::Reply(format!("<thoughts>\n{thoughts}\n</thoughts>\n<output>\n{output}\n</output>"))
+        };
+        let (route, purpose, id) = (quote(call.tool), quote(call.purpose), call.ticket);
+        let payload = call.arguments;
+        let mut steps = vec![
+            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            reply(
+                "I need to call a base tool.",
+                &format!(r#"{{"type": "CALL", "route": {route}, "payload": {payload}, "description": {purpose}}}"#),
+            ),
+        ];
+        if !self.inline_results {
+            steps.push(Step::Told(vec![Telling::Completed(id)]));
+            steps
+                .push(reply("The ticket is completed.", &format!(r#"{{"type": "LOAD_TICKET", "ticket_id": "{id}"}}"#)));
+        }
+        steps.push(Step::Told(vec![Telling::Loaded(id)]));
+        let answer = quote(call.answer);
+        steps.push(reply("The result is there.", &format!(r#"{{"type": "RETURN", "value": {answer}}}"#)));
+        steps
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
@@ -183,7 +225,18 @@ impl Protocol for Ticket {
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::ticket(scope)
+        grammar::ticket(scope, self.names(scope.tools))
+    }
+}
+
+impl Ticket {
+    /// Whether the prompt shows tools by their names alone: no method and no path that a model may get wrong.
+    fn names(&self, tools: &ToolSet) -> bool {
+        self.template.is_none() && !tools.has_documents()
+    }
+
+    fn layout(&self, tools: &ToolSet) -> Layout {
+        if self.names(tools) { Layout::Lines } else { Layout::Operations }
     }
 }
 

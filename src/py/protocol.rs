@@ -8,7 +8,7 @@ use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::decode::read_whole;
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
 use crate::protocol::lint;
-use crate::protocol::{Chatty, FinishReason, Protocol, React, ReadOptions, Ticket};
+use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
 use crate::reply::{LineColumn, RepairPolicy};
 use crate::tool::Budget;
 use pyo3::prelude::*;
@@ -33,6 +33,30 @@ fn read_options(repairs: &str, think_prefilled: bool) -> PyResult<ReadOptions> {
     Ok(ReadOptions { repairs, think_prefilled, ..ReadOptions::default() })
 }
 
+/// Role and content of each message of an example.
+#[derive(FromPyObject)]
+pub(super) enum Given {
+    /// One made from the tools of the run, or none.
+    Own(bool),
+    /// These messages.
+    Messages(Vec<(String, String)>),
+}
+
+fn examples(given: Option<Given>) -> PyResult<Examples> {
+    let messages = match given {
+        None => return Ok(Examples::Default),
+        Some(Given::Own(true)) => return Ok(Examples::OwnTools),
+        Some(Given::Own(false)) => Vec::new(),
+        Some(Given::Messages(messages)) => messages,
+    };
+    let message = |(role, content): (String, String)| match role.as_str() {
+        "user" => Ok(Message::new(Role::User, content)),
+        "assistant" => Ok(Message::new(Role::Assistant, content)),
+        other => Err(error::value(format!("expected the role 'user' or 'assistant': got '{other}'"))),
+    };
+    Ok(Examples::Messages(messages.into_iter().map(message).collect::<PyResult<Vec<_>>>()?.into()))
+}
+
 /// How a client says that a reply ended: `stop` or `length`.
 pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
     match text {
@@ -46,25 +70,36 @@ pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
 impl PyProtocol {
     /// The react protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, persona, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
+    #[pyo3(signature = (*, persona, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn react(
         persona: String,
         template: Option<String>,
+        examples: Option<Given>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
         reasoning_tags: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        Ok(Self { protocol: Arc::new(React { persona, template, budget: Budget(tool_tokens), reasoning_tags, read }) })
+        Ok(Self {
+            protocol: Arc::new(React {
+                persona,
+                examples: self::examples(examples)?,
+                template,
+                budget: Budget(tool_tokens),
+                reasoning_tags,
+                read,
+            }),
+        })
     }
 
     /// The chatty protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, tool_tag, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
+    #[pyo3(signature = (*, tool_tag, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
+        examples: Option<Given>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
@@ -77,26 +112,38 @@ impl PyProtocol {
             ));
         }
         let read = read_options(repairs, think_prefilled)?;
+        let examples = self::examples(examples)?;
         let (tags, budget) = (ToolTags { start, end }, Budget(tool_tokens));
-        Ok(Self { protocol: Arc::new(Chatty { tags, template, budget, reasoning_tags, read }) })
+        Ok(Self {
+            protocol: Arc::new(Chatty { tags, examples, template, budget, reasoning_tags, read, ..Chatty::default() }),
+        })
     }
 
     /// The ticket protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, inline_results, template, tool_tokens, repairs, think_prefilled, reasoning_tags))]
+    #[pyo3(signature = (*, await_loads, inline_results, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn ticket(
         await_loads: bool,
         inline_results: bool,
         template: Option<String>,
+        examples: Option<Given>,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
         reasoning_tags: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
-        let budget = Budget(tool_tokens);
-        let ticket =
-            Ticket { await_loads, inline_results, template, budget, reasoning_tags, read, ..Ticket::default() };
+        let (examples, budget) = (self::examples(examples)?, Budget(tool_tokens));
+        let ticket = Ticket {
+            await_loads,
+            inline_results,
+            examples,
+            template,
+            budget,
+            reasoning_tags,
+            read,
+            ..Ticket::default()
+        };
         Ok(Self { protocol: Arc::new(ticket) })
     }
 
@@ -108,7 +155,7 @@ impl PyProtocol {
 
     /// The tools as runs are offered them: with those that look up the others, where its prompt has no room for all.
     fn offered(&self, py: Python<'_>, tools: &PyToolSet) -> PyResult<PyToolSet> {
-        let (layout, budget) = self.protocol.interface();
+        let (layout, budget) = self.protocol.interface(&tools.tools);
         let more = py.detach(|| tools.tools.with_look_up(layout, budget));
         let more = more.map_err(|cause| error::tool_set(&cause))?;
         Ok(PyToolSet { tools: more.map_or_else(|| Arc::clone(&tools.tools), Arc::new) })
@@ -118,6 +165,12 @@ impl PyProtocol {
     /// Raises `TemplateError`.
     fn system_prompt(&self, tools: &PyToolSet, delegates: bool) -> PyResult<String> {
         self.protocol.system_prompt(&tools.tools, delegates).map_err(|cause| error::template(&cause))
+    }
+
+    /// Role and content of each message of the example that these tools are shown with.
+    fn example_messages(&self, tools: &PyToolSet) -> Vec<(&'static str, String)> {
+        let messages = self.protocol.example_messages(&tools.tools);
+        messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
     }
 
     /// Reads one whole reply.

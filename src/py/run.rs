@@ -423,6 +423,12 @@ impl PyRun {
         Ok(Some((ending.reason.name(), value, ending.success, ending.error, limit.map(crate::run::Limit::name))))
     }
 
+    /// How many messages of an example stand between the prompt and the task.
+    #[getter]
+    fn examples(&self) -> PyResult<usize> {
+        Ok(self.lock()?.machine.setup().examples.len())
+    }
+
     /// The message without the results that were loaded into it; `None` where there are none.
     fn short<'py>(&self, py: Python<'py>, position: usize) -> PyResult<Option<Bound<'py, PyString>>> {
         let inner = self.lock()?;

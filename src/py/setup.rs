@@ -72,6 +72,7 @@ impl PySetup {
         let setup = Arc::new(Setup {
             protocol: protocol.protocol.clone(),
             prompt: prompt.into(),
+            examples: protocol.protocol.example_messages(&tools.tools),
             tools: tools.tools.clone(),
             limits,
             on_limit: if raise_on_limit { OnLimit::Raise } else { OnLimit::Answer },

@@ -1,7 +1,7 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::{Protocol, stored};
+use crate::protocol::{Message, Protocol, stored};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;
@@ -83,6 +83,9 @@ pub struct Setup {
     pub protocol: Arc<dyn Protocol>,
     /// The system prompt, rendered.
     pub prompt: Arc<str>,
+    /// An example of a run, between the prompt and the task.
+    #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
+    pub examples: Arc<[Message]>,
     /// What can be called.
     pub tools: Arc<ToolSet>,
     /// How far it may go.

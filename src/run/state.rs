@@ -5,10 +5,9 @@ mod tell;
 use super::account::Spent;
 use super::event::{Event, Note, Opened, StopReason, Usage};
 use super::limits::Limit;
-use super::message::{Message, Role};
 use super::reference;
 use super::repetition::{self, Repetition};
-use crate::protocol::{Move, Protocol, Telling, ToolCall, feedback, foreign};
+use crate::protocol::{Message, Move, Protocol, Role, Telling, ToolCall, feedback, foreign};
 use crate::reply::Value;
 use crate::reply::violation::Code;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList, is_false};
@@ -185,6 +184,7 @@ impl RunState {
                 self.started_at = at;
                 self.result_bytes = start.setup.limits.result_bytes;
                 self.messages.push(Message::new(Role::System, Arc::clone(&start.setup.prompt)));
+                self.messages.extend_from_slice(&start.setup.examples);
                 self.tellings.push(Telling::Task(start.task.to_string()));
             }
             Event::Compacted { state, .. } => self.clone_from(&***state),

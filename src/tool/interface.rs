@@ -3,7 +3,7 @@
 
 use super::describe::cut;
 use super::look_up::{DESCRIBE, SEARCH};
-use super::render::{json_entry, list_entry};
+use super::render::{json_entry, line_entry, list_entry};
 use super::set::{ToolSet, ToolSetError};
 use super::shown::{Detail, Shown, grouped};
 use super::spec::{ToolKind, ToolSpec};
@@ -34,12 +34,17 @@ pub enum Layout {
     Json,
     /// A list with a line for each argument (react).
     List,
+    /// A signature for each, with a line for what is said of an argument (chatty, ticket).
+    Lines,
     /// The operations of an `OpenAPI` document, called by their routes (ticket).
     Operations,
 }
 
 /// The form in which all arguments are shown, where one fits, with what it was made for.
 pub(super) type Rendered = ((Layout, Budget), Option<String>);
+
+/// What stands above signatures.
+const SIGNATURES: &str = "One tool a line, as name(arguments): an argument with ? may be left out.\n";
 
 /// Characters up to which a document is shown as it is.
 const WHOLE: usize = 2_000;
@@ -145,6 +150,10 @@ fn whole(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
         }
         Layout::List => text.joined(tools.iter().map(list_entry), "\n", ""),
         Layout::Operations => tools.whole_document(budget.characters().min(WHOLE)),
+        Layout::Lines => {
+            text.push(SIGNATURES)?;
+            text.joined(tools.iter().map(line_entry), "\n", "")
+        }
     }
 }
 
@@ -153,7 +162,7 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Opt
     let mut text = Text::new(budget.characters());
     head(tools, layout, &mut text)?;
     if !routes {
-        text.push("One tool a line, as name(arguments): an argument with ? may be left out.\n")?;
+        text.push(SIGNATURES)?;
     }
     text.joined(offered(tools).map(|tool| tool.line(routes, detail)), "\n", "")
 }
@@ -175,6 +184,7 @@ fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
     let entries: Vec<String> = match layout {
         Layout::Json => own.map(json_entry).collect(),
         Layout::List => own.map(list_entry).collect(),
+        Layout::Lines => own.map(line_entry).collect(),
         Layout::Operations => own.map(|tool| Shown::Tool(tool).line(true, Detail::All)).collect(),
     };
     into.push(open)?;

@@ -10,6 +10,9 @@ use std::fmt::Write as _;
 /// Characters of a schema that a violation shows whole; a larger one is shown as a signature.
 const SCHEMA: usize = 1_200;
 
+/// Levels of objects that a line opens.
+const DEPTH: usize = 3;
+
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;
 
@@ -44,6 +47,23 @@ pub(crate) fn list_entry(tool: &ToolSpec) -> String {
     }
     if schema.is_open() {
         text.push_str("\n    and any further name");
+    }
+    text
+}
+
+/// `name(city: str, days?: int = 3)  # Description`, and a line for each argument of which more is said.
+pub(crate) fn line_entry(tool: &ToolSpec) -> String {
+    let schema = Schema::root(&tool.parameters);
+    let mut text = format!("{}({})", tool.name, fields(schema, DEPTH));
+    if !tool.description.is_empty() {
+        text.push_str("  # ");
+        text.push_str(&indented(&tool.description, "  # "));
+    }
+    for name in schema.property_names() {
+        let description = schema.property(name).and_then(|property| property.node.get("description"));
+        if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.trim().is_empty()) {
+            let _ = write!(text, "\n  {name}: {}", indented(description, "    "));
+        }
     }
     text
 }
@@ -120,6 +140,17 @@ mod tests {
     #[test]
     fn react_gets_a_list() {
         insta::assert_snapshot!(set().interface(Layout::List, Budget::default()));
+    }
+
+    #[test]
+    fn a_line_says_all_of_a_tool() {
+        let mut tool = set().get("search").unwrap().clone();
+        tool.description = "Search.\n\nSlow.".to_owned();
+        tool.parameters["properties"]["query"]["description"] = "what to look for,\nin words".into();
+        let line = super::line_entry(&tool);
+        assert!(line.starts_with("search(query: str, max_results?: int = 5, order?: "), "{line}");
+        assert!(line.contains(")  # Search.\n  # Slow.\n"), "{line}");
+        assert!(line.contains("\n  query: what to look for,\n    in words"), "{line}");
     }
 
     #[test]

@@ -210,6 +210,11 @@ impl ToolSet {
         self.plain().any(|tool| tool.kind == ToolKind::LookUp)
     }
 
+    /// Whether there are operations of documents.
+    pub fn has_documents(&self) -> bool {
+        self.documents.is_some()
+    }
+
     /// Whether the operations are those of the same documents.
     pub fn same_operations(&self, other: &Self) -> bool {
         match (&self.documents, &other.documents) {
@@ -225,6 +230,11 @@ impl ToolSet {
             Some(catalogue) if self.beside.is_empty() => catalogue.whole(most),
             Some(_) => None,
         }
+    }
+
+    /// What is written to call a tool: its name, or where `routes` are written the route that the prompt shows.
+    pub fn label(&self, tool: &ToolSpec, routes: bool) -> String {
+        self.shown_as(tool).map_or_else(|| tool.name.clone(), |shown| shown.label(routes).into_owned())
     }
 
     /// The names in their order.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crash.ledger import points
+from scripted import asked, results_of, turn_of
 
 Message = dict[str, str]
 TOOLS = ("charge", "ship", "put", "look", "sign", "seal")
@@ -228,17 +229,15 @@ def chatty(job: Job, messages: Sequence[Message]) -> str:
     for reply, told in zip(messages[2::2], messages[3::2], strict=False):
         block = reply["content"].partition("<tool>\n")[2].partition("\n</tool>")[0]
         calls = {row["call_id"]: row for row in json.loads(block)}
-        results = json.loads(told["content"].partition("\n")[2].split("\n\n")[0])
-        values = {}
-        for row in results:
-            value = row["result"] if row["status"] == "ok" else row["error"]
-            values[row["call_id"]] = value
+        values = results_of(told)
+        for call_id, value in values.items():
+            row = calls[call_id]
             if row["tool_name"] == "spawn_agent":
-                agents.spawned(calls[row["call_id"]])
+                agents.spawned(row)
             elif row["tool_name"] == "wait_for_agents":
                 agents.ended(value)
             elif row["tool_name"] != "add":
-                progress.told(Call.of(row["tool_name"], calls[row["call_id"]]["arguments"]), value)
+                progress.told(Call.of(row["tool_name"], row["arguments"]), value)
             elif isinstance(value, int) and value != values["c0"] + values["c1"]:
                 raise ValueError(f"added up wrongly: {values}")
     if not progress.next and not agents.waiting:
@@ -316,8 +315,9 @@ MODELS = {"react": react, "chatty": chatty, "ticket": ticket}
 
 def reply(messages: Sequence[Message]) -> tuple[Job, int, str]:
     """Whose turn it is, which, and what the model says."""
+    messages = [messages[0], *asked(messages)]
     job = Job.of_task(messages[1]["content"])
-    turn = sum(message["role"] == "assistant" for message in messages)
+    turn = turn_of(messages)
     return job, turn, MODELS[job.protocol](job, messages)
 
 

@@ -38,6 +38,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> Machine {
     tools.push(serde_json::from_str(expert).unwrap());
     let setup = Setup {
         prompt: "p".into(),
+        examples: [].into(),
         delegates: protocol.background(),
         protocol,
         tools: Arc::new(ToolSet::new(tools).unwrap()),

@@ -55,6 +55,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
     let flag = |bit: u8| kind.options & (1 << bit) != 0;
     Arc::new(Setup {
         prompt: protocol.system_prompt(&tools, false).unwrap().into(),
+        examples: [].into(),
         protocol,
         tools: Arc::new(tools),
         limits: Limits {

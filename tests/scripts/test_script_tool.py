@@ -41,6 +41,7 @@ from scripted import (
     load,
     results_of,
     spawn,
+    task_of,
     turn_of,
     wait,
     wait_for,
@@ -210,12 +211,12 @@ def test_so_it_does_from_calls_side_by_side_and_from_runs_below(how):
         run(Agent(ScriptedModel([calls]), protocol="chatty", python=runner), how)
 
     def team(messages):
-        if messages[1]["content"].startswith("Your role"):
+        if task_of(messages).startswith("Your role"):
             return calls
         return block(spawn("s", "work"), wait_for("$s"))
 
     with pytest.raises(RunnerLost):
-        run(Agent(team, protocol="chatty", python=runner), how)
+        run(Agent(team, protocol="chatty", python=runner, delegate=True), how)
 
 
 @both
@@ -434,14 +435,11 @@ def offers(agent):
     return NAME in agent.system_prompt
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_by_itself_it_is_offered_in_chatty_where_there_is_a_box(box, there):
-    box(there)
-    model = ScriptedModel([])
-    assert offers(Agent(model, protocol="chatty")) is there
-    assert not offers(Agent(model, protocol="chatty", python=False))
-    assert not offers(Agent(model, protocol="react"))
-    assert not offers(Agent(model, protocol="ticket"))
+@protocols
+def test_by_itself_it_is_not_offered(box, protocol):
+    box(True)
+    assert not offers(Agent(ScriptedModel([]), protocol=protocol))
+    assert not offers(Agent(ScriptedModel([]), protocol=protocol, python=False))
 
 
 @protocols
@@ -515,7 +513,7 @@ def test_agents_below_have_sessions_of_their_own(external):
     calls = block(("c", NAME, {"code": KEPT}))
 
     def team(messages):
-        if messages[1]["content"].startswith("Your role"):
+        if task_of(messages).startswith("Your role"):
             return calls if turn_of(messages) == 0 else str(results_of(messages[3])["c"]["stdout"])
         rows = [spawn("s", "one"), spawn("t", "two"), wait_for("$s", "$t")]
         return block(*rows) if turn_of(messages) == 0 else "done"

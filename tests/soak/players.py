@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from callslip import BoundedModel, ModelReply
+from scripted import turn_of
 
 Message = dict[str, str]
 FORMS = ("whole", "async whole", "stream", "async stream", "stubborn")
@@ -94,7 +95,7 @@ class Player:
             raise OutOfOrderError("no model today")
         if luck < 0.07:
             return random.choice(GARBAGE)
-        turn = sum(message["role"] == "assistant" for message in messages)
+        turn = turn_of(messages)
         last = messages[-1]["content"]
         ends = turn >= TURNS or "Answer now" in last or random.random() < 0.15
         reply = {"ticket": self.ticket, "chatty": self.chatty, "react": self.react}

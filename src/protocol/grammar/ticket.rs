@@ -22,10 +22,13 @@ const RETURN: &str = r#""RETURN", "value": "#;
 const END: &str = "}\n</output>";
 
 /// Of a ticket reply.
-pub fn ticket(scope: &Scope<'_>) -> Grammar {
+/// `names` is whether the prompt shows tools by their names alone.
+pub fn ticket(scope: &Scope<'_>, names: bool) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
-    let calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| route(scope, tool));
+    let calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| {
+        if names { tool.name().into() } else { route(scope, tool) }
+    });
     let routes = calls.into_iter().map(|tool| Node::sequence([tool.name(), Node::literal(PAYLOAD), tool.arguments]));
     let mut moves = Vec::new();
     if let Some(routes) = Node::choice(routes) {

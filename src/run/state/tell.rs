@@ -1,8 +1,7 @@
 //! What the next message tells the model, and what it has been shown.
 
 use super::{Phase, RunState};
-use crate::protocol::{Outcomes, Protocol, Telling};
-use crate::run::message::{Message, Role};
+use crate::protocol::{Message, Outcomes, Protocol, Role, Telling};
 use crate::ticket::{Ticket, TicketId};
 
 /// Results that the last turn puts before the model unasked.

@@ -115,6 +115,8 @@ fn form(tools: &ToolSet, text: &str, layout: Layout) -> usize {
     let whole = match layout {
         Layout::Json => text.ends_with("}\n]"),
         Layout::List => !text.contains("One tool a line"),
+        // Lines with all that is said of arguments look as those without.
+        Layout::Lines => false,
         Layout::Operations => text.starts_with('{'),
     };
     match (tools.is_crowded(), whole) {

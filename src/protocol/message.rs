@@ -1,4 +1,4 @@
-//! The messages of a run's transcript.
+//! The messages of a run's transcript, and those of an example before it.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Message {
 
 impl Message {
     /// A message without loaded results.
-    pub(super) fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
         Self { role, content: content.into(), short: None }
     }
 }

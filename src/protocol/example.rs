@@ -1,0 +1,164 @@
+//! One whole run as messages, shown to the model before its task: small models do as they have done.
+
+use super::Protocol;
+use super::message::{Message, Role};
+use super::telling::{Outcomes, Telling};
+use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
+use crate::tool::{Sample, ToolSet};
+use serde_json::{Map, Value as Json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What the made-up call returns: a name that no other result has.
+const RESULT: &str = "Wexcombe 8264";
+
+/// The messages of an example, between the system prompt and the task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Examples {
+    /// What is best for the protocol with its built-in prompt; nothing beside a user's template.
+    #[default]
+    Default,
+    /// One made from the tools of the run.
+    OwnTools,
+    /// These; none where there are none.
+    Messages(Arc<[Message]>),
+}
+
+/// One step of an example.
+#[derive(Debug)]
+pub enum Step {
+    /// What the model is told.
+    Told(Vec<Telling>),
+    /// What it replies.
+    Reply(String),
+}
+
+/// The call of an example.
+#[derive(Debug)]
+pub struct ExampleCall<'a> {
+    /// The tool's name, or its route (ticket).
+    pub tool: &'a str,
+    /// The arguments as JSON, with blanks as a grammar has them.
+    pub arguments: &'a str,
+    /// What it is for.
+    pub purpose: &'a str,
+    /// Its ticket.
+    pub ticket: TicketId,
+    /// What the whole example asks for.
+    pub task: &'a str,
+    /// What it answers.
+    pub answer: &'a str,
+}
+
+impl Examples {
+    /// The messages for a run with these tools.
+    pub fn messages(&self, protocol: &dyn Protocol, tools: &ToolSet) -> Arc<[Message]> {
+        match self {
+            Self::Messages(messages) => Arc::clone(messages),
+            Self::Default if !protocol.shows_example() => [].into(),
+            Self::Default | Self::OwnTools => {
+                tools.sample().map(|sample| made(protocol, tools, &sample)).unwrap_or_default().into()
+            }
+        }
+    }
+}
+
+/// A run of one call.
+fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Message> {
+    let label = protocol.example_label(tools, sample.tool);
+    let purpose = purpose(sample);
+    let call = ExampleCall {
+        tool: &label,
+        arguments: &spaced(&sample.arguments),
+        purpose: &purpose,
+        ticket: TicketId(1),
+        task: &format!("Example: {}", asked(&purpose, &sample.arguments)),
+        answer: &format!("The answer is {RESULT}."),
+    };
+    let none = TicketList::default();
+    let mut tickets = TicketList::default();
+    tickets.open(Ticket {
+        id: call.ticket,
+        description: purpose.as_str().into(),
+        kind: TicketKind::ToolCall,
+        tool: sample.tool.name.as_str().into(),
+        role: None,
+        detached: false,
+        parked: false,
+        turn: 1,
+        call_id: Some("call_1".to_owned()),
+        opened_at: 0.0,
+        completed_at: None,
+        outcome: None,
+    });
+    if let Ok(result) = serde_json::value::to_raw_value(RESULT) {
+        tickets.complete(call.ticket, Outcome::Ok(result.into()), 0.0);
+    }
+    let mut called = false;
+    let steps = protocol.example(&call).into_iter().map(|step| match step {
+        Step::Reply(text) => {
+            called = true;
+            Message::new(Role::Assistant, text)
+        }
+        Step::Told(tellings) => {
+            let (tickets, listed): (_, &[TicketId]) = if called { (&tickets, &[call.ticket]) } else { (&none, &[]) };
+            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
+            Message::new(Role::User, protocol.message(&tellings, outcomes))
+        }
+    });
+    steps.collect()
+}
+
+/// What the tool is for, in its own words.
+fn purpose(sample: &Sample<'_>) -> String {
+    let summary = sample.tool.description.trim().lines().next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    if summary.is_empty() { format!("Use {}", sample.tool.name) } else { summary.to_owned() }
+}
+
+/// `Get the weather in a city. City: Quillfern.`
+fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
+    let mut text = format!("{purpose}.");
+    for (name, value) in arguments {
+        let mut name = name.replace(['_', '-'], " ");
+        if let Some(first) = name.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        // Writing into a string has no failing case.
+        let _ = match value {
+            Json::String(text_of) => write!(text, " {name}: {text_of}."),
+            other => write!(text, " {name}: {other}."),
+        };
+    }
+    text
+}
+
+/// JSON with a blank after each colon and comma, as models write it and grammars have it.
+fn spaced(arguments: &Map<String, Json>) -> String {
+    fn write(value: &Json, into: &mut String) {
+        match value {
+            Json::Array(items) => {
+                into.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    into.push_str(if at > 0 { ", " } else { "" });
+                    write(item, into);
+                }
+                into.push(']');
+            }
+            Json::Object(map) => object(map, into),
+            other => into.push_str(&other.to_string()),
+        }
+    }
+    fn object(map: &Map<String, Json>, into: &mut String) {
+        into.push('{');
+        for (at, (key, value)) in map.iter().enumerate() {
+            into.push_str(if at > 0 { ", " } else { "" });
+            into.push_str(&Json::from(key.as_str()).to_string());
+            into.push_str(": ");
+            write(value, into);
+        }
+        into.push('}');
+    }
+    let mut text = String::new();
+    object(arguments, &mut text);
+    text
+}
