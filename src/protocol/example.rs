@@ -82,6 +82,7 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
         description: purpose.as_str().into(),
         kind: TicketKind::ToolCall,
         tool: sample.tool.name.as_str().into(),
+        arguments: None,
         role: None,
         detached: false,
         parked: false,
