@@ -23,6 +23,7 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> Machine {
     let setup = Setup {
         prompt: protocol.system_prompt(&tools, false).unwrap().into(),
         examples: [].into(),
+        reminder: None,
         protocol,
         tools,
         limits,

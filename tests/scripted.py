@@ -63,7 +63,7 @@ def asked(messages):
         answer = next(
             at
             for at, one in enumerate(messages)
-            if "The answer is Wexcombe 8264." in one["content"]
+            if one["role"] == "assistant" and "Wexcombe 8264" in one["content"]
         )
         return messages[answer + 1 :]
     return messages[1:]
@@ -80,8 +80,9 @@ def turn_of(messages):
 
 
 def task_of(messages):
-    """The run's task, without the ticket list that may follow it."""
-    return asked(messages)[0]["content"].split("\n\nTickets:")[0]
+    """The run's task, without the ticket list or the reminder that may follow it."""
+    said = asked(messages)[0]["content"].split("\n\nTickets:")[0]
+    return said.removesuffix("\n\nCall a tool first if one of them can give the answer.")
 
 
 def results_of(message):

@@ -24,6 +24,9 @@ const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
 /// What stands in it where scripts can be run.
 const SCRIPTS: &str = include_str!("prompts/chatty_scripts.txt");
 
+/// Small models answer questions from what they believe they know, unless the question itself says otherwise.
+const REMINDER: &str = "Call a tool first if one of them can give the answer.";
+
 /// How results are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -120,6 +123,10 @@ impl Protocol for Chatty {
         self.examples.messages(self, tools)
     }
 
+    fn reminder(&self, tools: &ToolSet) -> Option<&'static str> {
+        (self.template.is_none() && tools.names().next().is_some()).then_some(REMINDER)
+    }
+
     fn shows_example(&self) -> bool {
         self.template.is_none()
     }
@@ -151,8 +158,11 @@ impl Protocol for Chatty {
         let mut results = Vec::new();
         for telling in tellings {
             match telling {
-                Telling::Task(text) | Telling::Violation(text) | Telling::LastTurn(text) => parts.push(text.clone()),
-                Telling::Note(text) => parts.push(text.clone()),
+                Telling::Task(text)
+                | Telling::Reminder(text)
+                | Telling::Note(text)
+                | Telling::Violation(text)
+                | Telling::LastTurn(text) => parts.push(text.clone()),
                 Telling::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
                 Telling::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.

@@ -40,6 +40,8 @@ pub struct ExampleCall<'a> {
     pub tool: &'a str,
     /// The arguments as JSON, with blanks as a grammar has them.
     pub arguments: &'a str,
+    /// The names of the arguments in words. A model that names them all first leaves none out.
+    pub needs: &'a str,
     /// What it is for.
     pub purpose: &'a str,
     /// Its ticket.
@@ -70,10 +72,11 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
     let call = ExampleCall {
         tool: &label,
         arguments: &spaced(&sample.arguments),
+        needs: &listed(sample.arguments.keys()),
         purpose: &purpose,
         ticket: TicketId(1),
         task: &format!("Example: {}", asked(&purpose, &sample.arguments)),
-        answer: &format!("The answer is {RESULT}."),
+        answer: RESULT,
     };
     let none = TicketList::default();
     let mut tickets = TicketList::default();
@@ -101,7 +104,10 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
             called = true;
             Message::new(Role::Assistant, text)
         }
-        Step::Told(tellings) => {
+        Step::Told(mut tellings) => {
+            if let ([Telling::Task(_)], Some(reminder)) = (tellings.as_slice(), protocol.reminder(tools)) {
+                tellings.push(Telling::Reminder(reminder.to_owned()));
+            }
             let (tickets, listed): (_, &[TicketId]) = if called { (&tickets, &[call.ticket]) } else { (&none, &[]) };
             let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
             Message::new(Role::User, protocol.message(&tellings, outcomes))
@@ -131,6 +137,16 @@ fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
         };
     }
     text
+}
+
+/// `city, day and unit`.
+fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    match names.as_slice() {
+        [] => "nothing".to_owned(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// JSON with a blank after each colon and comma, as models write it and grammars have it.

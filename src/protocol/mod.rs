@@ -63,6 +63,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The messages of an example, between the system prompt and the task.
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]>;
 
+    /// What each task ends with, with the built-in prompt and tools.
+    fn reminder(&self, _tools: &ToolSet) -> Option<&'static str> {
+        None
+    }
+
     /// What an example writes to call a tool: its name, or its route as the prompt shows it (ticket).
     fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
         tools.label(tool, self.routes())

@@ -151,7 +151,11 @@ fn host() -> published::Host {
 
 fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
     match telling {
-        Telling::Task(text) | Telling::Note(text) | Telling::Violation(text) | Telling::LastTurn(text) => text.clone(),
+        Telling::Task(text)
+        | Telling::Reminder(text)
+        | Telling::Note(text)
+        | Telling::Violation(text)
+        | Telling::LastTurn(text) => text.clone(),
         Telling::Result { ticket, times } => {
             let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };
             let mut text = format!("Observation: {}", outcomes.text(ticket, outcome));

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 pub enum Telling {
     /// What the user asks for: the task, or what was said later.
     Task(String),
+    /// What a task ends with, for models that answer where they should call.
+    Reminder(String),
     /// A call of the last reply has ended.
     Result {
         /// Its ticket.

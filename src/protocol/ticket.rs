@@ -125,18 +125,23 @@ impl Protocol for Ticket {
         let mut steps = vec![
             Step::Told(vec![Telling::Task(call.task.to_owned())]),
             reply(
-                "I need to call a base tool.",
+                &format!("No ticket has this yet. {} needs {}.", call.tool, call.needs),
                 &format!(r#"{{"type": "CALL", "route": {route}, "payload": {payload}, "description": {purpose}}}"#),
             ),
         ];
         if !self.inline_results {
             steps.push(Step::Told(vec![Telling::Completed(id)]));
-            steps
-                .push(reply("The ticket is completed.", &format!(r#"{{"type": "LOAD_TICKET", "ticket_id": "{id}"}}"#)));
+            steps.push(reply(
+                &format!("{id} is completed."),
+                &format!(r#"{{"type": "LOAD_TICKET", "ticket_id": "{id}"}}"#),
+            ));
         }
         steps.push(Step::Told(vec![Telling::Loaded(id)]));
         let answer = quote(call.answer);
-        steps.push(reply("The result is there.", &format!(r#"{{"type": "RETURN", "value": {answer}}}"#)));
+        steps.push(reply(
+            &format!("{id} has the result: {}.", call.answer),
+            &format!(r#"{{"type": "RETURN", "value": {answer}}}"#),
+        ));
         steps
     }
 
@@ -170,7 +175,8 @@ impl Protocol for Ticket {
     }
 
     fn call_form(&self) -> String {
-        r#"<output>{"type": "CALL", "route": "...", "payload": {}, "description": "..."}</output>"#.to_owned()
+        r#"<output>{"type": "CALL", "route": "...", "payload": {"argument": "value"}, "description": "..."}</output>"#
+            .to_owned()
     }
 
     fn background(&self) -> bool {
@@ -263,9 +269,11 @@ fn host() -> published::Host {
 
 fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
     match telling {
-        Telling::Task(text) | Telling::Note(text) | Telling::Violation(text) | Telling::LastTurn(text) => {
-            Some(text.clone())
-        }
+        Telling::Task(text)
+        | Telling::Reminder(text)
+        | Telling::Note(text)
+        | Telling::Violation(text)
+        | Telling::LastTurn(text) => Some(text.clone()),
         Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
         Telling::Dropped(id) => {
             Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET {id} shows it again."))

@@ -73,6 +73,7 @@ impl PySetup {
             protocol: protocol.protocol.clone(),
             prompt: prompt.into(),
             examples: protocol.protocol.example_messages(&tools.tools),
+            reminder: protocol.protocol.reminder(&tools.tools).map(Into::into),
             tools: tools.tools.clone(),
             limits,
             on_limit: if raise_on_limit { OnLimit::Raise } else { OnLimit::Answer },

@@ -86,6 +86,9 @@ pub struct Setup {
     /// An example of a run, between the prompt and the task.
     #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
     pub examples: Arc<[Message]>,
+    /// What each task ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<Arc<str>>,
     /// What can be called.
     pub tools: Arc<ToolSet>,
     /// How far it may go.

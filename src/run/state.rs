@@ -76,6 +76,9 @@ pub struct Ending {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunState {
     result_bytes: usize,
+    /// What each task ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reminder: Option<Arc<str>>,
     /// The transcript.
     pub messages: Vec<Message>,
     /// The tickets.
@@ -185,7 +188,8 @@ impl RunState {
                 self.result_bytes = start.setup.limits.result_bytes;
                 self.messages.push(Message::new(Role::System, Arc::clone(&start.setup.prompt)));
                 self.messages.extend_from_slice(&start.setup.examples);
-                self.tellings.push(Telling::Task(start.task.to_string()));
+                self.reminder.clone_from(&start.setup.reminder);
+                self.asked_for(&start.task);
             }
             Event::Compacted { state, .. } => self.clone_from(&***state),
             Event::ModelAsked { turn } => self.asked(*turn, protocol),
@@ -375,9 +379,14 @@ impl RunState {
         self.phase = if protocol.background() { Phase::Settling } else { Phase::Calling };
     }
 
+    fn asked_for(&mut self, task: &str) {
+        self.tellings.push(Telling::Task(task.to_owned()));
+        self.tellings.extend(self.reminder.as_deref().map(|reminder| Telling::Reminder(reminder.to_owned())));
+    }
+
     fn user_said(&mut self, text: &str, at: f64) {
         self.said = true;
-        self.tellings.push(Telling::Task(text.to_owned()));
+        self.asked_for(text);
         if self.ending.take().is_some() {
             self.went_on_at = Some(at);
             self.turns_before = self.turn;

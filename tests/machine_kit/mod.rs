@@ -39,6 +39,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> Machine {
     let setup = Setup {
         prompt: "p".into(),
         examples: [].into(),
+        reminder: None,
         delegates: protocol.background(),
         protocol,
         tools: Arc::new(ToolSet::new(tools).unwrap()),

@@ -56,6 +56,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
     Arc::new(Setup {
         prompt: protocol.system_prompt(&tools, false).unwrap().into(),
         examples: [].into(),
+        reminder: None,
         protocol,
         tools: Arc::new(tools),
         limits: Limits {

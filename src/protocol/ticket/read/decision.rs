@@ -90,7 +90,7 @@ static CALL: Form = Form {
     nullable: &["payload"],
     protocol: KEYS,
     arguments: "inside 'payload'",
-    expected: r#"{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}"#,
+    expected: r#"{"type": "CALL", "route": "...", "payload": {"argument": "value"}, "description": "why"}"#,
 };
 static DELEGATE: Form = Form {
     name: "a DELEGATE",
