@@ -32,7 +32,7 @@ def room_temperature(room: str) -> float:
 @tool
 def set_alarm(time: str, label: str) -> str:
     """Set an alarm at a time (HH:MM), with a label."""
-    return f"alarm number {sum(map(ord, time + label.lower())) % 90 + 10} is set"
+    return f"alarm number {sum(map(ord, time)) % 90 + 10} is set"  # whatever the label is
 
 
 @tool(readonly=True)
@@ -174,7 +174,7 @@ TASKS: Sequence[Task] = (
         "Wake me at 06:40 for the gym. Which number does the alarm have?",
         HOME,
         "set_alarm",
-        "number",
+        "90",
         time="06:40",
     ),
     _one(

@@ -39,7 +39,7 @@ def contents(result):
     return [message["content"] for message in result.messages]
 
 
-@pytest.mark.parametrize("protocol", ["ticket", "chatty"])
+@pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
 def test_a_run_begins_with_an_example_of_its_own_tool(protocol):
     result = Agent(lambda _: END[protocol], protocol=protocol, tools=[tide]).run_sync("the task")
     roles = [message["role"] for message in result.messages]
@@ -59,13 +59,33 @@ def test_a_run_begins_with_an_example_of_its_own_tool(protocol):
     assert result.tickets == []
 
 
-def test_react_has_its_example_in_the_prompt():
-    result = Agent(lambda _: finish(), tools=[tide]).run_sync("the task")
-    assert contents(result)[1] == "the task"
-    agent = Agent(lambda _: finish(), protocol=ReactProtocol(examples=True), tools=[tide])
+@pytest.mark.parametrize("protocol", ["ticket", "react"])
+def test_an_example_writes_the_tool_down_before_its_arguments(protocol):
+    @tool(readonly=True)
+    def distance(start: str, end: str) -> float:
+        """Tell the distance between two places."""
+        return 1.0
+
+    said = KINDS[protocol]().example_messages([tide, distance])
+    assert "I call distance(start: str, end: str)." in said[1]["content"]
+
+
+def test_a_reminder_stands_after_each_task_of_chatty():
+    reminder = "Call a tool first if one of them can give the answer."
+    agent = Agent(lambda _: "done", protocol="chatty", tools=[tide])
     result = agent.run_sync("the task")
-    assert len(result.messages) == 7
-    assert json.loads(result.messages[2]["content"])["action"] == "tide"
+    assert asked(result.messages)[0]["content"] == f"the task\n\n{reminder}"
+    again = agent.send_sync(result.run.id, "more") if hasattr(agent, "send_sync") else None
+    assert again is None or again.messages[-2]["content"] == f"more\n\n{reminder}"
+    for protocol in (
+        ChattyProtocol(examples=OWN),
+        ChattyProtocol(examples=False),
+        ChattyProtocol(template="{TOOL_TAG_START}{TOOL_TAG_END} {AVAILABLE_TOOLS_INTERFACE}"),
+    ):
+        result = Agent(lambda _: "done", protocol=protocol, tools=[tide]).run_sync("the task")
+        assert reminder not in str(contents(result))
+    result = Agent(lambda _: "done", protocol="chatty").run_sync("the task")
+    assert contents(result)[1] == "the task"
 
 
 @pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])

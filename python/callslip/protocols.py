@@ -60,9 +60,8 @@ class Protocol(ABC):
             one. The placeholders are those of the protocol.
         examples: Messages of an example that stand between the system prompt and the task: mappings
             with `role` and `content`, from a `user`'s task to the `assistant`'s answer, in turns.
-            `True` is one made from the tools of the run, `False` none. `None` is what is best for
-            the protocol: with a template of your own none; with the built-in prompt, one made from
-            the tools in ticket and chatty, and none in react, whose prompt holds an example.
+            `True` is one made from the tools of the run, `False` none. `None` is one made from
+            the tools with the built-in prompt, and none with a template of your own.
         strict: Whether every departure from the syntax is a violation, even one that has exactly
             one sensible reading.
         lenient: Whether keys that models often write in place of the protocol's own, such as

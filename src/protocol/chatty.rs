@@ -124,7 +124,9 @@ impl Protocol for Chatty {
     }
 
     fn reminder(&self, tools: &ToolSet) -> Option<&'static str> {
-        (self.template.is_none() && tools.names().next().is_some()).then_some(REMINDER)
+        // Its own example has it too; messages of the user's have it where they want it.
+        let own = !matches!(self.examples, Examples::Messages(_));
+        (own && self.template.is_none() && tools.names().next().is_some()).then_some(REMINDER)
     }
 
     fn shows_example(&self) -> bool {

@@ -15,7 +15,7 @@ const RESULT: &str = "Wexcombe 8264";
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Examples {
-    /// What is best for the protocol with its built-in prompt; nothing beside a user's template.
+    /// One made from the tools of the run with the built-in prompt; none beside a user's template.
     #[default]
     Default,
     /// One made from the tools of the run.
@@ -40,8 +40,8 @@ pub struct ExampleCall<'a> {
     pub tool: &'a str,
     /// The arguments as JSON, with blanks as a grammar has them.
     pub arguments: &'a str,
-    /// The names of the arguments in words. A model that names them all first leaves none out.
-    pub needs: &'a str,
+    /// The tool with its arguments, as the prompt shows them. A model that writes them down first leaves none out.
+    pub signature: &'a str,
     /// What it is for.
     pub purpose: &'a str,
     /// Its ticket.
@@ -72,7 +72,7 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
     let call = ExampleCall {
         tool: &label,
         arguments: &spaced(&sample.arguments),
-        needs: &listed(sample.arguments.keys()),
+        signature: &protocol.example_signature(tools, sample.tool),
         purpose: &purpose,
         ticket: TicketId(1),
         task: &format!("Example: {}", asked(&purpose, &sample.arguments)),
@@ -137,16 +137,6 @@ fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
         };
     }
     text
-}
-
-/// `city, day and unit`.
-fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let names: Vec<&str> = names.map(String::as_str).collect();
-    match names.as_slice() {
-        [] => "nothing".to_owned(),
-        [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// JSON with a blank after each colon and comma, as models write it and grammars have it.

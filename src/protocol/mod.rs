@@ -63,7 +63,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The messages of an example, between the system prompt and the task.
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]>;
 
-    /// What each task ends with, with the built-in prompt and tools.
+    /// What each task ends with, beside the built-in prompt and its example.
     fn reminder(&self, _tools: &ToolSet) -> Option<&'static str> {
         None
     }
@@ -71,6 +71,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// What an example writes to call a tool: its name, or its route as the prompt shows it (ticket).
     fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
         tools.label(tool, self.routes())
+    }
+
+    /// The same with its arguments.
+    fn example_signature(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
+        tools.signature(tool, self.routes())
     }
 
     /// Whether its prompt is the built-in one and leaves the example to messages.

@@ -44,11 +44,11 @@ impl Protocol for React {
     }
 
     fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
-        (Layout::List, self.budget)
+        (self.layout(), self.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
-        let interface = tools.interface(Layout::List, self.budget);
+        let interface = tools.interface(self.layout(), self.budget);
         let placeholders = [
             Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
             Placeholder { name: "tools", value: &interface, required: true },
@@ -61,19 +61,18 @@ impl Protocol for React {
     }
 
     fn shows_example(&self) -> bool {
-        // The example in its prompt does as well, for fewer tokens.
-        false
+        self.template.is_none()
     }
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let (name, args) = (quote(call.tool), quote(call.arguments));
-        let answer = quote(call.answer);
+        let (thought, answer) = (quote(&format!("I call {}.", call.signature)), quote(call.answer));
         vec![
             Step::Told(vec![Telling::Task(call.task.to_owned())]),
-            Step::Reply(format!(r#"{{"thought": "I need to call a tool.", "action": {name}, "args": {args}}}"#)),
+            Step::Reply(format!(r#"{{"thought": {thought}, "action": {name}, "args": {args}}}"#)),
             Step::Told(vec![Telling::Result { ticket: call.ticket, times: 1 }]),
             Step::Reply(format!(
-                r#"{{"thought": "The result is there.", "action": "FINISH", "final_answer": {answer}, "task_successful": true}}"#
+                r#"{{"thought": "The observation has the result.", "action": "FINISH", "final_answer": {answer}, "task_successful": true}}"#
             )),
         ]
     }
@@ -129,6 +128,10 @@ impl Protocol for React {
 }
 
 impl React {
+    fn layout(&self) -> Layout {
+        if self.template.is_none() { Layout::Lines } else { Layout::List }
+    }
+
     /// Makes decoders of its own form.
     fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
         let reasoning = self.reasoning_tags.clone();

@@ -112,6 +112,10 @@ impl Protocol for Ticket {
         tools.label(tool, !self.names(tools))
     }
 
+    fn example_signature(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
+        tools.signature(tool, !self.names(tools))
+    }
+
     fn shows_example(&self) -> bool {
         self.template.is_none()
     }
@@ -125,7 +129,7 @@ impl Protocol for Ticket {
         let mut steps = vec![
             Step::Told(vec![Telling::Task(call.task.to_owned())]),
             reply(
-                &format!("No ticket has this yet. {} needs {}.", call.tool, call.needs),
+                &format!("No ticket has this yet. I call {}.", call.signature),
                 &format!(r#"{{"type": "CALL", "route": {route}, "payload": {payload}, "description": {purpose}}}"#),
             ),
         ];

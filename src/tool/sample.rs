@@ -66,7 +66,7 @@ pub struct Sample<'a> {
 }
 
 impl ToolSet {
-    /// A call of one of the first tools for an example: of one without approval, that only reads and has few arguments,
+    /// A call of one of the first tools for an example: of one without approval, that only reads and has about two arguments,
     /// where there is such a one. `None` where there is no tool of the program, or no call could be made up that passes
     /// the check as it is written.
     pub fn sample(&self) -> Option<Sample<'_>> {
@@ -75,11 +75,11 @@ impl ToolSet {
             .filter(|tool| tool.kind == ToolKind::Function)
             .map(|tool| {
                 let required = Schema::root(&tool.parameters).required_names().len();
-                // A call without arguments shows little of how they are written.
-                (tool.needs_approval, required == 0, Reverse(tool.readonly), required, tool)
+                // After an example with one argument, small models leave out the second one of other tools.
+                (tool.needs_approval, required == 0, Reverse(tool.readonly), required.abs_diff(2), tool)
             })
             .collect();
-        ranked.sort_by_key(|(approval, bare, readonly, required, _)| (*approval, *bare, *readonly, *required));
+        ranked.sort_by_key(|(approval, bare, readonly, from_two, _)| (*approval, *bare, *readonly, *from_two));
         ranked.into_iter().find_map(|(.., tool)| Some(Sample { tool, arguments: self.made_up(tool)? }))
     }
 

@@ -19,6 +19,9 @@ use std::sync::{Arc, OnceLock};
 /// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
 const TOLD: usize = 1_200;
 
+/// Characters up to which a signature is written down again.
+const LONG_SIGNATURE: usize = 240;
+
 /// Why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -235,6 +238,13 @@ impl ToolSet {
     /// What is written to call a tool: its name, or where `routes` are written the route that the prompt shows.
     pub fn label(&self, tool: &ToolSpec, routes: bool) -> String {
         self.shown_as(tool).map_or_else(|| tool.name.clone(), |shown| shown.label(routes).into_owned())
+    }
+
+    /// The tool as signature lines show it, without its description; its label alone where that is long.
+    pub fn signature(&self, tool: &ToolSpec, routes: bool) -> String {
+        let shown = self.shown_as(tool).unwrap_or(Shown::Tool(tool));
+        let signature = shown.signature(routes, 1);
+        if signature.chars().count() > LONG_SIGNATURE { shown.label(routes).into_owned() } else { signature }
     }
 
     /// The names in their order.
