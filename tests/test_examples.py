@@ -75,8 +75,8 @@ def test_a_reminder_stands_after_each_task_of_chatty():
     agent = Agent(lambda _: "done", protocol="chatty", tools=[tide])
     result = agent.run_sync("the task")
     assert asked(result.messages)[0]["content"] == f"the task\n\n{reminder}"
-    again = agent.send_sync(result.run.id, "more") if hasattr(agent, "send_sync") else None
-    assert again is None or again.messages[-2]["content"] == f"more\n\n{reminder}"
+    again = result.run.send_sync("more")
+    assert again.messages[-2]["content"] == f"more\n\n{reminder}"
     for protocol in (
         ChattyProtocol(examples=OWN),
         ChattyProtocol(examples=False),
