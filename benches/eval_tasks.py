@@ -168,7 +168,9 @@ def _one(
 
 
 TASKS: Sequence[Task] = (
-    _one("Which trains leave Graz next?", HOME, "train_departures", "14:07", station="Graz"),
+    _one(
+        "Which trains leave Graz next?", HOME, "train_departures", "14:07", "Linz", station="Graz"
+    ),
     _one("How warm is it in the cellar?", HOME, "room_temperature", "12.9", room="cellar"),
     _one(
         "Wake me at 06:40 for the gym. Which number does the alarm have?",

@@ -3,6 +3,7 @@
 import json
 
 from callslip import Agent, tool
+from scripted import turn_of
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
@@ -27,7 +28,7 @@ REPLIES = [call("fetch", n=2), call("fail"), FINISH]
 
 
 def model(messages):
-    return REPLIES[sum(message["role"] == "assistant" for message in messages)]
+    return REPLIES[turn_of(messages)]
 
 
 def agent(store, **options):

@@ -90,7 +90,7 @@ def results_of(message):
     lines = message["content"].partition("TOOL_EXECUTION_RESULT\n")[2].split("\n\n")[0]
     results = {}
     for line in lines.split("\n"):
-        call_id, text = re.fullmatch(r"\S+ \((.*?)\): (.*)", line).groups()
+        call_id, text = re.fullmatch(r".+? \((.*?)\): (.*)", line).groups()
         try:
             results[call_id] = json.loads(text)
         except ValueError:

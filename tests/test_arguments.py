@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from argument_schemas import DEFINITIONS, cases, objects_and_arguments
 from callslip import Agent, ReactProtocol, ScriptedModel, tool
 from callslip._core import ToolSet
-from scripted import act, finish
+from scripted import act, asked, finish
 
 CORPUS = [
     json.loads(line)
@@ -144,7 +144,7 @@ def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_st
     model = ScriptedModel([act("f", **given), act("f", **right), finish()])
     result = Agent(model, protocol=strict, tools=[f]).run_sync("go")
     assert result.run.violations == 1
-    assert result.messages[3]["content"].startswith(
+    assert asked(result.messages)[2]["content"].startswith(
         "Observation: Your reply was not executed: 'count' must be an integer: "
         'got the string "5"; \'tags\' must be [str]: got the string "[\\"a\\"]".\n'
     )

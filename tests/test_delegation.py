@@ -100,7 +100,7 @@ def test_the_model_goes_on_while_the_child_works():
 
     model = by_task({"whole": [delegate("part"), wait("T1"), give("ok")], "part": [slow]})
     result = Agent(model, protocol="ticket").run_sync("whole")
-    second = result.messages[3]["content"]
+    second = asked(result.messages)[2]["content"]
     assert json.loads(second.partition("Tickets:\n")[2]) == [
         {"id": "T1", "description": "part", "status": "IN_PROGRESS"}
     ]
@@ -266,7 +266,7 @@ def test_react_delegates_by_a_tool_where_it_is_allowed(run):
     result = run(Agent(model, tools=[add], delegate=True), "whole")
     (ticket,) = result.tickets
     assert (ticket.kind, ticket.tool, ticket.result) == ("task", "delegate_task", "part")
-    assert result.messages[3]["content"] == "Observation: part"
+    assert asked(result.messages)[2]["content"] == "Observation: part"
     assert "delegate_task" not in Agent(model, tools=[add]).system_prompt
 
 
@@ -311,7 +311,7 @@ def test_an_agent_that_fails_as_a_tool_is_a_failed_call():
     broken = Agent(FunctionModel(lambda _: "nonsense"), name="broken").as_tool()
     model = ScriptedModel([act("broken", task="x"), finish()])
     result = Agent(model, tools=[broken]).run_sync("x")
-    assert "The agent failed: ProtocolError" in result.messages[3]["content"]
+    assert "The agent failed: ProtocolError" in asked(result.messages)[2]["content"]
     assert result.tickets[0].outcome == "error"
 
 

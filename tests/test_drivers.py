@@ -53,7 +53,7 @@ async def there(n: int) -> int:
 
 
 def replies(messages):
-    return SCRIPT[(len(messages) - 2) // 2]
+    return SCRIPT[turn_of(messages)]
 
 
 def sync_whole(messages):
@@ -202,7 +202,7 @@ def test_context_variables_reach_tools_and_models():
 
     def model(messages):
         seen.append(variable.get())
-        return [call("look"), call("alook"), finish()][(len(messages) - 2) // 2]
+        return [call("look"), call("alook"), finish()][turn_of(messages)]
 
     variable.set("mine")
     one = Agent(model, tools=[look, alook])
@@ -353,7 +353,9 @@ def program(tmp_path, text):
         "async def there(n: int) -> int:\n    '''Async.'''\n    return n\n"
         "tools = [here, there]\n"
         f"REPLIES = {SCRIPT!r}\n"
-        "def script(messages):\n    return REPLIES[(len(messages) - 2) // 2]\n"
+        "def script(messages):\n"
+        "    said = [m for m in messages if m['role'] == 'assistant']\n"
+        "    return REPLIES[len(said) - 2]  # two of the example\n"
     )
     path = tmp_path / "main.py"
     path.write_text(text)
@@ -535,7 +537,7 @@ def test_what_was_cancelled_inside_does_not_cancel_the_run(where, wait):
     async def model(messages):
         if where == "model":
             await cancelled_inside()
-        if len(messages) > 3:
+        if turn_of(messages) > 0:
             return (
                 '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
             )

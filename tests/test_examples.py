@@ -291,11 +291,13 @@ def test_a_template_must_not_teach_what_is_not_offered(name, option):
         Agent(lambda _: "done", protocol=ChattyProtocol(template=template))
     assert f"teaches '{name}'" in str(caught.value)
 
+    if name == "spawn_agent":
+        Agent(lambda _: "done", protocol=ChattyProtocol(template=template), delegate=True)
+        return
+
     @tool(name=name)
     def own(code: str) -> str:
         """Do it another way."""
         return code
 
     Agent(lambda _: "done", protocol=ChattyProtocol(template=template), tools=[own])
-    if name == "spawn_agent":
-        Agent(lambda _: "done", protocol=ChattyProtocol(template=template), delegate=True)

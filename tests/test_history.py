@@ -16,6 +16,7 @@ from callslip import (
     Exchange,
     KeepLast,
     Limits,
+    ReactProtocol,
     ScriptedModel,
     TicketProtocol,
     UsageError,
@@ -491,8 +492,9 @@ def test_a_question_that_was_asked_anew_at_a_time_limit():
             {"thought": "t", "action": "FINISH", "final_answer": "x", "task_successful": True}
         )
 
-    result = Agent(model, tools=[look], limits=Limits(seconds=0.3)).run_sync("task")
-    messages = result.messages
+    protocol = ReactProtocol(examples=False)
+    agent = Agent(model, protocol=protocol, tools=[look], limits=Limits(seconds=0.3))
+    messages = agent.run_sync("task").messages
     assert [one["role"] for one in messages[-3:]] == ["user", "user", "assistant"]
     assert shown(KeepLast(1), messages) == [
         messages[0],

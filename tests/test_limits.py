@@ -8,6 +8,7 @@ import time
 import pytest
 
 from callslip import Agent, LimitExceeded, Limits, ModelReply, ScriptedModel, tool
+from scripted import asked
 
 
 def call(**args):
@@ -35,8 +36,8 @@ def run(replies, limits, *, tools=(work,), protocol="react", **options):
 def test_steps_give_one_last_turn():
     result = run([call(n=1), call(n=2), finish("so far")], Limits(steps=2))
     assert (result.value, result.stop_reason) == ("so far", "limit")
-    assert "steps" in result.messages[5]["content"]
-    assert "FINISH" in result.messages[5]["content"]
+    assert "steps" in asked(result.messages)[4]["content"]
+    assert "FINISH" in asked(result.messages)[4]["content"]
     assert result.run.turns == 3
 
 
@@ -121,7 +122,7 @@ def test_long_results_are_cut_with_a_mark_and_kept_whole():
         Limits(result_bytes=101),
         tools=[long],
     )
-    text = result.messages[3]["content"]
+    text = asked(result.messages)[2]["content"]
     assert len(text) < 300
     assert "[cut: 100 of 10000 bytes are shown; ticket T1 keeps the whole result]" in text
     assert result.tickets[0].result == "ä" * 5000
@@ -178,5 +179,5 @@ def test_the_last_turn_shows_results_that_were_never_loaded():
         Limits(steps=1),
         protocol="ticket",
     )
-    assert "Result of ticket T1:\n7" in result.messages[3]["content"]
+    assert "Result of ticket T1:\n7" in asked(result.messages)[2]["content"]
     assert result.value == 7

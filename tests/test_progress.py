@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from callslip import Agent, ChattyProtocol, Context, Event, Progress, ScriptedModel, tool
-from scripted import act, block, finish
+from scripted import act, block, finish, turn_of
 
 
 @tool
@@ -103,7 +103,7 @@ def test_progress_after_the_end_of_its_call_is_dropped():
         return "left"
 
     def model(messages):
-        if len(messages) < 3:
+        if turn_of(messages) == 0:
             return act("leave")
         kept[0].progress(1, 1, "too late")
         return finish()

@@ -14,6 +14,7 @@ from callslip import (
     ToolError,
     tool,
 )
+from scripted import asked
 
 
 def call(action, args, thought="t", **more):
@@ -65,21 +66,20 @@ def feedback(first, **options):
     assert result.tickets == []
     assert result.run.violations == 1
     event = next(event for event in result.run.log if event.kind == "violated")
-    return event.data["violation"]["code"], result.messages[3]["content"]
+    return event.data["violation"]["code"], asked(result.messages)[2]["content"]
 
 
 def test_a_call_then_the_answer():
     result = run(call("calculator", {"expression": "25 * 4"}), finish("100"))
     assert (result.value, result.success, result.stop_reason) == ("100", True, "finished")
-    assert [message["role"] for message in result.messages] == [
-        "system",
+    assert [message["role"] for message in asked(result.messages)] == [
         "user",
         "assistant",
         "user",
         "assistant",
     ]
-    assert result.messages[1]["content"] == "the task"
-    assert result.messages[3]["content"] == "Observation: 100"
+    assert asked(result.messages)[0]["content"] == "the task"
+    assert asked(result.messages)[2]["content"] == "Observation: 100"
     (ticket,) = result.tickets
     assert (ticket.id, ticket.tool, ticket.status, ticket.result) == (
         "T1",
@@ -91,7 +91,7 @@ def test_a_call_then_the_answer():
 
 def test_anything_but_a_string_is_told_as_compact_json():
     result = run(call("search", {"query": "x", "limit": 2}), finish("ok"))
-    assert result.messages[3]["content"] == 'Observation: ["x 0","x 1"]'
+    assert asked(result.messages)[2]["content"] == 'Observation: ["x 0","x 1"]'
 
 
 def test_a_task_that_failed_is_an_answer():
@@ -105,7 +105,7 @@ def test_a_task_that_failed_is_an_answer():
 
 def test_a_failed_call_is_told_and_says_what_to_check():
     result = run(call("broken", {"path": "a.txt"}), finish("no"))
-    text = result.messages[3]["content"]
+    text = asked(result.messages)[2]["content"]
     assert text.startswith(
         "Observation: Error calling tool 'broken': FileNotFoundError: a.txt. Check"
     )
@@ -217,7 +217,7 @@ def test_the_same_call_after_it_failed_is_refused():
     again = call("broken", {"path": "a"})
     result = run(again, call("broken", {"path": "a"}, thought="once more"), finish("no"))
     assert len(result.tickets) == 1
-    assert "has failed before" in result.messages[5]["content"]
+    assert "has failed before" in asked(result.messages)[4]["content"]
 
 
 def test_order_and_spelling_of_arguments_do_not_hide_a_repetition():
@@ -241,8 +241,8 @@ def test_a_call_that_fails_with_other_arguments_is_let_through():
 def test_the_same_result_twice_gets_a_note():
     same = call("calculator", {"expression": "1"})
     result = run(same, same, finish("1"))
-    assert "Note" not in result.messages[3]["content"]
-    assert "2 times now" in result.messages[5]["content"]
+    assert "Note" not in asked(result.messages)[2]["content"]
+    assert "2 times now" in asked(result.messages)[4]["content"]
 
 
 def test_past_max_repeats_a_call_is_not_made_and_two_more_end_the_run():

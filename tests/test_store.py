@@ -21,7 +21,7 @@ from callslip import (
     tool,
 )
 from fetching import FINISH, agent, call, fetch
-from scripted import turn_of
+from scripted import asked, turn_of
 
 
 def test_runs_are_listed_with_what_came_of_them(store):
@@ -50,7 +50,7 @@ def test_runs_are_listed_with_what_came_of_them(store):
 
 def test_tickets_are_listed_with_their_whole_results(store):
     run = agent(store, limits=Limits(result_bytes=10)).run_sync("go").run
-    assert "[cut: 10 of " in run.messages[3]["content"]
+    assert "[cut: 10 of " in asked(run.messages)[2]["content"]
     listed = store.tickets()
     assert listed == run.tickets[::-1]
     assert listed[1].result == ["line 0 of 2", "line 1 of 2"]

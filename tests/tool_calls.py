@@ -4,7 +4,7 @@ import asyncio
 
 from callslip import Agent, Context, ScriptedModel
 from callslip._toolbox import as_tool
-from scripted import act, finish
+from scripted import act, asked, finish
 
 CONTEXT = Context(run_id="r", ticket_id="T1", tool="f")
 
@@ -30,5 +30,5 @@ def called(function, **arguments):
     one = as_tool(function)
     model = ScriptedModel([act(one.name, **arguments), finish()])
     result = Agent(model, protocol="react", tools=[one]).run_sync("go")
-    told = [message["content"] for message in result.messages if message["role"] == "user"][1]
+    told = asked(result.messages)[2]["content"]
     return told.removeprefix("Observation: ").split("\nline 1: ")[0]

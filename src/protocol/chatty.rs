@@ -126,7 +126,7 @@ impl Protocol for Chatty {
     fn reminder(&self, tools: &ToolSet) -> Option<&'static str> {
         // Its own example has it too; messages of the user's have it where they want it.
         let own = !matches!(self.examples, Examples::Messages(_));
-        (own && self.template.is_none() && tools.names().next().is_some()).then_some(REMINDER)
+        (own && self.template.is_none() && tools.sample().is_some()).then_some(REMINDER)
     }
 
     fn shows_example(&self) -> bool {

@@ -66,7 +66,8 @@ impl Protocol for React {
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let (name, args) = (quote(call.tool), quote(call.arguments));
-        let (thought, answer) = (quote(&format!("I call {}.", call.signature)), quote(call.answer));
+        let (thought, answer) =
+            (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
         vec![
             Step::Told(vec![Telling::Task(call.task.to_owned())]),
             Step::Reply(format!(r#"{{"thought": {thought}, "action": {name}, "args": {args}}}"#)),

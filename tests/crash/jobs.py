@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crash.ledger import points
-from scripted import asked, results_of, turn_of
+from scripted import asked, results_of, task_of, turn_of
 
 Message = dict[str, str]
 TOOLS = ("charge", "ship", "put", "look", "sign", "seal")
@@ -241,7 +241,7 @@ def chatty(job: Job, messages: Sequence[Message]) -> str:
             elif isinstance(value, int) and value != values["c0"] + values["c1"]:
                 raise ValueError(f"added up wrongly: {values}")
     if not progress.next and not agents.waiting:
-        return f"It is {progress.total + carried(messages[1]['content'])}."
+        return f"It is {progress.total + carried(task_of(messages))}."
     rows = block_of(job, progress, agents, len(messages))
     return f"On we go.\n<tool>\n{json.dumps(rows)}\n</tool>"
 
@@ -316,7 +316,7 @@ MODELS = {"react": react, "chatty": chatty, "ticket": ticket}
 def reply(messages: Sequence[Message]) -> tuple[Job, int, str]:
     """Whose turn it is, which, and what the model says."""
     messages = [messages[0], *asked(messages)]
-    job = Job.of_task(messages[1]["content"])
+    job = Job.of_task(task_of(messages))
     turn = turn_of(messages)
     return job, turn, MODELS[job.protocol](job, messages)
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from callslip import Agent, Limits, RunResult, StoreError, TicketStore, tool
+from callslip import Agent, Limits, ReactProtocol, RunResult, StoreError, TicketStore, tool
 
 SHIM = ctypes.CDLL(None)
 TASK = "count to {}, {}"
@@ -51,7 +51,13 @@ def agent(store: TicketStore, say: Say = lambda _: None, size: int = 10) -> Agen
     def model(messages: Sequence[Any]) -> str:
         return reply(messages, say, size)
 
-    return Agent(model, tools=[step], limits=Limits(steps=None, tickets=None), store=store)
+    return Agent(
+        model,
+        protocol=ReactProtocol(examples=False),
+        tools=[step],
+        limits=Limits(steps=None, tickets=None),
+        store=store,
+    )
 
 
 def one_run(path: Path, say: Say, turns: int, durability: str = "full", size: int = 10) -> str:

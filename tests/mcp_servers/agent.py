@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 
-from callslip import Agent, Context, tool
+from callslip import Agent, Context, ReactProtocol, tool
 from callslip.mcp import serve
 
 begun, stopped = [], []
@@ -48,7 +48,7 @@ def model(messages):
 
 
 if __name__ == "__main__":
-    agent = Agent(model, tools=[work], name="worker")
+    agent = Agent(model, protocol=ReactProtocol(examples=False), tools=[work], name="worker")
     if sys.argv[1:2] == ["http"]:
         serve(agent, transport="streamable-http", port=int(sys.argv[2]), description="Works.")
     else:

@@ -34,6 +34,7 @@ from callslip.scripts import _native, _places
 from callslip.scripts._folders import WorkFolder
 from scripted import (
     act,
+    asked,
     block,
     call,
     finish,
@@ -139,7 +140,7 @@ def test_a_refused_script_is_told_with_its_code(make, how):
     said = replies("react", " ")
     result = run(Agent(ScriptedModel(said), protocol="react", python=make()), how)
     assert result.run.tickets[0].outcome == "error"
-    assert result.run.messages[3]["content"].startswith("Observation: bad_code: ")
+    assert asked(result.run.messages)[2]["content"].startswith("Observation: bad_code: ")
 
 
 def test_a_failed_script_is_a_result(make):
@@ -514,17 +515,17 @@ def test_agents_below_have_sessions_of_their_own(external):
 
     def team(messages):
         if task_of(messages).startswith("Your role"):
-            return calls if turn_of(messages) == 0 else str(results_of(messages[3])["c"]["stdout"])
+            return calls if turn_of(messages) == 0 else str(results_of(messages[-1])["c"]["stdout"])
         rows = [spawn("s", "one"), spawn("t", "two"), wait_for("$s", "$t")]
         return block(*rows) if turn_of(messages) == 0 else "done"
 
-    result = Agent(team, protocol="chatty", python=external()).run_sync("x")
+    result = Agent(team, protocol="chatty", python=external(), delegate=True).run_sync("x")
     assert [row["result"] for row in result.tickets[2].result] == ["1", "1"]
 
 
 def test_the_prompt_of_chatty_has_a_section_of_its_own(box):
     box(True)
-    prompt = Agent(ScriptedModel([]), protocol="chatty", delegate=False).system_prompt
+    prompt = Agent(ScriptedModel([]), protocol="chatty", python=True).system_prompt
     assert f"`{NAME}` runs Python where no other tool will do" in prompt
     named = PythonRunner().as_tool(name="python")
     tagged = ChattyProtocol(tool_tag="call")

@@ -22,13 +22,23 @@ const RETURN: &str = r#""RETURN", "value": "#;
 const END: &str = "}\n</output>";
 
 /// Of a ticket reply.
-/// `names` is whether the prompt shows tools by their names alone.
+/// `names` is whether the prompt shows tools by their names alone; then both are offered.
 pub fn ticket(scope: &Scope<'_>, names: bool) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
-    let calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| {
-        if names { tool.name().into() } else { route(scope, tool) }
-    });
+    let mut calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| route(scope, tool));
+    if names {
+        for call in &mut calls {
+            let name = |route: &Cow<'_, str>| route.strip_prefix("POST /").unwrap_or(route).to_owned().into();
+            let shown: Vec<Cow<'_, str>> = call.names.iter().map(name).collect();
+            let routes = std::mem::replace(&mut call.names, shown);
+            // The grammar of a crowd would grow to twice its size.
+            if !scope.tools.is_crowded() {
+                let others: Vec<_> = routes.into_iter().filter(|route| !call.names.contains(route)).collect();
+                call.names.extend(others);
+            }
+        }
+    }
     let routes = calls.into_iter().map(|tool| Node::sequence([tool.name(), Node::literal(PAYLOAD), tool.arguments]));
     let mut moves = Vec::new();
     if let Some(routes) = Node::choice(routes) {
