@@ -203,7 +203,7 @@ fn chatty_replies_are_read() {
 fn ticket_replies_are_read() {
     for tools in [simple(), intricate(), operations()] {
         let scope = Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], ..all(&tools) };
-        let grammar = grammar::ticket(&scope);
+        let grammar = grammar::ticket(&scope, false);
         let moves = explore(&Ticket::default(), &scope, &grammar);
         assert!(moves.iter().any(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
@@ -268,7 +268,7 @@ fn what_is_wrong_is_not_admitted() {
     }
     let scope =
         Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], finish: false, ..all(&tools) };
-    let ticket = grammar::ticket(&scope).lark;
+    let ticket = grammar::ticket(&scope, false).lark;
     let reply = |json: &str| format!("<thoughts>\nx\n</thoughts>\n<output>\n{json}\n</output>");
     for (json, admitted) in [
         (r#"{"type": "AWAIT", "ticket_id": "T1"}"#, true),
@@ -283,7 +283,10 @@ fn what_is_wrong_is_not_admitted() {
     ] {
         assert_eq!(admits(&ticket, &reply(json)), admitted, "{json}");
     }
-    assert!(admits(&grammar::ticket(&all(&tools)).lark, &reply(r#"{"type": "RETURN", "value": ["x", {"y": 1.5}]}"#)));
+    assert!(admits(
+        &grammar::ticket(&all(&tools), false).lark,
+        &reply(r#"{"type": "RETURN", "value": ["x", {"y": 1.5}]}"#)
+    ));
 }
 
 #[test]
@@ -292,7 +295,7 @@ fn where_nothing_can_be_said_an_answer_can() {
     let scope = Scope { finish: false, ..all(&none) };
     explore(&React::default(), &scope, &grammar::react(&scope, false));
     explore(&Chatty::default(), &scope, &grammar::chatty(&scope, &tags()));
-    explore(&Ticket::default(), &scope, &grammar::ticket(&scope));
+    explore(&Ticket::default(), &scope, &grammar::ticket(&scope, false));
 }
 
 #[test]
@@ -300,7 +303,7 @@ fn thoughts_may_be_left_out() {
     let tools = ToolSet::new(vec![tool("echo", object(json!({"text": {"type": "string"}}), &["text"]))]).unwrap();
     let scope = Scope { thoughts: Some(0), ..all(&tools) };
     explore(&React::default(), &scope, &grammar::react(&scope, false));
-    explore(&Ticket::default(), &scope, &grammar::ticket(&scope));
+    explore(&Ticket::default(), &scope, &grammar::ticket(&scope, false));
     assert!(!admits(
         &grammar::react(&scope, false).lark,
         r#"{"thought": "x", "action": "echo", "args": {"text": "y"}}"#
@@ -343,7 +346,7 @@ fn of_a_crowd_any_name_is_admitted_with_any_object() {
     let crowded = |layout| tools.with_look_up(layout, Budget::default()).unwrap().unwrap();
 
     let tools = crowded(Layout::Operations);
-    let grammar = grammar::ticket(&all(&tools));
+    let grammar = grammar::ticket(&all(&tools), false);
     assert!(grammar.lark.len() < 200_000 && grammar.gbnf.len() < 200_000, "{}", grammar.lark.len());
     let reply = |route: &str, payload: &str| {
         format!(
@@ -471,7 +474,7 @@ fn what_reaches_a_bound_is_cut_and_refused() {
     assert!(admits(&react, &reply("x\", \"list\": [1, 2]}}")) && admits(&react, &reply("x\", \"list\": [1, 2, 3")));
     assert!(!admits(&react, &reply("x\", \"list\": [1, 2, 3]}}")));
     let chatty = grammar::chatty(&scope, &tags()).lark;
-    let ticket = grammar::ticket(&scope).lark;
+    let ticket = grammar::ticket(&scope, false).lark;
     let mut random = Random::new(11);
     for (protocol, lark) in
         [(&React::default() as &dyn Protocol, react), (&Chatty::default(), chatty), (&Ticket::default(), ticket)]
@@ -494,9 +497,11 @@ fn a_tool_whose_schema_admits_nothing_stays_and_is_named() {
         tool("now", object(json!({}), &[])),
     ])
     .unwrap();
-    for grammar in
-        [grammar::react(&all(&tools), false), grammar::chatty(&all(&tools), &tags()), grammar::ticket(&all(&tools))]
-    {
+    for grammar in [
+        grammar::react(&all(&tools), false),
+        grammar::chatty(&all(&tools), &tags()),
+        grammar::ticket(&all(&tools), false),
+    ] {
         assert_eq!(grammar.unruled, ["never", "endless"]);
     }
     let react = grammar::react(&all(&tools), false).lark;

@@ -299,7 +299,7 @@ fn check(seed: u64) -> usize {
         grammar::react(&scope, false).lark,
         grammar::react(&scope, true).lark,
         grammar::chatty(&scope, &tags).lark,
-        grammar::ticket(&scope).lark,
+        grammar::ticket(&scope, false).lark,
     ];
     let matchers = grammars.each_ref().map(|lark| matcher(lark));
     let mut count = 0;
@@ -385,7 +385,7 @@ fn whatever_is_admitted_comes_back_equal() {
     let react = matcher(&grammar::react(&scope, false).lark);
     let strict = matcher(&grammar::react(&scope, true).lark);
     let chatty = matcher(&grammar::chatty(&scope, &tags).lark);
-    let ticket = matcher(&grammar::ticket(&scope).lark);
+    let ticket = matcher(&grammar::ticket(&scope, false).lark);
     for value in awkward() {
         let name = if value.is_string() { "text" } else { "any" };
         let arguments = spaced(&json!({"x": value}));

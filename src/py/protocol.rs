@@ -122,6 +122,7 @@ impl PyProtocol {
     /// The ticket protocol.
     #[staticmethod]
     #[pyo3(signature = (*, await_loads, inline_results, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn ticket(
         await_loads: bool,
         inline_results: bool,

@@ -93,6 +93,8 @@ impl Scope {
         }
         Arc::new(Setup {
             // Short: it is written into every state.
+            examples: [].into(),
+            reminder: None,
             prompt: "p".into(),
             protocol,
             tools: Arc::new(ToolSet::new(tools).unwrap()),

@@ -54,6 +54,8 @@ pub(crate) fn with_each(test: impl Fn(&dyn Store)) {
 
 pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
     Arc::new(Setup {
+        examples: [].into(),
+        reminder: None,
         protocol: Arc::new(React::default()),
         prompt: prompt.into(),
         tools: Arc::new(ToolSet::new(Vec::new()).unwrap()),
