@@ -79,7 +79,7 @@ fn all_agents_are_waited_for_and_one_that_fails_is_told_beside_the_others() {
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert!(
         told(&machine).contains(
-            r#""result": [{"agent_id":"b","role":"Writer","status":"error","error":"The agent failed: LimitExceeded."},{"agent_id":"a","role":"Planner","status":"ok","result":"a plan"}]"#
+            r#"wait_for_agents (w): [{"agent_id":"b","role":"Writer","status":"error","error":"The agent failed: LimitExceeded."},{"agent_id":"a","role":"Planner","status":"ok","result":"a plan"}]"#
         ),
         "{}",
         told(&machine)

@@ -35,7 +35,7 @@ AGENT = """
 from callslip import Agent, ScriptedModel
 from sandbox.dialogue import REPLIES
 model = ScriptedModel(REPLIES)
-result = Agent(model, protocol="chatty").run_sync("Say hello.")
+result = Agent(model, protocol="chatty", python=True).run_sync("Say hello.")
 print("answer", result.value, flush=True)
 print("told", model.requests[-1].messages[-1]["content"], flush=True)
 """
