@@ -179,11 +179,17 @@ def test_the_seeds_render_with_real_tools_and_run(name):
 def test_the_seeds_run_on_the_local_model(name):
     pytest.importorskip("xllamacpp")
     with LocalModel() as model:
-        options = {"first_move": "call", "limits": Limits(steps=1), "delegate": False}
+        options = {"first_move": "call", "limits": Limits(steps=1)}
         agent = seed_agent(name, model, **options)
         try:
             run = agent.run_sync("What is the weather in Oslo?").run
         except LimitExceeded as error:  # its last turn need not be an answer
             run = error.run
-    assert run.violations == 0, run.log
-    assert run.tickets[0].tool in {"weather", "GET /weather"}
+    codes = {event.data["violation"]["code"] for event in run.log if event.kind == "violated"}
+    if name == "chatty":
+        # Its seed teaches how to give tasks away: the small model gives away more than its
+        # bounds let it write, and that is refused.
+        assert codes <= {"truncated"}, run.log
+    else:
+        assert not codes, run.log
+        assert run.tickets[0].tool in {"weather", "GET /weather"}
