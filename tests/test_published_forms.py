@@ -131,6 +131,21 @@ def test_by_default_the_form_is_named_and_the_move_written_out(kind, name, text)
     assert made == [("Bergen", 3)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "find", "arguments": {"place": "Bergen",}}</tool_call>',
+        "<|x|><|tool_call_begin|>functions.find:0<|tool_call_argument_begin|>"
+        '{"place": "Bergen"}<|tool_call_end|><|y|>',
+        '[TOOL_CALLS]find[ARGS]{place: "Bergen"}',
+    ],
+)
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_call_that_would_need_repairs_is_no_answer_where_they_are_refused(kind, text):
+    for protocol in (kind(), kind(strict=True)):
+        assert protocol.parse(text).violation is not None
+
+
 REFUSED = [
     # What stands around it says that it is only shown, or goes on.
     '[TOOL_CALLS]find[ARGS]{"place": "Bergen"} is how it would be written.',

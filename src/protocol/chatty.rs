@@ -148,7 +148,7 @@ impl Protocol for Chatty {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(self.host(), options, &self.reasoning_tags, self.own(options))
+        published::beside(self.host(), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -199,7 +199,7 @@ impl Protocol for Chatty {
             return Some(Correction::certain(format!("{first}{end}")));
         }
         if violation.code == Code::WrongTag {
-            let own = self.own(self.read);
+            let own = self.own();
             if let Some(calls) = published::calls(self.host(), self.read, &self.reasoning_tags, raw, own) {
                 let calls = (1_usize..).zip(&calls).map(|(number, call)| {
                     read::written_call(&format!("call_{number}"), &call.tool, call.arguments.clone())
@@ -236,9 +236,9 @@ impl Protocol for Chatty {
 
 impl Chatty {
     /// Makes decoders of its own form.
-    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+    fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
         let (tags, reasoning) = (self.tags.clone(), self.reasoning_tags.clone());
-        move || read::decoder(options, &tags, &reasoning)
+        move |options| read::decoder(options, &tags, &reasoning)
     }
 
     /// What calls in published forms are read as.

@@ -38,17 +38,17 @@ pub(super) struct Host {
 }
 
 /// Makes the protocol's own decoder.
-type Own = Box<dyn Fn() -> Box<dyn Decoder> + Send>;
+type Own = Box<dyn Fn(ReadOptions) -> Box<dyn Decoder> + Send>;
 
 /// The protocol's decoder, with the published forms beside it.
 pub(super) fn beside(
     host: Host,
     options: ReadOptions,
     reasoning: &[(String, String)],
-    own: impl Fn() -> Box<dyn Decoder> + Send + 'static,
+    own: impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static,
 ) -> Box<dyn Decoder> {
-    let inner = own();
-    let forms = Forms { host, options, reasoning: reasoning.to_vec(), own: Box::new(own) };
+    let inner = own(options);
+    let forms = Forms::new(host, options, reasoning, own);
     if options.repairs != RepairPolicy::Lenient {
         return Box::new(Named { forms, inner });
     }
@@ -62,9 +62,9 @@ pub(super) fn calls(
     options: ReadOptions,
     reasoning: &[(String, String)],
     raw: &str,
-    own: impl Fn() -> Box<dyn Decoder> + Send + 'static,
+    own: impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static,
 ) -> Option<Vec<Call>> {
-    let forms = Forms { host, options, reasoning: reasoning.to_vec(), own: Box::new(own) };
+    let forms = Forms::new(host, options, reasoning, own);
     forms.look(raw).map(|found| found.calls)
 }
 
@@ -100,6 +100,21 @@ enum Unread {
 }
 
 impl Forms {
+    fn new(
+        host: Host,
+        options: ReadOptions,
+        reasoning: &[(String, String)],
+        own: impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static,
+    ) -> Self {
+        // Where repairs are refused, a call that needs some is a call all the same, and no answer.
+        let repairs = match options.repairs {
+            RepairPolicy::Strict => RepairPolicy::Default,
+            other => other,
+        };
+        let options = ReadOptions { repairs, ..options };
+        Self { host, options, reasoning: reasoning.to_vec(), own: Box::new(own) }
+    }
+
     fn finder(&self) -> Finder {
         Finder::new(&self.reasoning, self.options.think_prefilled, self.host.own_tag.as_deref())
     }
@@ -110,7 +125,7 @@ impl Forms {
             Some((open, _)) => text.trim_end().strip_suffix(open).unwrap_or(text),
             None => text,
         };
-        let mut decoder = (self.own)();
+        let mut decoder = (self.own)(self.options);
         decoder.push(text.as_bytes(), &mut Vec::new());
         let reply = decoder.finish(FinishReason::Stop);
         let empty = match &reply.outcome {

@@ -79,7 +79,7 @@ impl Protocol for React {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(), options, &self.reasoning_tags, self.own(options))
+        published::beside(host(), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -108,7 +108,7 @@ impl Protocol for React {
             return Some(Correction::certain(first));
         }
         if violation.code == Code::WrongTag {
-            let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own(self.read))?;
+            let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
             let call = calls.first()?;
             return Some(Correction::certain(read::written_call(&call.tool, &call.arguments, self.read.repairs)));
         }
@@ -134,9 +134,9 @@ impl React {
     }
 
     /// Makes decoders of its own form.
-    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+    fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
         let reasoning = self.reasoning_tags.clone();
-        move || read::decoder(options, &reasoning)
+        move |options| read::decoder(options, &reasoning)
     }
 }
 

@@ -150,7 +150,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(), options, &self.reasoning_tags, self.own(options))
+        published::beside(host(), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -207,7 +207,7 @@ impl Protocol for Ticket {
         let object = match correction::first_move(violation, raw) {
             Some(first) => Correction::certain(first),
             None if violation.code == Code::WrongTag => {
-                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own(self.read))?;
+                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
                 let call = calls.first()?;
                 Correction::certain(read::written_call(&call.tool, &call.arguments))
             }
@@ -252,9 +252,9 @@ impl Ticket {
 
 impl Ticket {
     /// Makes decoders of its own form.
-    fn own(&self, options: ReadOptions) -> impl Fn() -> Box<dyn Decoder> + Send + 'static {
+    fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
         let reasoning = self.reasoning_tags.clone();
-        move || read::decoder(options, &reasoning)
+        move |options| read::decoder(options, &reasoning)
     }
 }
 

@@ -182,7 +182,9 @@ impl ChattyDecoder {
                         }
                         return;
                     }
-                    After::Block => match shown::place(text, tag.start).filter(|_| self.blocks.is_empty()) {
+                    // Only the first block: looking back from each one would take the square of the text.
+                    After::Block if !self.blocks.is_empty() => self.open(tag, exact),
+                    After::Block => match shown::place(text, tag.start) {
                         Some(place) => {
                             self.fault = Some(shown::fault(place, tag, (&self.start, &self.end)));
                             return;
