@@ -80,7 +80,7 @@ def test_of_two_moves_the_first_is_shown():
 
 def test_a_call_with_an_answer_is_shown_the_call_alone():
     text = '{"thought": "t", "action": "now", "args": "{}", "final_answer": "noon"}'
-    assert json.loads(told("react", text)) == {"thought": "t", "action": "now", "args": "{}"}
+    assert json.loads(told("react", text)) == {"thought": "t", "action": "now", "args": {}}
 
 
 def test_quotes_in_code_are_explained_as_an_object():

@@ -19,13 +19,16 @@ def weather(city: str) -> str:
 
 
 @pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
-def test_built_in_prompts_teach_what_is_read_without_repair(kind):
-    protocol = kind()
+@pytest.mark.parametrize("strict", [False, True])
+def test_built_in_prompts_teach_what_is_read_without_repair(kind, strict):
+    protocol = kind(strict=strict)
     messages = protocol.example_messages([weather])
     replies = [one["content"] for one in messages if one["role"] == "assistant"]
     assert replies or protocol.native.examples(protocol.system_prompt([weather]))
     for reply in map(protocol.parse, replies):
-        assert (reply.violation, reply.repairs) == (None, [])
+        assert reply.violation is None
+        codes = [repair.code for repair in reply.repairs]
+        assert codes == [] or (kind is ReactProtocol and codes == ["args_object"])
     assert protocol.lint([weather]) == []
 
 

@@ -219,9 +219,12 @@ class Protocol(ABC):
         examples = self.native.examples(self.system_prompt(tools))
 
         def teaches_wrong(reply: Reply) -> bool:
-            # A prompt may show a block in a fence: only a model must not write it so.
+            # A prompt may show a block in a fence: only a model must not write it so. React's `args`
+            # may be taught as an object, which small models write with fewer mistakes than text.
             violation = reply.violation
-            return violation.code != "fenced_tool_call" if violation else bool(reply.repairs)
+            if violation:
+                return violation.code != "fenced_tool_call"
+            return any(repair.code != "args_object" for repair in reply.repairs)
 
         return [Example(*row) for row in examples if teaches_wrong(row[2])]
 

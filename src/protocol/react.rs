@@ -8,7 +8,7 @@ use super::stored::Stored;
 use super::telling::{Outcomes, Telling, quote, repetition};
 use super::{Code, Correction, Violation, correction, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
-use crate::reply::Span;
+use crate::reply::{RepairPolicy, Span};
 use crate::tool::{Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -49,11 +49,21 @@ impl Protocol for React {
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
         let interface = tools.interface(self.layout(), self.budget);
-        let placeholders = [
+        let mut placeholders = vec![
             Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
             Placeholder { name: "tools", value: &interface, required: true },
         ];
-        render(self.template.as_deref().unwrap_or(TEMPLATE), Style::Format, &placeholders)
+        let Some(template) = &self.template else {
+            let (value, args) = if self.is_strict() {
+                (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object")
+            } else {
+                (r#"{"parameter": "value"}"#, "a JSON object")
+            };
+            placeholders.push(Placeholder { name: "value", value, required: true });
+            placeholders.push(Placeholder { name: "args", value: args, required: true });
+            return render(TEMPLATE, Style::Format, &placeholders);
+        };
+        render(template, Style::Format, &placeholders)
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
@@ -65,7 +75,8 @@ impl Protocol for React {
     }
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
-        let (name, args) = (quote(call.tool), quote(call.arguments));
+        let name = quote(call.tool);
+        let args = if self.is_strict() { quote(call.arguments) } else { call.arguments.to_owned() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
         vec![
@@ -79,7 +90,7 @@ impl Protocol for React {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(), options, &self.reasoning_tags, self.own())
+        published::beside(self.host(), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -100,7 +111,7 @@ impl Protocol for React {
     }
 
     fn call_form(&self) -> String {
-        r#"{"thought": "...", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#.to_owned()
+        read::call_form(self.read.repairs).to_owned()
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
@@ -108,7 +119,7 @@ impl Protocol for React {
             return Some(Correction::certain(first));
         }
         if violation.code == Code::WrongTag {
-            let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
+            let calls = published::calls(self.host(), self.read, &self.reasoning_tags, raw, self.own())?;
             let call = calls.first()?;
             return Some(Correction::certain(read::written_call(&call.tool, &call.arguments, self.read.repairs)));
         }
@@ -124,11 +135,16 @@ impl Protocol for React {
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::react(scope, self.read_options().repairs == crate::reply::RepairPolicy::Strict)
+        grammar::react(scope, self.is_strict())
     }
 }
 
 impl React {
+    /// Repairs are refused: then `args` is text, which an object is only read as.
+    fn is_strict(&self) -> bool {
+        self.read.repairs == RepairPolicy::Strict
+    }
+
     fn layout(&self) -> Layout {
         if self.template.is_none() { Layout::Lines } else { Layout::List }
     }
@@ -138,18 +154,18 @@ impl React {
         let reasoning = self.reasoning_tags.clone();
         move |options| read::decoder(options, &reasoning)
     }
-}
 
-/// What calls in published forms are read as.
-fn host() -> published::Host {
-    published::Host {
-        wanted: "one JSON object with 'action'".to_owned(),
-        form: read::CALL.to_owned(),
-        several: false,
-        described: false,
-        answers: false,
-        own_tag: None,
-        tags: None,
+    /// What calls in published forms are read as.
+    fn host(&self) -> published::Host {
+        published::Host {
+            wanted: "one JSON object with 'action'".to_owned(),
+            form: read::call_form(self.read.repairs).to_owned(),
+            several: false,
+            described: false,
+            answers: false,
+            own_tag: None,
+            tags: None,
+        }
     }
 }
 

@@ -12,9 +12,9 @@ use crate::protocol::watch::Watch;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
-use crate::reply::{Code, RepairCode, Span, Violation};
-pub(super) use object::{CALL, corrected, written_call};
+use crate::reply::{Code, RepairCode, RepairPolicy, Span, Violation};
 use object::{Object, Teller};
+pub(super) use object::{call_form, corrected, written_call};
 
 /// Keys that show an object to be a move.
 pub(super) const MOVE_KEYS: &[&str] = &["action", "args", "final_answer", "task_successful"];
@@ -25,7 +25,11 @@ const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 /// A decoder of one react reply.
 pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
     let mut seeker = Seeker::new(&object::SOUGHT, &options, Vec::new());
-    seeker.misfit = Some(object::misfit);
+    seeker.misfit = Some(if options.repairs == RepairPolicy::Strict {
+        |record| object::misfit(record, RepairPolicy::Strict)
+    } else {
+        |record| object::misfit(record, RepairPolicy::Default)
+    });
     Box::new(ReactDecoder {
         options,
         buffer: Buffer::default(),
@@ -107,6 +111,11 @@ impl ReactDecoder {
         self.buffer = buffer;
     }
 
+    /// The smallest correct call.
+    fn form(&self) -> &'static str {
+        object::call_form(self.options.repairs)
+    }
+
     fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
         loop {
             if self.seeker.machine().is_some() {
@@ -126,7 +135,7 @@ impl ReactDecoder {
                     self.watch.record(text, &found.record, &mut |key, piece| teller.tell(key, &piece, deltas));
                     let object = match self.seeker.second {
                         // Both stand in one array, which can't be cut between them.
-                        Some(second) => Err(refusal::several(found.record.span, second, object::CALL)),
+                        Some(second) => Err(refusal::several(found.record.span, second, self.form())),
                         None => object::read(found, text, &self.options),
                     };
                     self.teller.close(&object, deltas);
@@ -160,17 +169,17 @@ impl ReactDecoder {
         discarded: &mut Vec<Span>,
     ) -> Result<Object, Fault> {
         if let Some(fault) = self.fault.take() {
-            return Err(refusal::cut(fault, reason, object::CALL));
+            return Err(refusal::cut(fault, reason, self.form()));
         }
         let (Some(found), Some(object)) = (&self.seeker.first, self.object.take()) else {
             return Err(self.nothing(raw, reason));
         };
         if let Some(second) = self.seeker.second {
-            return Err(refusal::several(found.record.span, second, object::CALL));
+            return Err(refusal::several(found.record.span, second, self.form()));
         }
-        let object = object.map_err(|fault| refusal::cut(fault, reason, object::CALL))?;
+        let object = object.map_err(|fault| refusal::cut(fault, reason, self.form()))?;
         if after::in_quotes(raw, found.root) {
-            return Err(refusal::cut(after::quoted(found.root), reason, object::CALL));
+            return Err(refusal::cut(after::quoted(found.root), reason, self.form()));
         }
 
         for (block, implicit) in &self.reasoning.blocks {
@@ -193,25 +202,25 @@ impl ReactDecoder {
     /// What is wrong with a reply without an object.
     fn nothing(&mut self, raw: &str, reason: FinishReason) -> Fault {
         if let Some(start) = self.envelope.reasoning_start() {
-            return refusal::unclosed_think(start, raw.len(), reason, object::CALL);
+            return refusal::unclosed_think(start, raw.len(), reason, self.form());
         }
         if let Some(fault) = self.seeker.doubt.take() {
-            return refusal::cut(fault, reason, object::CALL);
+            return refusal::cut(fault, reason, self.form());
         }
         if raw.trim().is_empty() && reason == FinishReason::Stop {
-            return refusal::blank(object::CALL);
+            return refusal::blank(self.form());
         }
         if reason == FinishReason::Length {
-            return refusal::cut_before_move(raw.len(), object::CALL);
+            return refusal::cut_before_move(raw.len(), self.form());
         }
         if let Some(place) = self.reasoning.alone(raw) {
-            return refusal::only_reasoning(Code::NoAction, place, object::CALL);
+            return refusal::only_reasoning(Code::NoAction, place, self.form());
         }
         match &self.seeker.other {
-            Some(record) => object::misfit(record),
+            Some(record) => object::misfit(record, self.options.repairs),
             None => Box::new(
                 Violation::new(Code::NoAction, "expected one JSON object with 'action': got none")
-                    .expected(object::CALL)
+                    .expected(self.form())
                     .hint("reply with the object alone, without text around it"),
             ),
         }

@@ -49,15 +49,14 @@ fn same(a: &Record, b: &Record) -> bool {
     })
 }
 
-/// The smallest correct call, as feedback shows it.
-pub(in crate::protocol) const CALL: &str =
-    r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
+const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": {"name": "value"}}"#;
+const STRICT_CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
 const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": "the answer", "task_successful": true}"#;
 
 /// How to answer, for those who call it otherwise.
 const ANSWER: &str = "to answer, write \"action\": \"FINISH\" with 'final_answer' and 'task_successful', and no 'args'";
 
-static CALL_FORM: Form = Form {
+const CALL_FORM: Form = Form {
     name: "a tool call",
     keys: &["thought", "action", "args"],
     nullable: &[],
@@ -65,6 +64,7 @@ static CALL_FORM: Form = Form {
     arguments: "inside 'args'",
     expected: CALL,
 };
+static STRICT_CALL_FORM: Form = Form { expected: STRICT_CALL, ..CALL_FORM };
 static FINISH_FORM: Form = Form {
     name: "a final answer",
     keys: &["thought", "action", "final_answer", "task_successful"],
@@ -73,6 +73,11 @@ static FINISH_FORM: Form = Form {
     arguments: "",
     expected: FINISH,
 };
+
+/// The smallest correct call, as feedback shows it.
+pub(in crate::protocol) fn call_form(policy: RepairPolicy) -> &'static str {
+    if policy == RepairPolicy::Strict { STRICT_CALL } else { CALL }
+}
 
 /// The object, read.
 pub(super) struct Object {
@@ -89,7 +94,8 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
     }
     let record = &found.record;
     let at = if found.in_array { "/0".to_owned() } else { String::new() };
-    let mut reader = FieldReader { record, form: &CALL_FORM, at, notes: &mut notes };
+    let form = if options.repairs == RepairPolicy::Strict { &STRICT_CALL_FORM } else { &CALL_FORM };
+    let mut reader = FieldReader { record, form, at, notes: &mut notes };
     let has = |key: &str| record.fields.get(key).is_some_and(|field| *field.value != Value::Null);
 
     let (action, action_span) = reader.name("action")?;
@@ -215,15 +221,15 @@ fn is_false(value: &Value) -> bool {
 }
 
 /// The violation of a reply whose only object is of another kind.
-pub(super) fn misfit(record: &Record) -> Fault {
+pub(super) fn misfit(record: &Record, policy: RepairPolicy) -> Fault {
     let known = |key: &str| KEYS.contains(&key);
     if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
         let shown = Value::from(key).to_json();
         let message = format!("expected an object with 'action': got the unknown key {shown} and no 'action'");
-        return Box::new(Violation::new(Code::UnknownKey, message).at(field.key_span).expected(CALL));
+        return Box::new(Violation::new(Code::UnknownKey, message).at(field.key_span).expected(call_form(policy)));
     }
     let message = "expected an object with 'action': got one that says nothing of what to do";
-    Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(CALL))
+    Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(call_form(policy)))
 }
 
 /// Tells of the object while it arrives.
@@ -310,9 +316,9 @@ pub(in crate::protocol) fn written_call(tool: &str, arguments: &Value, policy: R
 }
 
 fn call_of(thought: Value, action: Value, arguments: &Value, policy: RepairPolicy) -> String {
-    let text = arguments.to_json();
-    // A quote in a text inside a text needs three backslashes, which few models write: an object needs none.
-    let as_text = text == "{}" || policy == RepairPolicy::Strict || !text.contains('\\');
-    let arguments = if as_text { Value::from(text) } else { arguments.clone() };
+    let arguments = match policy {
+        RepairPolicy::Strict => Value::from(arguments.to_json()),
+        RepairPolicy::Default | RepairPolicy::Lenient => arguments.clone(),
+    };
     written(&[("thought", thought), ("action", action), ("args", arguments)])
 }
