@@ -219,8 +219,8 @@ class Protocol(ABC):
         examples = self.native.examples(self.system_prompt(tools))
 
         def teaches_wrong(reply: Reply) -> bool:
-            # A prompt may show a block in a fence: only a model must not write it so. React's `args`
-            # may be taught as an object, which small models write with fewer mistakes than text.
+            # A prompt may show a block in a fence: only a model must not write it so. The `args` of
+            # react may be taught as an object, which small models write with fewer mistakes.
             violation = reply.violation
             if violation:
                 return violation.code != "fenced_tool_call"
