@@ -53,6 +53,29 @@ def test_a_call_that_is_cut_is_shown_the_form_of_a_call():
     assert "RETURN" not in said
 
 
+def call(call_id, **arguments):
+    return {"call_id": call_id, "tool_name": "run_code", "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<tool>{json.dumps([call('call_1', code='a'), call('call_1', code='b')])}</tool>",
+        f"<tool>\n[{json.dumps(call('call_1', code='a'))}]\n<tool>\n"
+        f"[{json.dumps(call('call_1', code='b'))}]\n</tool>",
+    ],
+)
+def test_calls_with_one_id_are_shown_with_an_id_each(text):
+    said = told("chatty", text)
+    calls = json.loads(said.removeprefix("<tool>").removesuffix("</tool>"))
+    assert calls == [call("call_1", code="a"), call("call_2", code="b")]
+
+
+def test_a_reference_to_one_id_of_two_calls_is_not_guessed():
+    calls = [call("x", code="a"), call("x", code="b"), call("y", code="$x")]
+    assert told("chatty", f"<tool>{json.dumps(calls)}</tool>") == ""
+
+
 def test_a_broken_answer_of_react_is_shown_an_answer():
     said = told("react", '{"thought": "t", "action": "FINISH", "final_answer": "it is 4"}')
     assert json.loads(said) == {

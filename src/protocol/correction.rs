@@ -77,6 +77,7 @@ const OF_FORM: &[Code] = &[
     Code::ArgsInvalid,
     Code::NoOutput,
     Code::OrphanCloseTag,
+    Code::DuplicateCallId,
 ];
 
 /// Whether a violation is about the form of the move.

@@ -4,10 +4,10 @@ use crate::protocol::arguments::{Written, arguments};
 use crate::protocol::correction::{Salvaged, written};
 use crate::protocol::field::{FieldReader, Form};
 use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::{Code, ReadOptions, ToolCall, Violation};
+use crate::protocol::{Code, ReadOptions, ToolCall, Violation, lint};
 use crate::reply::json::Record;
-use crate::reply::{RepairCode, Value};
-use std::collections::HashMap;
+use crate::reply::{RepairCode, Span, Value};
+use std::collections::{HashMap, HashSet};
 
 /// The keys of a call.
 pub(super) const KEYS: &[&str] = &["call_id", "tool_name", "arguments"];
@@ -123,11 +123,14 @@ fn free_id(before: &Calls, number: usize) -> String {
     id
 }
 
-/// The call that a broken reply was to make, where it is certain. Of several none is, unless each is.
+/// The calls that a broken reply was to make, where they are certain.
 pub(in crate::protocol) fn corrected(violation: &Violation, raw: &str) -> Option<String> {
     let names = &["tool_name", "name", "tool", "function", "action"];
     let arguments = &["arguments", "args", "parameters", "input", "payload"];
-    if matches!(violation.code, Code::DuplicateCallId | Code::MultipleActions) || raw.matches("tool_name").count() > 1 {
+    if violation.code == Code::DuplicateCallId {
+        return renumbered(raw);
+    }
+    if violation.code == Code::MultipleActions || raw.matches("tool_name").count() > 1 {
         return None;
     }
     let keys: Vec<&str> = names.iter().chain(arguments).copied().collect();
@@ -138,6 +141,33 @@ pub(in crate::protocol) fn corrected(violation: &Violation, raw: &str) -> Option
     let given = read.arguments(own, &known)?;
     let call_id = read.first_text(&["call_id", "id"]).unwrap_or("call_1");
     Some(written_call(call_id, name, Value::Object(given)))
+}
+
+/// The calls of a reply that gives one id to several, each with an id of its own; `None` where a reference names that id.
+fn renumbered(raw: &str) -> Option<String> {
+    let read = |span: Span| {
+        let read = Salvaged::read(span.of(raw), KEYS);
+        let (id, tool) = (read.text("call_id")?.to_owned(), read.text("tool_name")?.to_owned());
+        read.whole.then_some(())?;
+        Some((id, tool, Value::Object(read.arguments("arguments", KEYS)?)))
+    };
+    let calls: Vec<_> = lint::objects(raw, KEYS).into_iter().map(read).collect::<Option<_>>()?;
+    let given: HashSet<String> = calls.iter().map(|(id, ..)| id.clone()).collect();
+    let mut taken = HashSet::new();
+    let mut texts = Vec::new();
+    for (id, tool, arguments) in calls {
+        let mut own = id.clone();
+        if taken.contains(&id) {
+            if raw.contains(&format!("${id}")) {
+                return None;
+            }
+            let mut free = (1..).map(|number| format!("call_{number}"));
+            own = free.find(|id| !given.contains(id) && !taken.contains(id))?;
+        }
+        texts.push(written_call(&own, &tool, arguments));
+        taken.insert(own);
+    }
+    (texts.len() > 1).then(|| texts.join(", "))
 }
 
 /// The object that is a call.
