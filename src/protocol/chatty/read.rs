@@ -383,16 +383,19 @@ impl ChattyDecoder {
                 && (a.call_id == b.call_id || a.span.of(text) == b.span.of(text))
         };
         let same = later.len() == first.len() && later.iter().zip(first).all(|(a, b)| alike(a, b));
+        let adjacent = text.get(self.joined..span.start).unwrap_or("").trim().is_empty();
         if same {
+            if adjacent {
+                self.joined = span.end;
+            }
             *notes = Notes::new(self.options.repairs);
             return notes.note(RepairCode::DuplicateObjectDropped, span);
         }
-        let (before, loose) = self.blocks.last().map_or((0, false), |block| (block.span.end, block.loose));
-        if loose {
+        if self.blocks.last().is_some_and(|block| block.loose) {
             let first = self.blocks.first().map_or(Span::at(0), |block| block.span);
             return Err(refusal::several(first, span, call::CALL));
         }
-        if !text.get(before..span.start).unwrap_or("").trim().is_empty() {
+        if !adjacent {
             self.second.get_or_insert(span);
             return Ok(());
         }
