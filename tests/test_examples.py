@@ -107,10 +107,25 @@ def test_examples_are_none_or_ones_own(protocol):
         (ReactProtocol, "{tools}"),
     ],
 )
-def test_a_template_of_ones_own_has_no_example_unless_asked(kind, template):
-    assert kind(template=template).example_messages([tide]) == []
-    assert len(kind(template=template, examples=True).example_messages([tide])) == 4
+def test_a_template_has_the_example_too_unless_it_brings_its_own_or_none(kind, template):
+    assert len(kind(template=template).example_messages([tide])) == 4
+    assert kind(template=template, examples=False).example_messages([tide]) == []
     assert kind(template=template, examples=OWN).example_messages([tide]) == OWN
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_the_example_writes_args_as_the_template_does(blank):
+    def args(template):
+        call = ReactProtocol(template=template).example_messages([tide])[1]["content"]
+        return json.loads(call)["args"]
+
+    assert args("{tools}") == {"harbour": "Quillfern"}
+    assert args(f'{{tools}} {{{{"action": "x", "args"{blank}:{blank}{{{{}}}}}}}}') == {
+        "harbour": "Quillfern"
+    }
+    assert args(f'{{tools}} {{{{"action": "x", "args"{blank}:{blank}"{{{{}}}}"}}}}') == (
+        '{"harbour": "Quillfern"}'
+    )
 
 
 def test_an_example_of_tickets_that_are_loaded_shows_how():

@@ -60,8 +60,7 @@ class Protocol(ABC):
             one. The placeholders are those of the protocol.
         examples: Messages of an example that stand between the system prompt and the task: mappings
             with `role` and `content`, from a `user`'s task to the `assistant`'s answer, in turns.
-            `True` is one made from the tools of the run, `False` none. `None` is one made from
-            the tools with the built-in prompt, and none with a template of your own.
+            `True` is one made from the tools of the run, `False` none.
         strict: Whether every departure from the syntax is a violation, even one that has exactly
             one sensible reading.
         lenient: Whether keys that models often write in place of the protocol's own, such as
@@ -83,7 +82,7 @@ class Protocol(ABC):
     """
 
     template: str | PathLike[str] | None = None
-    examples: Sequence[Mapping[str, str]] | bool | None = field(default=None, hash=False)
+    examples: Sequence[Mapping[str, str]] | bool = field(default=True, hash=False)
     strict: bool = False
     lenient: bool = False
     think_prefilled: bool = False
@@ -140,8 +139,8 @@ class Protocol(ABC):
             return "strict"
         return "lenient" if self.lenient else "default"
 
-    def _examples(self) -> list[tuple[str, str]] | bool | None:
-        if self.examples is None or isinstance(self.examples, bool):
+    def _examples(self) -> list[tuple[str, str]] | bool:
+        if isinstance(self.examples, bool):
             return self.examples
         return [(message["role"], message["content"]) for message in self.examples]
 
@@ -356,7 +355,7 @@ class TicketProtocol(Protocol):
 
 def _check_examples(examples: object) -> None:
     """Raise `ValueError` where these are no messages of an example."""
-    if examples is None or isinstance(examples, bool):
+    if isinstance(examples, bool):
         return
     problem = _problem(examples)
     if problem is not None:

@@ -129,10 +129,6 @@ impl Protocol for Chatty {
         (own && self.template.is_none() && tools.sample().is_some()).then_some(REMINDER)
     }
 
-    fn shows_example(&self) -> bool {
-        self.template.is_none()
-    }
-
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let (name, arguments) = (quote(call.tool), call.arguments);
         let block = format!(

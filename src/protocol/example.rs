@@ -4,7 +4,7 @@ use super::Protocol;
 use super::message::{Message, Role};
 use super::telling::{Outcomes, Telling};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
-use crate::tool::{Sample, ToolSet};
+use crate::tool::{Layout, Sample, ToolSet, ToolSpec};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,10 +15,8 @@ const RESULT: &str = "Wexcombe 8264";
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Examples {
-    /// One made from the tools of the run with the built-in prompt; none beside a user's template.
-    #[default]
-    Default,
     /// One made from the tools of the run.
+    #[default]
     OwnTools,
     /// These; none where there are none.
     Messages(Arc<[Message]>),
@@ -40,7 +38,7 @@ pub struct ExampleCall<'a> {
     pub tool: &'a str,
     /// The arguments as JSON, with blanks as a grammar has them.
     pub arguments: &'a str,
-    /// The tool with its arguments, as the prompt shows them. A model that writes them down first leaves none out.
+    /// The tool with its arguments, where the prompt shows them so. A model that writes them down first leaves none out.
     pub signature: &'a str,
     /// What it is for.
     pub purpose: &'a str,
@@ -57,10 +55,7 @@ impl Examples {
     pub fn messages(&self, protocol: &dyn Protocol, tools: &ToolSet) -> Arc<[Message]> {
         match self {
             Self::Messages(messages) => Arc::clone(messages),
-            Self::Default if !protocol.shows_example() => [].into(),
-            Self::Default | Self::OwnTools => {
-                tools.sample().map(|sample| made(protocol, tools, &sample)).unwrap_or_default().into()
-            }
+            Self::OwnTools => tools.sample().map(|sample| made(protocol, tools, &sample)).unwrap_or_default().into(),
         }
     }
 }
@@ -72,7 +67,7 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
     let call = ExampleCall {
         tool: &label,
         arguments: &spaced(&sample.arguments),
-        signature: &protocol.example_signature(tools, sample.tool),
+        signature: &signature(protocol, tools, sample.tool, &label),
         purpose: &purpose,
         ticket: TicketId(1),
         task: &format!("Example: {}", asked(&purpose, &sample.arguments)),
@@ -114,6 +109,15 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
         }
     });
     steps.collect()
+}
+
+/// The tool with its arguments where the prompt shows such lines; else its label alone, since a form that stands nowhere
+/// is not copied but made up.
+fn signature(protocol: &dyn Protocol, tools: &ToolSet, tool: &ToolSpec, label: &str) -> String {
+    match protocol.interface(tools).0 {
+        Layout::Lines => tools.signature(tool),
+        Layout::Json | Layout::List | Layout::Operations => label.to_owned(),
+    }
 }
 
 /// What the tool is for, in its own words.

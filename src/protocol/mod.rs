@@ -73,14 +73,6 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         tools.label(tool, self.routes())
     }
 
-    /// The same with its arguments.
-    fn example_signature(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
-        tools.signature(tool, self.routes())
-    }
-
-    /// Whether its prompt is the built-in one and leaves the example to messages.
-    fn shows_example(&self) -> bool;
-
     /// A run of one call, from its task to its answer.
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step>;
 

@@ -70,13 +70,10 @@ impl Protocol for React {
         self.examples.messages(self, tools)
     }
 
-    fn shows_example(&self) -> bool {
-        self.template.is_none()
-    }
-
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let name = quote(call.tool);
-        let args = if self.is_strict() { quote(call.arguments) } else { call.arguments.to_owned() };
+        let as_text = self.is_strict() || self.template.as_deref().is_some_and(has_text_args);
+        let args = if as_text { quote(call.arguments) } else { call.arguments.to_owned() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
         vec![
@@ -167,6 +164,14 @@ impl React {
             tags: None,
         }
     }
+}
+
+/// Whether a user's template shows `args` as text.
+fn has_text_args(template: &str) -> bool {
+    template
+        .split("\"args\"")
+        .skip(1)
+        .any(|after| after.trim_start().strip_prefix(':').is_some_and(|value| value.trim_start().starts_with('"')))
 }
 
 fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {

@@ -112,14 +112,6 @@ impl Protocol for Ticket {
         tools.label(tool, !self.names(tools))
     }
 
-    fn example_signature(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
-        tools.signature(tool, !self.names(tools))
-    }
-
-    fn shows_example(&self) -> bool {
-        self.template.is_none()
-    }
-
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let reply = |thoughts: &str, output: &str| {
             Step::Reply(format!("<thoughts>\n{thoughts}\n</thoughts>\n<output>\n{output}\n</output>"))

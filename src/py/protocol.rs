@@ -42,12 +42,11 @@ pub(super) enum Given {
     Messages(Vec<(String, String)>),
 }
 
-fn examples(given: Option<Given>) -> PyResult<Examples> {
+fn examples(given: Given) -> PyResult<Examples> {
     let messages = match given {
-        None => return Ok(Examples::Default),
-        Some(Given::Own(true)) => return Ok(Examples::OwnTools),
-        Some(Given::Own(false)) => Vec::new(),
-        Some(Given::Messages(messages)) => messages,
+        Given::Own(true) => return Ok(Examples::OwnTools),
+        Given::Own(false) => Vec::new(),
+        Given::Messages(messages) => messages,
     };
     let message = |(role, content): (String, String)| match role.as_str() {
         "user" => Ok(Message::new(Role::User, content)),
@@ -74,7 +73,7 @@ impl PyProtocol {
     fn react(
         persona: String,
         template: Option<String>,
-        examples: Option<Given>,
+        examples: Given,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
@@ -99,7 +98,7 @@ impl PyProtocol {
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
-        examples: Option<Given>,
+        examples: Given,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
@@ -127,7 +126,7 @@ impl PyProtocol {
         await_loads: bool,
         inline_results: bool,
         template: Option<String>,
-        examples: Option<Given>,
+        examples: Given,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,

@@ -241,10 +241,10 @@ impl ToolSet {
     }
 
     /// The tool as signature lines show it, without its description; its label alone where that is long.
-    pub fn signature(&self, tool: &ToolSpec, routes: bool) -> String {
+    pub fn signature(&self, tool: &ToolSpec) -> String {
         let shown = self.shown_as(tool).unwrap_or(Shown::Tool(tool));
-        let signature = shown.signature(routes, 1);
-        if signature.chars().count() > LONG_SIGNATURE { shown.label(routes).into_owned() } else { signature }
+        let signature = shown.signature(false, 1);
+        if signature.chars().count() > LONG_SIGNATURE { shown.label(false).into_owned() } else { signature }
     }
 
     /// The names in their order.
