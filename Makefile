@@ -179,6 +179,10 @@ bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
 bench-recover: dev ## Count how often a local model recovers from broken replies, as Markdown (ARGS=model.gguf)
 	@$(PY) benches/recover.py $(ARGS)
 
+.PHONY: bench-grammar
+bench-grammar: dev ## Measure what a grammar costs the local model, as Markdown (ARGS="--gguf model.gguf")
+	@$(PY) benches/grammar.py $(ARGS)
+
 .PHONY: bench-store
 bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and LangGraph, as Markdown
 	@$(PY) benches/store.py $(ARGS)

@@ -7,6 +7,7 @@ script's case looks for it.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import secrets
 import selectors
@@ -147,7 +148,19 @@ class Scene:
                 now[name] = value.strip().replace("R (running)", "S (sleeping)")
         return now
 
+    def _wait_for_victim(self) -> None:
+        """Wait until it has dealt with all signals that were sent so far."""
+        until = time.monotonic() + 10
+        while self.victim.poll() is None and time.monotonic() < until:
+            status = Path(f"/proc/{self.victim.pid}/status").read_text()
+            pending = re.search(r"\n(Sig|Shd)Pnd:\t0*[1-9a-f]", status)
+            # One that was stopped deals with nothing.
+            if re.search(r"\nState:\t[Tt]" if pending else r"\nState:\t[^R]", status):
+                return
+            time.sleep(0.001)
+
     def _victim_disturbed(self) -> list[str]:
+        self._wait_for_victim()
         if self.victim.poll() is not None:
             found = [f"the victim has died: {self.victim.returncode}"]
         else:
