@@ -12,7 +12,7 @@ mod grammar_walk;
 
 use callslip::protocol::chatty::read::ToolTags;
 use callslip::protocol::grammar::{self, Bounds, Grammar, Scope};
-use callslip::protocol::{Chatty, Move, Protocol, React, Ticket};
+use callslip::protocol::{Chatty, Code, Move, Protocol, React, Ticket};
 use callslip::tool::{Budget, Layout, ToolSet};
 use grammar_walk::{Random, admits, read, tool, walk};
 use serde_json::{Value as Json, json};
@@ -483,7 +483,7 @@ fn what_reaches_a_bound_is_cut_and_refused() {
         let mut cut = 0;
         for _ in 0..60 {
             let text = walk(&matcher, &mut random);
-            cut += usize::from(grammar_walk::is_cut(protocol, &tools, &text));
+            cut += usize::from(grammar_walk::is_refused(protocol, &tools, &text, &[Code::Truncated]));
         }
         assert!(cut > 0);
     }

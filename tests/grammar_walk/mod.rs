@@ -129,9 +129,9 @@ fn decoded(protocol: &dyn Protocol, text: &str) -> Reply {
     decoder.finish(FinishReason::Stop)
 }
 
-/// Whether a reply is refused as cut; any other must be in order.
-pub(crate) fn is_cut(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> bool {
-    if decoded(protocol, text).outcome.is_err_and(|violation| violation.code == Code::Truncated) {
+/// Whether a reply is refused with one of `codes`; any other must be in order.
+pub(crate) fn is_refused(protocol: &dyn Protocol, tools: &ToolSet, text: &str, codes: &[Code]) -> bool {
+    if decoded(protocol, text).outcome.is_err_and(|violation| codes.contains(&violation.code)) {
         return true;
     }
     read(protocol, tools, text);
