@@ -48,7 +48,8 @@ def test_a_run_begins_with_an_example_of_its_own_tool(protocol):
     move = kind.parse(result.messages[2]["content"]).move
     assert isinstance(move, Move.Call)
     assert move.calls[0].tool == "tide"
-    assert kind.parse(result.messages[2]["content"]).repairs == []
+    codes = [repair.code for repair in kind.parse(result.messages[2]["content"]).repairs]
+    assert codes == (["args_object"] if protocol == "react" else [])
     assert list(move.calls[0].arguments) == ["harbour"]
     end = kind.parse(result.messages[4]["content"]).move
     assert isinstance(end, Move.Finish)
@@ -110,6 +111,21 @@ def test_a_template_has_the_example_too_unless_it_brings_its_own_or_none(kind, t
     assert len(kind(template=template).example_messages([tide])) == 4
     assert kind(template=template, examples=False).example_messages([tide]) == []
     assert kind(template=template, examples=OWN).example_messages([tide]) == OWN
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_the_example_writes_args_as_the_template_does(blank):
+    def args(template):
+        call = ReactProtocol(template=template).example_messages([tide])[1]["content"]
+        return json.loads(call)["args"]
+
+    assert args("{tools}") == {"harbour": "Marlowe"}
+    assert args(f'{{tools}} {{{{"action": "x", "args"{blank}:{blank}{{{{}}}}}}}}') == {
+        "harbour": "Marlowe"
+    }
+    assert args(f'{{tools}} {{{{"action": "x", "args"{blank}:{blank}"{{{{}}}}"}}}}') == (
+        '{"harbour": "Marlowe"}'
+    )
 
 
 def test_an_example_of_tickets_that_are_loaded_shows_how():

@@ -126,7 +126,7 @@ fn purpose(sample: &Sample<'_>) -> String {
     if summary.is_empty() { format!("Use {}", sample.tool.name) } else { summary.to_owned() }
 }
 
-/// `Get the weather in a city. City: Quillfern.`
+/// `Get the weather in a city. City: Marlowe.`
 fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
     let mut text = format!("{purpose}.");
     for (name, value) in arguments {

@@ -54,7 +54,11 @@ impl Protocol for React {
             Placeholder { name: "tools", value: &interface, required: true },
         ];
         let Some(template) = &self.template else {
-            let (value, args) = (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object");
+            let (value, args) = if self.is_strict() {
+                (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object")
+            } else {
+                (r#"{"parameter": "value"}"#, "a JSON object")
+            };
             placeholders.push(Placeholder { name: "value", value, required: true });
             placeholders.push(Placeholder { name: "args", value: args, required: true });
             return render(TEMPLATE, Style::Format, &placeholders);
@@ -68,7 +72,8 @@ impl Protocol for React {
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let name = quote(call.tool);
-        let args = quote(call.arguments);
+        let as_text = self.is_strict() || self.template.as_deref().is_some_and(has_text_args);
+        let args = if as_text { quote(call.arguments) } else { call.arguments.to_owned() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
         vec![
@@ -159,6 +164,14 @@ impl React {
             tags: None,
         }
     }
+}
+
+/// Whether a user's template shows `args` as text.
+fn has_text_args(template: &str) -> bool {
+    template
+        .split("\"args\"")
+        .skip(1)
+        .any(|after| after.trim_start().strip_prefix(':').is_some_and(|value| value.trim_start().starts_with('"')))
 }
 
 fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {

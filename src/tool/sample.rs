@@ -18,7 +18,7 @@ const DEPTH: usize = 3;
 const TRIED: usize = 40;
 
 /// Names that no task asks for, one for each argument.
-const NAMES: [&str; 4] = ["Quillfern", "Marrowby", "Tolvane", "Haddick"];
+const NAMES: [&str; 4] = ["Marlowe", "Quillfern", "Tolvane", "Haddick"];
 
 /// Words of an argument's name or format, and what stands for it.
 const KINDS: [(&str, &str); 12] = [
