@@ -59,7 +59,7 @@ test-rs: | $(PY) ## Run the Rust tests, which need no interpreter
 
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
 
 .PHONY: types
 types: dev ## Check the types, and the stub against the extension
@@ -107,19 +107,6 @@ fuzz: cargo-fuzz ## Run each fuzz target for SECONDS=60 (FUZZ="json" for one, AR
 	  mkdir -p fuzz/corpus/$$target; \
 	  $(FUZZ_RUN) $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(SECONDS) -use_value_profile=1 $(FUZZ_OPTIONS) $(ARGS); \
-	done
-
-# What it finds new is not kept: every run begins with the seeds alone. It tries as many inputs on any machine, and so the
-# same ones for the same code: new ones are for `fuzz`.
-.PHONY: fuzz-smoke
-fuzz-smoke: cargo-fuzz ## Run each fuzz target for a few seconds
-	@log=target/fuzz/smoke.log; \
-	for target in $(FUZZ); do \
-	  case $$target in json|envelope) runs=15000;; growth) runs=310;; *) runs=3000;; esac; \
-	  rm -rf target/fuzz/smoke; mkdir -p target/fuzz/smoke; \
-	  $(FUZZ_RUN) $$target target/fuzz/smoke fuzz/seeds/$$target -- -runs=$$runs -seed=7 $(FUZZ_OPTIONS) $(ARGS) >$$log 2>&1 \
-	    || { tail -n 60 $$log; echo "fuzz-smoke: $$target failed"; exit 1; }; \
-	  sed -n "s/^stat::number_of_executed_units: */fuzz-smoke: $$target holds, inputs tried: /p" $$log; \
 	done
 
 PROFILES ?= isolated restricted

@@ -23,6 +23,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One more than cores: many tests wait more than they work."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Half a surrogate pair, which some tests log, can't be sent from process to process."""
+    report = yield
+    report.sections = [
+        (title, text.encode(errors="replace").decode()) for title, text in report.sections
+    ]
+    return report
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request, tmp_path):
     """An empty store of each kind."""

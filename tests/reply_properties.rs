@@ -7,6 +7,7 @@
 mod corpus;
 #[expect(dead_code, reason = "the checks of whole inputs are for fuzzers and seeds")]
 mod invariants;
+mod words;
 
 use callslip::protocol::Move;
 use callslip::reply::RepairPolicy;
@@ -114,34 +115,9 @@ fn written(value: &serde_json::Value, style: u8) -> String {
     }
 }
 
-/// Pieces of which hostile replies are made: the dictionary of the fuzzers.
+/// Hostile replies.
 fn shards() -> impl Strategy<Value = String> {
-    let words: Vec<String> = include_str!("../fuzz/words.dict").lines().filter_map(word).collect();
-    prop::collection::vec(prop::sample::select(words), 0..40).prop_map(|shards| shards.concat())
-}
-
-/// A line of the dictionary: a word in quotes, with `\\`, `\"` and `\xNN`.
-fn word(line: &str) -> Option<String> {
-    let inside = line.strip_prefix('"')?.strip_suffix('"')?;
-    let (mut bytes, mut rest) = (Vec::new(), inside.as_bytes());
-    while let [first, more @ ..] = rest {
-        (rest, bytes) = match (first, more) {
-            (b'\\', [b'x', digits @ ..]) => {
-                let (digits, more) = digits.split_at(2);
-                bytes.push(u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap());
-                (more, bytes)
-            }
-            (b'\\', [other, more @ ..]) => {
-                bytes.push(*other);
-                (more, bytes)
-            }
-            _ => {
-                bytes.push(*first);
-                (more, bytes)
-            }
-        };
-    }
-    Some(String::from_utf8(bytes).unwrap())
+    prop::collection::vec(prop::sample::select(words::dictionary()), 0..40).prop_map(|shards| shards.concat())
 }
 
 proptest! {

@@ -1,48 +1,128 @@
-//! What the fuzzers found worth keeping holds in every ordinary test run.
+//! What the fuzzers found worth keeping holds in every ordinary test run, and so does what is made from it at random.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod invariants;
+mod words;
 
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::TestRunner;
 use std::path::Path;
 
-fn read_all(target: &str) {
+/// Inputs of a fuzz target that were kept.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
-    let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(seeds.len() >= 20, "{} seeds", seeds.len());
-    for seed in seeds {
-        let data = std::fs::read(&seed).unwrap();
-        let checked = std::panic::catch_unwind(|| invariants::check(target, &data));
-        assert!(checked.is_ok(), "{}", seed.display());
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 20, "{} seeds", paths.len());
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// What is done to an input.
+#[derive(Debug, Clone)]
+enum Change {
+    /// A word of the dictionary is put in.
+    Word(Index, String),
+    /// What stands between two places is taken out.
+    Cut(Index, Index),
+    /// What stands between two places is written twice.
+    Repeat(Index, Index),
+    /// From a place on it goes on as another input does.
+    Splice(Index, Index, Index),
+    /// One byte becomes another.
+    Byte(Index, u8),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let place = any::<Index>;
+    prop_oneof![
+        3 => (place(), prop::sample::select(words::dictionary())).prop_map(|(at, word)| Change::Word(at, word)),
+        2 => (place(), place()).prop_map(|(start, end)| Change::Cut(start, end)),
+        2 => (place(), place()).prop_map(|(start, end)| Change::Repeat(start, end)),
+        2 => (place(), place(), place()).prop_map(|(at, other, from)| Change::Splice(at, other, from)),
+        1 => (place(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
+    ]
+}
+
+fn changed(mut data: Vec<u8>, change: &Change, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let place = |index: &Index, data: &[u8]| index.index(data.len() + 1);
+    match change {
+        Change::Word(at, word) => {
+            let at = place(at, &data);
+            data.splice(at..at, word.bytes());
+        }
+        Change::Cut(one, other) => {
+            let (one, other) = (place(one, &data), place(other, &data));
+            data.drain(one.min(other)..one.max(other));
+        }
+        Change::Repeat(one, other) => {
+            let (one, other) = (place(one, &data), place(other, &data));
+            data.extend_from_within(one.min(other)..one.max(other));
+            data.get_mut(one.max(other)..).unwrap().rotate_right(one.abs_diff(other));
+        }
+        Change::Splice(at, other, from) => {
+            let other = other.get(seeds);
+            data.truncate(place(at, &data));
+            data.extend_from_slice(other.get(place(from, other)..).unwrap());
+        }
+        Change::Byte(at, byte) => {
+            if !data.is_empty() {
+                *at.get_mut(&mut data) = *byte;
+            }
+        }
+    }
+    data.truncate(1000);
+    data
+}
+
+/// Every seed, and so many inputs made from them.
+fn check_all(target: &str, made: u32) {
+    let seeds = seeds(target);
+    for data in &seeds {
+        let checked = std::panic::catch_unwind(|| invariants::check(target, data));
+        assert!(checked.is_ok(), "{target}: {:?}", String::from_utf8_lossy(data));
+    }
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: made, failure_persistence: None, ..ProptestConfig::default() });
+    let inputs = (any::<Index>(), prop::collection::vec(change(), 1..5)).prop_map(|(seed, changes)| {
+        changes.iter().fold(seed.get(&seeds).clone(), |data, change| changed(data, change, &seeds))
+    });
+    let result = runner.run(&inputs, |data| {
+        invariants::check(target, &data);
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{target}: {failure}");
     }
 }
 
 #[test]
 fn json() {
-    read_all("json");
+    check_all("json", 25_000);
 }
 
 #[test]
 fn envelope() {
-    read_all("envelope");
+    check_all("envelope", 25_000);
 }
 
 #[test]
 fn react() {
-    read_all("react");
+    check_all("react", 8000);
 }
 
 #[test]
 fn chatty() {
-    read_all("chatty");
+    check_all("chatty", 8000);
 }
 
 #[test]
 fn ticket() {
-    read_all("ticket");
+    check_all("ticket", 8000);
 }
 
 #[test]
 fn growth() {
-    read_all("growth");
+    check_all("growth", 150);
 }
