@@ -19,6 +19,15 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
+/// An input, shown so that a failure can be read.
+struct Input(Vec<u8>);
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "b\"{}\"", self.0.escape_ascii())
+    }
+}
+
 /// What is done to an input.
 #[derive(Debug, Clone)]
 enum Change {
@@ -81,14 +90,14 @@ fn check_all(target: &str, made: u32) {
     let seeds = seeds(target);
     for data in &seeds {
         let checked = std::panic::catch_unwind(|| invariants::check(target, data));
-        assert!(checked.is_ok(), "{target}: {:?}", String::from_utf8_lossy(data));
+        assert!(checked.is_ok(), "{target}: b\"{}\"", data.escape_ascii());
     }
     let mut runner =
         TestRunner::new(ProptestConfig { cases: made, failure_persistence: None, ..ProptestConfig::default() });
     let inputs = (any::<Index>(), prop::collection::vec(change(), 1..5)).prop_map(|(seed, changes)| {
-        changes.iter().fold(seed.get(&seeds).clone(), |data, change| changed(data, change, &seeds))
+        Input(changes.iter().fold(seed.get(&seeds).clone(), |data, change| changed(data, change, &seeds)))
     });
-    let result = runner.run(&inputs, |data| {
+    let result = runner.run(&inputs, |Input(data)| {
         invariants::check(target, &data);
         Ok(())
     });

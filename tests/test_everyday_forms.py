@@ -196,6 +196,25 @@ def test_forms_with_one_reading(text, codes):
     assert reader.finish().repairs == reply.repairs
 
 
+MOVE = '{"thought": "t", "action": "say", "args": {"a": 1}}'
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+@pytest.mark.parametrize("after", ["", "}", " and so on", "\n"])
+def test_a_copy_of_the_move_is_no_second_one_while_it_arrives(between, after):
+    reader = ReactProtocol().reader()
+    states = [reader.push(char)[1] for char in MOVE + between + MOVE + after]
+    reply = reader.finish()
+    assert reply.violation is None
+    assert "duplicate_object_dropped" in [repair.code for repair in reply.repairs]
+    assert "doomed" not in states
+
+
+@pytest.mark.parametrize("after", ['{"b": 2}', ', "b": 2', '"b": 2', MOVE.replace("1", "2")])
+def test_what_is_stuck_to_a_copy_is_not_dropped(after):
+    assert ReactProtocol().parse(MOVE + MOVE + after).violation is not None
+
+
 def test_a_cut_answer_is_asked_for_again():
     def model(messages):
         from callslip import ModelReply

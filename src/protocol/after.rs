@@ -1,7 +1,7 @@
 //! What stands right around a payload: quotes that make it a text about a move, and members that belong into it. A
 //! stream is stopped only once what follows shows that the whole reply would be read the same.
 
-use super::around::{begins_json, fence_before, fragment};
+use super::around::{fence_before, fragment};
 use super::notes::Fault;
 use super::{Code, Violation};
 use crate::reply::Span;
@@ -82,6 +82,10 @@ pub(crate) enum Follows {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Following {
     from: usize,
+    /// Where the payload, or the last copy of it that is stuck to it, ended.
+    edge: usize,
+    /// Copies that were looked at.
+    copies: usize,
     /// Whether a quote opens right before the payload.
     quote: Option<bool>,
     /// Whether a fence may stand around the payload.
@@ -99,6 +103,9 @@ enum Part {
     Closers,
     Fence,
     Word,
+    /// The opening bracket of an object, or of an array, that is stuck to the payload.
+    Object,
+    Array,
 }
 
 impl Following {
@@ -110,13 +117,23 @@ impl Following {
     /// The text after the blanks behind `proven`, or after what was passed before.
     pub(crate) fn begin<'a>(&mut self, text: &'a str, proven: usize) -> &'a str {
         if self.from < proven {
-            *self = Self { from: proven, fences: self.fences, ..Self::default() };
+            *self = Self { from: proven, edge: proven, fences: self.fences, ..Self::default() };
         }
         let rest = text.get(self.from..).unwrap_or("");
         if self.quote != Some(true) {
             self.from += rest.len() - rest.trim_start().len();
         }
         text.get(self.from..).unwrap_or("")
+    }
+
+    /// Passes copies of the payload that are stuck to it.
+    pub(crate) fn pass(&mut self, copies: &[Span]) {
+        for copy in copies.get(self.copies..).unwrap_or_default() {
+            if copy.start == self.edge {
+                (self.from, self.edge, self.part, self.fences) = (copy.end, copy.end, Part::Nothing, true);
+            }
+        }
+        self.copies = copies.len();
     }
 
     /// What was found, once more text can't change it.
@@ -148,6 +165,11 @@ impl Following {
         loop {
             let after = self.begin(text, proven);
             let Some(c) = after.chars().next() else { return Follows::Open };
+            if matches!(self.part, Part::Object | Part::Array) {
+                // Stuck to the payload it is a copy, which is passed, or refused once it is whole.
+                let json = matches!(c, '"' | '{' | '[') || self.part == Part::Array && c.is_ascii_digit();
+                return if json { Follows::Open } else { Follows::Apart };
+            }
             match c {
                 '}' | ']' if self.part <= Part::Closers => {
                     self.part = Part::Closers;
@@ -164,13 +186,11 @@ impl Following {
                     self.part = Part::Word;
                     self.from += 4;
                 }
-                '{' | '[' if self.part == Part::Nothing && self.from == proven && ends_in_bracket(text, proven) => {
-                    let begun = !after.get(1..).unwrap_or("").trim_start().is_empty();
-                    return match (begins_json(after), begun) {
-                        (true, _) => Follows::Refused,
-                        (false, true) => Follows::Apart,
-                        (false, false) => Follows::Open,
-                    };
+                '{' | '['
+                    if self.part == Part::Nothing && self.from == self.edge && ends_in_bracket(text, self.edge) =>
+                {
+                    self.part = if c == '{' { Part::Object } else { Part::Array };
+                    self.from += 1;
                 }
                 ',' | '"' => {
                     return match fragment(after) {
@@ -224,10 +244,10 @@ mod tests {
     #[test]
     fn what_follows() {
         let after = |rest: &str| Following::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6);
-        for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]"] {
+        for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]", "{", "{\"b\": 2}"] {
             assert_eq!(after(rest), Follows::Open, "{rest}");
         }
-        for rest in [", \"a\": 1", "{\"b\": 2}", "}, {", "\"a\": 1", "\n```\n```json\n, \"b\": 1"] {
+        for rest in [", \"a\": 1", "}, {", "\"a\": 1", "\n```\n```json\n, \"b\": 1"] {
             assert_eq!(after(rest), Follows::Refused, "{rest}");
         }
         for rest in ["Observation", "\n{\"b\": 2}", "\nso", "```\nso", ", and so on\n"] {

@@ -123,10 +123,7 @@ pub(crate) fn answer(text: &str) -> (Span, Option<Span>) {
 pub(crate) fn trailing(text: &str, pieces: &[Span], fenced: bool, notes: &mut Notes) -> Result<Vec<Span>, Fault> {
     let mut dropped = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
-        let mut start = piece.start;
-        if index == 0 {
-            start = after_closers(text, *piece, notes)?;
-        }
+        let mut start = after_closers(text, *piece, notes)?;
         let mut rest = text.get(start..piece.end).unwrap_or("");
         let between = index + 1 < pieces.len();
         if between && let Some(fence) = fence_before(rest) {
@@ -228,7 +225,7 @@ pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut Notes) -> Resul
 }
 
 /// Whether an object, or an array of something, begins here.
-pub(crate) fn begins_json(text: &str) -> bool {
+fn begins_json(text: &str) -> bool {
     let inside = text.strip_prefix(['{', '[']).map_or("", str::trim_start);
     inside.starts_with(['"', '{', '[']) || text.starts_with('[') && inside.starts_with(|c: char| c.is_ascii_digit())
 }
