@@ -136,6 +136,11 @@ impl Following {
         self.copies = copies.len();
     }
 
+    /// Whether JSON is stuck to the payload that was no copy so far.
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(self.part, Part::Object | Part::Array)
+    }
+
     /// What was found, once more text can't change it.
     pub(crate) fn found(&self) -> Option<Follows> {
         self.found
@@ -165,7 +170,7 @@ impl Following {
         loop {
             let after = self.begin(text, proven);
             let Some(c) = after.chars().next() else { return Follows::Open };
-            if matches!(self.part, Part::Object | Part::Array) {
+            if self.is_stuck() {
                 // Stuck to the payload it is a copy, which is passed, or refused once it is whole.
                 let json = matches!(c, '"' | '{' | '[') || self.part == Part::Array && c.is_ascii_digit();
                 return if json { Follows::Open } else { Follows::Apart };

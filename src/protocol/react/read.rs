@@ -65,12 +65,12 @@ impl Decoder for ReactDecoder {
         self.advance(false, deltas);
         match (&self.fault, &self.object, &self.seeker.first) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
-            _ if self.seeker.second.is_some() => Status::Doomed,
             (None, Some(Ok(_)), Some(found)) => {
                 let text = refusal::bound(self.buffer.text(), &self.options);
                 self.following.begin(text, found.proven);
                 self.following.pass(&self.seeker.copies);
                 match self.following.look(text, found.root, found.proven) {
+                    Follows::Open if self.following.is_stuck() && self.seeker.second.is_some() => Status::Doomed,
                     Follows::Open | Follows::Apart => Status::Complete(found.proven),
                     Follows::Refused => Status::Doomed,
                 }
