@@ -304,3 +304,11 @@ def test_reasoning_in_an_answer_is_still_set_aside():
         reply = ChattyProtocol().parse(text)
         assert "think" not in reply.move.value
         assert reply.thoughts is not None
+
+
+def test_a_token_before_reasoning_is_named_where_it_stands():
+    text = "[1<|im_end|><think>ø</think>"
+    reply = ChattyProtocol().parse(text)
+    assert reply.move.value == "[1"
+    start, end = next(one.span for one in reply.repairs if one.code == "special_token_stripped")
+    assert text.encode()[start:end].decode() == text[2:]

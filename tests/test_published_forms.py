@@ -197,6 +197,49 @@ def test_what_needs_a_guess_is_refused(kind, text):
     assert made == []
 
 
+OWN = '<tool>[{"call_id": "a", "tool_name": "find", "arguments": {"place": "Oslo"}}]</tool>'
+
+
+@pytest.mark.parametrize(("name", "text"), CASES)
+@pytest.mark.parametrize("options", [{}, {"strict": True}, {"lenient": True}])
+def test_a_call_before_a_tool_block_is_not_left_as_narration(name, text, options):
+    protocol = ChattyProtocol(**options)
+    for between in ("\n", "\nAnd then:\n"):
+        reply = protocol.parse(f"I look.\n{text}{between}{OWN}")
+        # Strictly, reasoning before it is named first.
+        assert reply.violation.code in ("multiple_actions", "wrong_tag", "repair_refused")
+    made, _, _ = run(protocol, [f"{text}\n{OWN}"])
+    assert made == []
+
+
+@pytest.mark.parametrize(("name", "text"), CASES)
+def test_a_stream_says_early_that_such_a_reply_is_refused(name, text):
+    text = f"{text}\n{OWN}"
+    for size in (1, 7, len(text)):
+        reader = ChattyProtocol().reader()
+        seen = {reader.push(text[at : at + size])[1] for at in range(0, len(text), size)}
+        assert "complete" not in seen
+        assert str(reader.finish().violation) == str(ChattyProtocol().parse(text).violation)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`[TOOL_CALLS]find[ARGS]{}` is another form.",
+        "<think>[TOOL_CALLS]find[ARGS]{}</think>",
+        "I could write <tool_call> here.",
+        "Action: look it up.",
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"strict": True}])
+def test_a_form_that_is_only_spoken_of_is_narration(text, options):
+    reply = ChattyProtocol(**options).parse(f"{text}\n{OWN}")
+    if options and "<think>" in text:
+        assert reply.violation is not None
+    else:
+        assert [call.tool for call in reply.move.calls] == ["find"]
+
+
 def test_several_calls_are_a_block_or_refused():
     one = '<tool_call>{"name": "find", "arguments": {"place": "Bergen"}}</tool_call>'
     text = f"{one}\n{one.replace('Bergen', 'Oslo')}"

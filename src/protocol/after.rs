@@ -127,7 +127,7 @@ impl Following {
     }
 
     /// Passes copies of the payload that are stuck to it.
-    pub(crate) fn pass(&mut self, copies: &[Span]) {
+    fn pass(&mut self, copies: &[Span]) {
         for copy in copies.get(self.copies..).unwrap_or_default() {
             if copy.start == self.edge {
                 (self.from, self.edge, self.part, self.fences) = (copy.end, copy.end, Part::Nothing, true);
@@ -146,14 +146,14 @@ impl Following {
         self.found
     }
 
-    /// What follows `payload`, which was certain to have ended at `proven`.
-    pub(crate) fn look(&mut self, text: &str, payload: Span, proven: usize) -> Follows {
-        let follows = self.found.unwrap_or_else(|| self.seek(text, payload, proven));
+    /// What follows `payload`, which was certain to have ended at `proven`, and the `copies` of it.
+    pub(crate) fn look(&mut self, text: &str, payload: Span, proven: usize, copies: &[Span]) -> Follows {
+        let follows = self.found.unwrap_or_else(|| self.seek(text, payload, proven, copies));
         self.found = (follows != Follows::Open).then_some(follows);
         follows
     }
 
-    fn seek(&mut self, text: &str, payload: Span, proven: usize) -> Follows {
+    fn seek(&mut self, text: &str, payload: Span, proven: usize, copies: &[Span]) -> Follows {
         self.begin(text, proven);
         if self.quote.is_none() {
             let before = text.get(..payload.start).unwrap_or("");
@@ -167,6 +167,7 @@ impl Following {
                 Some(false) => self.quote = Some(false),
             }
         }
+        self.pass(copies);
         loop {
             let after = self.begin(text, proven);
             let Some(c) = after.chars().next() else { return Follows::Open };
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_follows() {
-        let after = |rest: &str| Following::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6);
+        let after = |rest: &str| Following::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6, &[]);
         for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]", "{", "{\"b\": 2}"] {
             assert_eq!(after(rest), Follows::Open, "{rest}");
         }

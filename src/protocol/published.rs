@@ -50,7 +50,7 @@ pub(super) fn beside(
     let inner = own(options);
     let forms = Forms::new(host, options, reasoning, own);
     if options.repairs != RepairPolicy::Lenient {
-        return Box::new(Named { forms, inner });
+        return Box::new(Named { forms, inner, text: Buffer::default(), ahead: None });
     }
     let finder = forms.finder();
     Box::new(Lenient { forms, inner, buffer: Buffer::default(), finder, fed: 0, off: false })
@@ -179,6 +179,37 @@ impl Forms {
         })
     }
 
+    /// The violation where text stands before the protocol's own call that may be a call too (chatty: elsewhere such
+    /// text is noted as a repair).
+    fn ahead(&self, raw: &str, own: &ToolCall) -> Option<Fault> {
+        let text = raw.get(..own.span.start).filter(|_| self.host.answers)?;
+        let tag = self.host.own_tag.as_deref().and_then(|tag| text.to_ascii_lowercase().rfind(&tag.to_ascii_lowercase()));
+        let text = tag.map_or(text, |tag| text.get(..tag).unwrap_or(text));
+        let mut finder = self.finder();
+        finder.advance(text, true);
+        let mark = finder.found()?;
+        self.nothing(text.get(..mark.span.start)?)?;
+        if let Some(block) = forms::read(text, mark, &self.options) {
+            return Some(refusal::several(Span::new(mark.span.start, block.end), own.span, &self.host.form));
+        }
+        let inside = text.get(mark.span.end..).unwrap_or("").trim();
+        // The own call may stand between foreign tags.
+        let broken = mark.form.names_outside() || inside.starts_with(['{', '[']) && inside != "[";
+        broken.then(|| self.refused(mark))
+    }
+
+    /// The protocol's own reading, where nothing before its call may be a call too.
+    fn own(&self, reply: Reply) -> Reply {
+        let first = match &reply.outcome {
+            Ok(Move::Call { calls }) => calls.first(),
+            _ => None,
+        };
+        match first.and_then(|first| self.ahead(&reply.raw, first)) {
+            Some(fault) => refused(reply, fault),
+            None => reply,
+        }
+    }
+
     /// The violation of such a call where it is not read.
     fn refused(&self, mark: Mark) -> Fault {
         let shown = mark.form.shown();
@@ -280,15 +311,28 @@ impl Forms {
     }
 }
 
+fn refused(reply: Reply, fault: Fault) -> Reply {
+    Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+}
+
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
 struct Named {
     forms: Forms,
     inner: Box<dyn Decoder>,
+    /// The text so far, where there may be text before a call (chatty).
+    text: Buffer,
+    /// Whether such text may be a call too, once the first call is there.
+    ahead: Option<bool>,
 }
 
 impl Decoder for Named {
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
-        self.inner.push(chunk, deltas)
+        let status = self.inner.push(chunk, deltas);
+        if self.forms.host.answers && self.ahead.is_none() {
+            self.text.push(chunk);
+            self.ahead = self.inner.calls().first().map(|own| self.forms.ahead(self.text.text(), own).is_some());
+        }
+        if self.ahead == Some(true) { Status::Doomed } else { status }
     }
 
     fn calls(&self) -> &[ToolCall] {
@@ -300,7 +344,7 @@ impl Decoder for Named {
     }
 
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
-        let reply = self.inner.finish(reason);
+        let reply = self.forms.own(self.inner.finish(reason));
         let may_be = match &reply.outcome {
             Ok(Move::Finish { .. }) => self.forms.host.answers,
             Ok(_) => false,
@@ -308,7 +352,7 @@ impl Decoder for Named {
         };
         let Some(found) = may_be.then(|| self.forms.look(&reply.raw)).flatten() else { return reply };
         let fault = self.forms.refused(found.mark);
-        Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+        refused(reply, fault)
     }
 }
 
@@ -374,14 +418,14 @@ impl Decoder for Lenient {
         });
         self.feed(self.buffer.text().len(), &mut Vec::new());
         let reply = self.inner.finish(reason);
-        let Some(mark) = mark else { return reply };
+        let Some(mark) = mark else { return self.forms.own(reply) };
         let own = match &reply.outcome {
             Ok(Move::Finish { .. }) => !self.forms.host.answers,
             outcome => outcome.is_ok(),
         };
         let fault = match found {
             // A move of the protocol's own between foreign tags.
-            Ok(_) if own && !mark.form.names_outside() => return reply,
+            Ok(_) if own && !mark.form.names_outside() => return self.forms.own(reply),
             Ok(found) if !found.open || reason == FinishReason::Stop => {
                 match self.forms.calls(&reply.raw, found, self.finder.reasoning()) {
                     Ok(read) => return read,
@@ -391,8 +435,8 @@ impl Decoder for Lenient {
             Err(Unread::Several(first, second)) if own => refusal::several(first, second, &self.forms.host.form),
             // What the own decoder has read are pieces of a call that can't be read.
             _ if own && mark.form.names_outside() => self.forms.refused(mark),
-            _ => return reply,
+            _ => return self.forms.own(reply),
         };
-        Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+        refused(reply, fault)
     }
 }

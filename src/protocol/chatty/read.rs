@@ -366,7 +366,7 @@ impl ChattyDecoder {
             // Another block may stand right behind it.
             return Status::Complete(first.end);
         }
-        match self.following.look(text, Span::new(first.start, self.joined), self.joined) {
+        match self.following.look(text, Span::new(first.start, self.joined), self.joined, &[]) {
             Follows::Open | Follows::Apart => Status::Complete(first.end),
             Follows::Refused => Status::Doomed,
         }

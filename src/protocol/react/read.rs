@@ -67,9 +67,7 @@ impl Decoder for ReactDecoder {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
             (None, Some(Ok(_)), Some(found)) => {
                 let text = refusal::bound(self.buffer.text(), &self.options);
-                self.following.begin(text, found.proven);
-                self.following.pass(&self.seeker.copies);
-                match self.following.look(text, found.root, found.proven) {
+                match self.following.look(text, found.root, found.proven, &self.seeker.copies) {
                     Follows::Open if self.following.is_stuck() && self.seeker.second.is_some() => Status::Doomed,
                     Follows::Open | Follows::Apart => Status::Complete(found.proven),
                     Follows::Refused => Status::Doomed,

@@ -179,9 +179,7 @@ impl ChattyDecoder {
         // What was told is not taken back.
         let (kept, token) = if kept.end < told { (Span::new(kept.start, text.len()), None) } else { (kept, token) };
         if let Some(token) = token {
-            // Tokens stand at the end of the reply, as in its text.
-            let from_end = text.len() - token.start;
-            let start = raw.trim_end().len().saturating_sub(from_end);
+            let start = last_of(raw, &gaps(0, raw.len(), &self.reasoning.spans()), text.len() - token.start);
             notes.note(RepairCode::SpecialTokenStripped, Span::new(start, raw.len()))?;
         }
         let text = kept.of(&text);
@@ -193,4 +191,19 @@ impl ChattyDecoder {
         }
         Ok(Move::Finish { value: Arc::new(Value::from(text)), success: None })
     }
+}
+
+/// Where the last `length` bytes of the text in `pieces` begin, without the blanks at its end.
+fn last_of(raw: &str, pieces: &[Span], length: usize) -> usize {
+    let (mut left, mut start) = (length, raw.len());
+    for piece in pieces.iter().rev() {
+        let text = piece.of(raw);
+        let text = if left == length { text.trim_end() } else { text };
+        start = piece.start + text.len().saturating_sub(left);
+        left = left.saturating_sub(text.len());
+        if left == 0 {
+            break;
+        }
+    }
+    start
 }
