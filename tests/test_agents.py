@@ -400,7 +400,7 @@ def test_at_a_time_limit_the_results_that_there_are_are_told():
 
     calls = [spawn("a", "slow"), spawn("b", "fast"), wait_for("$a", "$b")]
     model = leader(block(*calls), "answer", worker=worker)
-    agent = Agent(model, protocol="chatty", delegate=True, limits=Limits(seconds=0.4))
+    agent = Agent(model, protocol="chatty", delegate=True, limits=Limits(seconds=2))
     result = asyncio.run(agent.run("go"))
     assert (result.value, result.stop_reason) == ("answer", "limit")
     slow, fast = results_of(without_example(result)[3])["wait"]

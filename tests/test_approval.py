@@ -334,7 +334,7 @@ def test_a_run_that_only_waits_for_approval_keeps_its_time_limit():
         agent = Agent(
             ScriptedModel([act("pay", amount=5), finish()]),
             tools=[pay],
-            limits=Limits(seconds=0.2),
+            limits=Limits(seconds=1),
         )
         async with agent.stream("go") as run:
             async for _ in run:

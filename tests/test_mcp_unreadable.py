@@ -58,9 +58,9 @@ def test_an_answer_that_can_not_be_read_fails_its_call_at_once(rest):
 
 
 def test_nonsense_in_place_of_an_answer_is_said_when_the_time_is_over():
-    with odd("{nope %s", timeout=0.5) as server:
+    with odd("{nope %s", timeout=3.0) as server:
         assert error(server, "tool_1") == (
-            "Error calling tool 'tool_1': the MCP server 'odd' gave no result within 0.5 seconds, "
+            "Error calling tool 'tool_1': the MCP server 'odd' gave no result within 3 seconds, "
             "but it sent what is no message of MCP."
         )
 

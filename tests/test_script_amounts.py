@@ -54,7 +54,7 @@ def test_nothing_is_left_when_the_launcher_is_lost(profile, number, tmp_path, mo
             for pid in set(_launchers(os.getpid())) - before:
                 os.kill(pid, number)
 
-    limits = ScriptLimits(wall_seconds=3)
+    limits = ScriptLimits(wall_seconds=30 if number == signal.SIGKILL else 3)
     result = PythonRunner(profile=profile, limits=limits, on_event=lose).run(TREE)
     assert result.status == ("killed" if number == signal.SIGKILL else "timeout")
     left = gone(os.getpid(), there, 5.0)

@@ -170,4 +170,4 @@ def test_closing_a_session_ends_an_installation(how, tmp_path, monkeypatch):
     begun = time.monotonic()
     result = session.run(code) if how == "run" else asyncio.run(session.arun(code))
     assert (result.status, result.exit_code) == ("cancelled", None)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40

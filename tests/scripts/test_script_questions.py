@@ -168,10 +168,10 @@ def test_a_question_that_nobody_answers_ends_a_script(make, how):
 
 def test_waiting_for_a_person_is_no_time_of_the_script(make):
     def answer(_):
-        time.sleep(0.8)
+        time.sleep(4)
         return "Ann"
 
-    runner = make(ask=answer, limits=ScriptLimits(wall_seconds=0.7))
+    runner = make(ask=answer, limits=ScriptLimits(wall_seconds=3))
     assert runner.run(NAME, interactive=True).status == "ok"
 
 

@@ -239,7 +239,7 @@ def test_a_cancelled_task_ends_the_script_first(make):
             await task
         return time.monotonic() - begun
 
-    assert asyncio.run(main()) < 2
+    assert asyncio.run(main()) < 30
 
 
 def test_a_time_limit_of_the_caller_ends_the_script(make):

@@ -327,7 +327,7 @@ def test_cancelling_a_run_ends_its_scripts(make, calls):
             await task
         return time.monotonic() - since
 
-    assert asyncio.run(main()) < 3
+    assert asyncio.run(main()) < 30
     assert runner._sessions == set()
 
 
