@@ -183,7 +183,8 @@ impl Forms {
     /// text is noted as a repair).
     fn ahead(&self, raw: &str, own: &ToolCall) -> Option<Fault> {
         let text = raw.get(..own.span.start).filter(|_| self.host.answers)?;
-        let tag = self.host.own_tag.as_deref().and_then(|tag| text.to_ascii_lowercase().rfind(&tag.to_ascii_lowercase()));
+        let tag =
+            self.host.own_tag.as_deref().and_then(|tag| text.to_ascii_lowercase().rfind(&tag.to_ascii_lowercase()));
         let text = tag.map_or(text, |tag| text.get(..tag).unwrap_or(text));
         let mut finder = self.finder();
         finder.advance(text, true);
