@@ -206,7 +206,7 @@ impl Forms {
             _ => None,
         };
         match first.and_then(|first| self.ahead(&reply.raw, first)) {
-            Some(fault) => refused(reply, fault),
+            Some(fault) => refused(reply, *fault),
             None => reply,
         }
     }
@@ -312,8 +312,8 @@ impl Forms {
     }
 }
 
-fn refused(reply: Reply, fault: Fault) -> Reply {
-    Reply { outcome: Err(*fault), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+fn refused(reply: Reply, violation: Violation) -> Reply {
+    Reply { outcome: Err(violation), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
 }
 
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
@@ -353,7 +353,7 @@ impl Decoder for Named {
         };
         let Some(found) = may_be.then(|| self.forms.look(&reply.raw)).flatten() else { return reply };
         let fault = self.forms.refused(found.mark);
-        refused(reply, fault)
+        refused(reply, *fault)
     }
 }
 
@@ -438,6 +438,6 @@ impl Decoder for Lenient {
             _ if own && mark.form.names_outside() => self.forms.refused(mark),
             _ => return self.forms.own(reply),
         };
-        refused(reply, fault)
+        refused(reply, *fault)
     }
 }
