@@ -73,6 +73,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check --manifest-path src/launcher/Cargo.toml
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
+	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(CARGO) clippy --all-targets --no-default-features $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings

@@ -106,7 +106,7 @@ def measure_callslip(file: Path, call: Call, small: Path) -> Reading:
     import httpx
 
     from callslip import Agent, OpenAPI, TicketProtocol
-    from callslip._toolbox import Toolbox
+    from callslip.tools._toolbox import Toolbox
 
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json={})
@@ -265,7 +265,7 @@ def written(readings: list[Reading], column: str, form: str) -> str:
 def read(file: Path) -> Reading:
     """Load a document, render it and compile the schema of every operation."""
     from callslip import OpenAPI, TicketProtocol
-    from callslip._toolbox import Toolbox
+    from callslip.tools._toolbox import Toolbox
 
     began = time.perf_counter()
     try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from callslip import CommandRunner, PythonRunner, ScriptLimits
-from callslip.scripts import serve
+from callslip.sandbox import serve
 
 
 def docker_command(image: str, limits: ScriptLimits) -> list[str]:

@@ -2,8 +2,9 @@
 
 import json
 
-from callslip import CallslipError, Context, OpenAPI, _threads
-from callslip._toolbox import Toolbox
+from callslip import CallslipError, Context, OpenAPI
+from callslip._threads import pool
+from callslip.tools._toolbox import Toolbox
 
 SERVER = "http://api.test"
 
@@ -72,7 +73,7 @@ def call(api, name, arguments):
     """
     checked = Toolbox([api]).tool_set.check(name, json.dumps(arguments))
     context = Context(run_id="r", ticket_id="T1", tool=name)
-    return _threads.on_loop(api.tools[name].acall(checked, context)).result(60).get()
+    return pool.on_loop(api.tools[name].acall(checked, context)).result(60).get()
 
 
 def value_of(api, name, arguments):

@@ -30,9 +30,9 @@ import typing_extensions
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 
 from callslip import Tool, ToolError, tool
-from callslip._annotation import shape_of
 from callslip._json import to_json
-from callslip._toolbox import as_tool
+from callslip.tools._annotation import shape_of
+from callslip.tools._toolbox import as_tool
 from tool_calls import called, properties
 
 
@@ -220,7 +220,7 @@ def test_what_has_no_json_form_is_refused(annotation: Any, cause: str) -> None:
 
     f.__annotations__["a"] = annotation
     with pytest.raises(ToolError) as caught:
-        as_tool(f).spec()
+        as_tool(f)._spec()
     assert str(caught.value) == f"tool 'f': the annotation of 'a' {cause}"
 
 

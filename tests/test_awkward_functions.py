@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from callslip import ToolError, tool
-from callslip._toolbox import as_tool
+from callslip.tools._toolbox import as_tool
 from tool_calls import called
 
 
@@ -38,7 +38,7 @@ def test_2_star_args():
         return sum(numbers) * scale
 
     with pytest.raises(ToolError) as caught:
-        as_tool(total).spec()
+        as_tool(total)._spec()
     assert str(caught.value) == (
         "tool 'total' takes *numbers, which a model can't give by name: "
         "declare a list parameter instead"
@@ -110,7 +110,7 @@ def test_4_forward_references():
     assert depth.parameters["properties"] == {"tree": {"$ref": "#/$defs/Tree"}}
     assert called(depth, tree={"children": [{"children": []}, {}]}) == "2"
     with pytest.raises(ToolError) as caught:
-        as_tool(lost).spec()
+        as_tool(lost)._spec()
     assert str(caught.value) == (
         "tool 'lost': the annotation of 'tree' (list[Trea]) can't be used: "
         "name 'Trea' is not defined"

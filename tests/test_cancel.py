@@ -21,7 +21,7 @@ from callslip import (
     replay,
     tool,
 )
-from callslip._commits import Commits
+from callslip._threads.commits import Commits
 from scripted import (
     act,
     block,

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from callslip import Tool, tool
-from callslip._docstring import read_docstring
+from callslip.tools._docstring import read_docstring
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callslip import Agent, BoundedModel, ScriptedModel, UsageError
-from callslip._gate import Gate, _holds
+from callslip._threads.gate import Gate, _holds
 from callslip.models._call import ModelCall
 
 
@@ -380,7 +380,7 @@ def test_tasks_of_a_loop_that_was_closed_hold_nothing_up():
 def test_waiting_is_interrupted_at_once():
     code = """
 import os, signal, threading, time
-from callslip._gate import Gate
+from callslip._threads.gate import Gate
 # Whoever started the tests may ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gate = Gate(1)
@@ -441,7 +441,7 @@ def test_interrupts_while_a_slot_is_passed_on_lose_none():
 def test_a_forked_child_has_all_slots():
     code = """
 import os, sys, threading
-from callslip._gate import Gate
+from callslip._threads.gate import Gate
 gate = Gate(2)
 gate.enter_sync("g")
 inside, over = threading.Event(), threading.Event()

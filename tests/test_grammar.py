@@ -24,7 +24,7 @@ from callslip.errors import UsageError
 from callslip.models import Bounds, ModelReply
 from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
-from callslip.scripts import PythonRunner
+from callslip.sandbox import PythonRunner
 from gbnf import Grammar as Gbnf
 
 TOKENIZER = LLTokenizer("byte")

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from callslip import Context, OpenAPI, ToolError, tool
-from callslip._toolbox import Toolbox
+from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from pathlib import Path

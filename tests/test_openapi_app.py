@@ -13,7 +13,8 @@ import httpx2
 import pytest
 import uvicorn
 
-from callslip import Agent, OpenAPI, _threads
+from callslip import Agent, OpenAPI
+from callslip._threads import pool
 from documents import call, value_of
 from pets_app import SCHEMES, pets_app
 from scripted import act, block, finish, give, load, output, results_of, turn_of, wait
@@ -62,7 +63,7 @@ def api(request):
     if request.param.endswith("async"):
         client = library.AsyncClient(base_url=address)
         yield OpenAPI.from_dict(document, client=client, auth=AUTH)
-        _threads.on_loop(client.aclose()).result(10).get()
+        pool.on_loop(client.aclose()).result(10).get()
         return
     with library.Client(base_url=address) as client:
         yield OpenAPI.from_dict(document, client=client, auth=AUTH)

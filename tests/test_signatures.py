@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from callslip import Tool, ToolError, tool
-from callslip._toolbox import as_tool
+from callslip.tools._toolbox import as_tool
 from tool_calls import call, properties
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from callslip import Agent, Run, ScriptedModel, TicketStore, _gate, tool
+from callslip import Agent, Run, ScriptedModel, TicketStore, tool
+from callslip._threads import gate as _gate
 from soak.checks import Process, Wrong, all_are_over, gates_held, is_over, tasks_left
 from soak.soak import WARM_UP, Soak
 
@@ -94,7 +95,7 @@ def test_a_run_that_is_still_held_is_seen():
     store = TicketStore()
     run = agent(FINISH, store=store).run_sync("go").run
     assert all_are_over(store) == 1
-    run._core.claim(store.native)
+    run._core.claim(store._native)
     with pytest.raises(Wrong, match="still held"):
         all_are_over(store)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from callslip import Context, Tool, ToolError, tool
-from callslip._toolbox import Toolbox, as_tool
+from callslip.tools._toolbox import Toolbox, as_tool
 from tool_calls import call, properties
 
 
@@ -51,7 +51,7 @@ def test_a_simple_function() -> None:
         "required": ["query"],
         "additionalProperties": False,
     }
-    assert json.loads(search.spec()) == {
+    assert json.loads(search._spec()) == {
         "name": "search",
         "description": search.description,
         "parameters": search.parameters,
@@ -208,7 +208,7 @@ def test_partials_hide_what_they_bind() -> None:
     one = as_tool(functools.partial(fetch, key="secret"))
     assert (one.name, one.description) == ("fetch", "Fetch.")
     assert list(one.parameters["properties"]) == ["url", "tries"]
-    assert "secret" not in one.spec()
+    assert "secret" not in one._spec()
     assert call(one, url="u", tries=1) == ("ok", '"u secret 1"')
 
 
@@ -284,7 +284,7 @@ from callslip.tools import Context, tool
 @tool
 def f(a: str, b: int | None = None, *, context: Context) -> list[str]:
     "Do it."
-f.spec()
+f._spec()
 assert f.call({"a": "x"}, Context(run_id="r", ticket_id="T1", tool="f")) == ("ok", "null")
 heavy = {"pydantic", "pydantic_core", "griffe", "asyncio", "logging"} & set(sys.modules)
 assert not heavy, heavy

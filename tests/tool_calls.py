@@ -3,7 +3,7 @@
 import asyncio
 
 from callslip import Agent, Context, ScriptedModel
-from callslip._toolbox import as_tool
+from callslip.tools._toolbox import as_tool
 from scripted import act, asked, finish
 
 CONTEXT = Context(run_id="r", ticket_id="T1", tool="f")

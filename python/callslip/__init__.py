@@ -15,6 +15,7 @@ and tools are plain Python callables.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
     from callslip.roles import Role
     from callslip.runs import Run, RunResult, Ticket, Usage
-    from callslip.scripts import (
+    from callslip.sandbox import (
         Artifact,
         CommandRunner,
         PythonRunner,
@@ -168,7 +169,7 @@ _HOMES = {
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage",
-    "callslip.scripts": (
+    "callslip.sandbox": (
         "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
     ),
     "callslip.store": "StoredRun TicketStore replay",
@@ -195,8 +196,6 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     """Import a name of the package when it is first asked for."""
-    from importlib import import_module
-
     if name in _LAZY:
         value = getattr(import_module(_LAZY[name]), name)
     elif name in _MODULES:

@@ -57,7 +57,7 @@ class AgentTool(Tool[[str], Any]):
         )
         self.agent = agent
 
-    def spec(self) -> str:
+    def _spec(self) -> str:
         """Return what the core is told of the tool, as JSON text."""
         # Its arguments are those of delegation: the runtime makes a run of both.
         (delegated,) = ToolSet.delegation("react", [])

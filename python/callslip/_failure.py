@@ -8,7 +8,10 @@ import re
 import sys
 from collections.abc import Callable
 
+from callslip import _lazy
+
 __all__ = [
+    "ModelFacing",
     "Passing",
     "in_one_line",
     "is_cancelled",
@@ -16,6 +19,7 @@ __all__ = [
     "is_transient",
     "log_failure",
     "lone",
+    "one_line",
     "redacted",
     "words_of",
 ]
@@ -135,26 +139,28 @@ def in_one_line(error: BaseException) -> str:
     """Return what a model is told of a failure.
 
     An error's type and message, without directories of this machine, addresses and what looks like
-    a credential; a `Fail` in its own words.
+    a credential; a `ModelFacing` one in its own words.
     """
-    from callslip._signature import ArgumentsError
-    from callslip.tools import Fail
-
     error = lone(error)
-    if isinstance(error, Fail):
-        return _line(words_of(error)) or "it failed"
-    if isinstance(error, ArgumentsError):
-        # Every fault is to be told.
-        return f"InvalidArguments: {_line(redacted(words_of(error)), 4 * _MESSAGE)}"
+    if isinstance(error, ModelFacing):
+        return error.text_for_model()
     kind = " ".join(type(error).__name__.split())
     if isinstance(error, BaseExceptionGroup):
         leaves = [in_one_line(one) for one in error.exceptions[:_LEAVES]]
         more = len(error.exceptions) - len(leaves)
         leaves += [f"{more} more"] if more else []
-        text = _line("; ".join([redacted(_whole(error.message)), *leaves]))
+        text = one_line("; ".join([redacted(_whole(error.message)), *leaves]))
     else:
-        text = _line(redacted(words_of(error)))
+        text = one_line(redacted(words_of(error)))
     return f"{kind}: {text}" if text else kind
+
+
+class ModelFacing(Exception):  # noqa: N818  # a base of signals, too
+    """A failure that has words of its own for the model."""
+
+    def text_for_model(self) -> str:
+        """Return them, in one line."""
+        raise NotImplementedError
 
 
 class Passing(str):
@@ -198,7 +204,8 @@ _NO_CONNECTION = frozenset(
 )
 
 
-def _line(text: str, most: int = _MESSAGE) -> str:
+def one_line(text: str, most: int = _MESSAGE) -> str:
+    """Return text in one line, without the full stop at its end, cut to so many characters."""
     text = " ".join(text[: 20 * _MESSAGE].split()).rstrip(".")
     return f"{text[:most]}…" if len(text) > most else text
 
@@ -219,12 +226,10 @@ def _directory(path: re.Match[str]) -> str:
 
 def log_failure(name: str, error: BaseException) -> None:
     """Write a tool's failure into the log `callslip.tools`, with its whole traceback."""
-    import logging
-
-    root = logging.getLogger("callslip")
+    root = _lazy.logging.getLogger("callslip")
     if not root.handlers:
         # Without a handler of the program's own, nothing is to appear on its standard error.
-        root.addHandler(logging.NullHandler())
-    logging.getLogger("callslip.tools").warning(
+        root.addHandler(_lazy.logging.NullHandler())
+    _lazy.logging.getLogger("callslip.tools").warning(
         "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import enum
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from dataclasses import fields
+from numbers import Number
 from types import CoroutineType
 from typing import Any, cast
 
+from callslip import _lazy
 from callslip._frame import table_of
 
 __all__ = ["ResultError", "from_json", "to_json"]
@@ -39,12 +44,12 @@ def to_json(value: object) -> str:
             _check_keys(value)
     except ResultError:
         raise
-    except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
+    except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
         try:
             text = _dumps(_plain(value, 0))
         except ResultError:
             raise
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
             text = _dumps(_other(value))
     if text.isascii():
         return text
@@ -97,9 +102,11 @@ def _integer(digits: str) -> Any:
     try:
         return int(digits)
     except ValueError:
-        from decimal import Decimal
+        return _decimal(digits)
 
-        return Decimal(digits)
+
+def _decimal(digits: str | int) -> Any:
+    return _lazy.decimal.Decimal(digits)
 
 
 def _dumps(value: object) -> str:
@@ -112,14 +119,11 @@ def _known(value: object) -> Any:  # a line for each kind
     if callable(dump) and not isinstance(value, type):
         return _dumped(dump)
     if hasattr(type(value), "__dataclass_fields__"):
-        from dataclasses import fields
-
         return {one.name: getattr(value, one.name) for one in fields(cast("Any", value))}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _bytes_text(bytes(value))
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=lambda item: (type(item).__name__, str(item)))
-    import enum
 
     if isinstance(value, enum.Enum):
         return value.value
@@ -135,7 +139,7 @@ def _known(value: object) -> Any:  # a line for each kind
 def _dumped(dump: Callable[..., Any]) -> Any:
     try:
         return dump(mode="json")
-    except Exception:  # noqa: BLE001  # bytes that are no text, a value of a foreign type
+    except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
         return dump()
 
 
@@ -149,8 +153,6 @@ def _listed(array: Any) -> Any:
 
 def _foreign(value: object) -> Any:
     """Turn an object of a library into what JSON knows, asking the object alone."""
-    import pydantic_core
-
     if not isinstance(value, type):
         if hasattr(value, "__await__"):
             if isinstance(value, CoroutineType):
@@ -166,7 +168,9 @@ def _foreign(value: object) -> Any:
         if callable(getattr(value, "tolist", None)):
             return _listed(value)
     try:
-        return pydantic_core.to_jsonable_python(value, fallback=_other, inf_nan_mode="strings")
+        return _lazy.pydantic_core.to_jsonable_python(
+            value, fallback=_other, inf_nan_mode="strings"
+        )
     except ResultError:
         raise
     except Exception:  # noqa: BLE001  # an object that can't be read
@@ -185,17 +189,13 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth + 1) for item in value]
     if isinstance(value, int) and abs(value) >= _LARGE:
-        from decimal import Decimal
-
-        return str(Decimal(int(value)))
+        return str(_decimal(int(value)))
     if value is None or isinstance(value, (str, int, float)):
         return value
     return _plain(_known(value), depth + 1)
 
 
 def _key(key: object) -> str:
-    import enum
-
     if isinstance(key, enum.Enum):
         key = key.value
     if isinstance(key, bytes):
@@ -209,15 +209,11 @@ def _bytes_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        import base64
-
         return base64.b64encode(data).decode()
 
 
 def _other(value: object) -> str:
     """Return the text of a number of another kind; of anything else it would say nothing."""
-    from numbers import Number
-
     if isinstance(value, Number | BaseException):
         return _text(value)
     raise _no_json(value)

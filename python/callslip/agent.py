@@ -7,28 +7,30 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from callslip import _core
-from callslip._children import check_tree, child_id, levels_left, role_agent
-from callslip._conversation import turn
-from callslip._going import begin, drive_async, drive_sync, go_on, not_in_a_tool
-from callslip._offer import Offer
+from callslip import _core, _lazy
+from callslip._agent_tool import AgentTool
 from callslip._options import check_one_of, check_text
-from callslip._session import Session, current_call
-from callslip._toolbox import Toolbox
+from callslip._runtime.children import check_tree, child_id, levels_left
+from callslip._runtime.session import Session, begin, current_call, go_on
+from callslip._runtime.setup import Offer
+from callslip._runtime.start import drive_async, drive_sync
+from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError, TemplateError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import Protocol, ProtocolName, find_protocol
+from callslip.roles import Role
 from callslip.runs import Run, RunResult, Ticket
+from callslip.runs._conversation import turn
 from callslip.tools import Tools
+from callslip.tools._context import not_in_a_tool
+from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from callslip._agent_tool import AgentTool
-    from callslip._stream import RunStream
+    from callslip._runtime.stream import RunStream
     from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
-    from callslip.roles import Role
-    from callslip.scripts import PythonRunner
+    from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
 
 __all__ = ["Agent"]
@@ -163,18 +165,9 @@ class Agent:
         """Return what runs the scripts of the model, where it may write any."""
         if python is False:
             return None
-        from callslip.scripts import PythonRunner
-        from callslip.scripts._native import has_box, unavailable
+        from callslip.sandbox._runner import runner_for
 
-        if isinstance(python, PythonRunner):
-            return python
-        if python is not True:
-            raise UsageError(
-                f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
-            )
-        if has_box():
-            return PythonRunner()
-        raise unavailable()
+        return runner_for(python)
 
     async def run(self, task: str) -> RunResult:
         """Work on a task to its end, on the caller's event loop.
@@ -187,13 +180,13 @@ class Agent:
             RunCancelled: The run was cancelled by `Run.cancel`.
             StoreError: The run could not be written down. What was, can be resumed.
         """
-        from callslip._drive import drive
+        from callslip._runtime.driver import drive
 
         self._check_approvals()
         # Not by `drive_async`: each coroutine costs at each step.
         with self._started(task) as session:
             await drive(session)
-            return RunResult.of(session)
+            return session.result()
 
     def run_sync(self, task: str) -> RunResult:
         """Work on a task to its end, in this thread. Works inside a running event loop too.
@@ -225,13 +218,9 @@ class Agent:
             StoreError: There is no such run, it can't be read, or it is being worked on.
             ProtocolError: As for `run`; so for the others.
         """
-        import asyncio
-
-        from callslip._drive import check_loop
-
         check_loop()
         # Reading a long log takes time, and waits for what is still to be written.
-        return await drive_async(await asyncio.to_thread(self._resumed, run_id))
+        return await drive_async(await _lazy.asyncio.to_thread(self._resumed, run_id))
 
     def resume_sync(self, run_id: str) -> RunResult:
         """Go on with a run of the store, in this thread. As `resume`."""
@@ -250,14 +239,10 @@ class Agent:
         Raises:
             ValueError: `at_once` is less than 1.
         """
-        import asyncio
-
-        from callslip._drive import check_loop
-
         if at_once < 1:
             raise ValueError(f"expected at_once to be 1 or more: got {at_once}")
         check_loop()
-        gate = asyncio.Semaphore(at_once)
+        gate = _lazy.asyncio.Semaphore(at_once)
 
         async def one(run_id: str) -> RunResult | Exception | None:
             async with gate:
@@ -266,8 +251,8 @@ class Agent:
                 except Exception as error:  # noqa: BLE001  # it is told with the others
                     return None if self._is_taken(run_id, error) else error
 
-        run_ids = await asyncio.to_thread(self._unfinished)
-        async with asyncio.TaskGroup() as group:
+        run_ids = await _lazy.asyncio.to_thread(self._unfinished)
+        async with _lazy.asyncio.TaskGroup() as group:
             tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
         results = {run_id: task.result() for run_id, task in tasks.items()}
         return {run_id: result for run_id, result in results.items() if result is not None}
@@ -297,7 +282,7 @@ class Agent:
                 `Event.run_id` tells them apart. Of those that open a ticket which waits for
                 approval, you are told in any case.
         """
-        from callslip._stream import RunStream
+        from callslip._runtime.stream import RunStream
 
         return RunStream(self._started(task), children=children)
 
@@ -323,8 +308,6 @@ class Agent:
         Raises:
             ToolError: The agent's name is none for a tool.
         """
-        from callslip._agent_tool import AgentTool
-
         return AgentTool(
             self,
             name=name,
@@ -361,18 +344,18 @@ class Agent:
             agent=self.name,
             parent=parent,
             above=None if above is None else above.core,
-            store=None if self.store is None else self.store.native,
+            store=None if self.store is None else self.store._native,
         )
         run = Run(core, run_id, task, agent=self, store=self.store)
         if above is not None:
-            above.run.adopt(run)
+            above.run._adopt(run)
         return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
 
     def _resumed(self, run_id: str) -> Session:
         store = self._kept()
         offer = self._offer_at(self.limits.depth)
         with turn(store, run_id):
-            core = _core.Run.resume(store.native, run_id, offer.setup)
+            core = _core.Run.resume(store._native, run_id, offer.setup)
         levels = self.limits.depth
         if levels is not None and core.depth:
             # Of a run below others there are as many left as if this agent had begun the first.
@@ -384,7 +367,7 @@ class Agent:
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
             if over:
                 store.end_children(run_id, over)
-        except BaseException:
+        except BaseException:  # the exception's own __str__ is at fault
             core.release()
             raise
         return Session(run, self, offer, go_on, store=store, levels=levels, root=run_id)
@@ -399,7 +382,7 @@ class Agent:
             under_way = {(ticket.run_id, ticket.id) for ticket in tickets}
         unfinished = []
         for run in reversed(running):
-            if store.native.is_claimed(run.run_id):
+            if store._native.is_claimed(run.run_id):
                 continue
             # What was started in a call under way is its run's to end, or to go on with.
             if (run.parent_run, run.parent_ticket) in under_way:
@@ -415,7 +398,7 @@ class Agent:
 
     def _is_taken(self, run_id: str, error: Exception) -> bool:
         """Whether somebody else has begun to work on the run meanwhile."""
-        return isinstance(error, StoreError) and self._kept().native.is_claimed(run_id)
+        return isinstance(error, StoreError) and self._kept()._native.is_claimed(run_id)
 
     def _kept(self) -> TicketStore:
         if self.store is None:
@@ -425,7 +408,50 @@ class Agent:
             )
         return self.store
 
-    def like(self, role: str, prepared: Role) -> Agent:
+    def _reopened(self, run: Run, commands: list[_core.Command]) -> Session:
+        """Return a run of this agent that nobody works on, to be driven; `commands` are due."""
+        store = run._store
+        if store is not None:
+            with turn(store, run.id):
+                run._core.claim(store._native)
+        # As when it was begun: a run below others has fewer than its agent.
+        levels = run._levels
+        run._core.attend()
+        return Session(
+            run,
+            self,
+            self._offer_at(levels),
+            # What is to be done was told to whoever said something before, and waited for nothing.
+            (lambda _: commands) if commands else go_on,
+            store=store,
+            levels=levels,
+            root=run.id,
+        )
+
+    async def _continue(self, run: Run, commands: list[_core.Command]) -> RunResult:
+        session = self._reopened(run, commands)
+        if run.finished:
+            with session:
+                return session.result()
+        return await drive_async(session)
+
+    def _continue_sync(self, run: Run, commands: list[_core.Command]) -> RunResult:
+        return drive_sync(self._reopened(run, commands))
+
+    def _for_role(self, role: str) -> Agent:
+        """Return the agent that is taken for a role: the one prepared for it, or this one."""
+        known = self._role_agents.get(role)
+        if known is not None:
+            return known
+        prepared = self.roles.get(role)
+        if prepared is None:
+            return self
+        if not isinstance(prepared, Agent):
+            prepared = self._like(role, prepared)
+        self._role_agents[role] = prepared
+        return prepared
+
+    def _like(self, role: str, prepared: Role) -> Agent:
         """Return the agent for a role, which has all that the role says nothing of as this one."""
         protocol = find_protocol(prepared.protocol or self.protocol)
         agent = Agent(
@@ -461,8 +487,8 @@ class Agent:
             if id(agent) in seen:
                 continue
             seen.add(id(agent))
-            agents.extend(role_agent(agent, role) for role in agent.roles)
-            for tool in agent._offer.toolbox:  # noqa: SLF001  # of this class
+            agents.extend(agent._for_role(role) for role in agent.roles)
+            for tool in agent._offer.toolbox:
                 if tool.needs_approval:
                     return tool.name
                 if isinstance(inner := getattr(tool, "agent", None), Agent):
@@ -476,7 +502,6 @@ class Agent:
 def _roles(roles: object) -> dict[str, Agent | Role]:
     if roles is None:
         return {}
-    from callslip.roles import Role
 
     if not isinstance(roles, Mapping):
         raise UsageError(

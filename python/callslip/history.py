@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from callslip._failure import is_failure, words_of
-from callslip._function import is_async
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
+from callslip.tools._callable import is_async
 
 __all__ = ["Exchange", "History", "HistoryPolicy", "KeepLast"]
 
@@ -175,7 +175,7 @@ class History:
         every = tuple(self._exchanges)
         try:
             kept = self._policy(every)
-        except BaseException as error:
+        except BaseException as error:  # it is the waiter's to handle
             if not is_failure(error):
                 raise
             text = f"{type(error).__name__}: {words_of(error)}".removesuffix(": ")

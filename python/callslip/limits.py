@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict, dataclass
 
@@ -68,6 +69,4 @@ class Limits:
 
     def to_json(self) -> str:
         """Return the limits as the native module takes them."""
-        import json
-
         return json.dumps(asdict(self))

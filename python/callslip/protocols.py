@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from callslip._core import Grammar, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
+from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from callslip.limits import Limits
@@ -145,8 +146,6 @@ class Protocol(ABC):
         return [(message["role"], message["content"]) for message in self.examples]
 
     def _tool_set(self, tools: Tools, *, delegate: bool) -> ToolSet:
-        from callslip._toolbox import Toolbox
-
         built_in = ToolSet.delegation(self.name, []) if delegate else []
         return Toolbox(tools).offered(self.native, built_in).tool_set
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 from callslip import _core
-from callslip._commits import Commits
 from callslip._options import check_one_of
+from callslip._threads.commits import Commits
 from callslip.errors import StoreError
 from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
+from callslip.runs._run import run_under_way
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
 
@@ -66,13 +68,6 @@ class StoredRun:
 
 
 _open: WeakSet[TicketStore] = WeakSet()
-_under_way: WeakValueDictionary[str, Run] = WeakValueDictionary()
-"""The kept runs that this process works on."""
-
-
-def took_up(run: Run) -> None:
-    """Note that this process works on a kept run."""
-    _under_way[run.id] = run
 
 
 @atexit.register
@@ -94,7 +89,7 @@ def _close_all() -> None:
 def _leave_all() -> None:
     """Leave the files to the parent, in a forked child."""
     for store in _open:
-        store.forked()
+        store._forked()
     _open.clear()
 
 
@@ -144,7 +139,7 @@ class TicketStore:
         self.commits = Commits(self._core)
 
     @property
-    def native(self) -> _core.Store:
+    def _native(self) -> _core.Store:
         """The core's store. One that has failed is opened anew, to go on with what is there."""
         with self._lock:
             failure = self._core.failed
@@ -179,7 +174,7 @@ class TicketStore:
         if status is not None:
             check_one_of("status", status, ("running", "finished"))
         _count("limit", limit)
-        rows = self.native.runs(
+        rows = self._native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
         )
         return [_stored_run(row) for row in rows]
@@ -211,7 +206,7 @@ class TicketStore:
         if status is not None:
             check_one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
         _count("limit", limit)
-        rows = self.native.tickets(
+        rows = self._native.tickets(
             status=status,
             kind=kind,
             run=run,
@@ -233,10 +228,10 @@ class TicketStore:
         Raises:
             StoreError: There is no such run.
         """
-        run = _under_way.get(run_id)
-        if run is not None and run.is_kept_in(self):
+        run = run_under_way(run_id)
+        if run is not None and run._is_kept_in(self):
             return run
-        core = _core.Run.load(self.native, run_id)
+        core = _core.Run.load(self._native, run_id)
         return Run(core, run_id, core.task, store=self)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -247,7 +242,7 @@ class TicketStore:
         Raises:
             StoreError: SQLite refuses it, or this store is not a file.
         """
-        names, rows = self.native.query(sql, list(parameters))
+        names, rows = self._native.query(sql, list(parameters))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def import_run(self, log: str | os.PathLike[str] | Iterable[str]) -> str:
@@ -264,7 +259,7 @@ class TicketStore:
             ReplayError: It is not the log of a run.
             StoreError: There is a run with this id already.
         """
-        return self.native.import_run(_lines(log))
+        return self._native.import_run(_lines(log))
 
     def delete(self, *run_ids: str) -> int:
         """Delete runs, their tickets and the runs that were started in their calls.
@@ -275,7 +270,7 @@ class TicketStore:
         Raises:
             StoreError: One of them is being worked on, or is not there.
         """
-        return self.native.delete(list(run_ids))
+        return self._native.delete(list(run_ids))
 
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete runs that are over, with those that were started in their calls.
@@ -294,10 +289,9 @@ class TicketStore:
         _count("keep", keep)
         if older_than is not None and not older_than >= 0:
             raise ValueError(f"expected older_than to be 0 seconds or more: got {older_than}")
-        import time
 
         before = None if older_than is None else time.time() - older_than
-        return self.native.prune(before, keep)
+        return self._native.prune(before, keep)
 
     def compact(self, run_id: str) -> None:
         """Fold a run's events into one.
@@ -308,19 +302,17 @@ class TicketStore:
         Raises:
             StoreError: There is no such run, or it is being worked on.
         """
-        self.native.compact(run_id)
+        self._native.compact(run_id)
 
     def end_children(self, run_id: str, tickets: Collection[str] | None = None) -> None:
         """Cancel what was started in these calls of a run, or in all of them.
 
         What is being worked on is left alone, and what can't be read.
         """
-        import time
-
         for child in self.runs(parent=run_id, status="running"):
             if tickets is None or child.parent_ticket in tickets:
                 with suppress(StoreError):
-                    _core.Run.abandon(self.native, child.run_id, time.time())
+                    _core.Run.abandon(self._native, child.run_id, time.time())
                     self.end_children(child.run_id)
 
     def close(self) -> None:
@@ -334,7 +326,7 @@ class TicketStore:
         self._closed = True
         self._core.close()
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """Leave the file to the parent, in a forked child: this store is of no use there."""
         self._lock = threading.Lock()
         self._core.forked()

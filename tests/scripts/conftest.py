@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from callslip import CommandRunner, PythonRunner
-from callslip.scripts import _runner, serve
-from callslip.scripts._native import has_box
+from callslip.sandbox import _runner, serve
+from callslip.sandbox._native import has_box
 
 SERVE = [sys.executable, "-I", "-u", serve.__file__]
 

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from callslip import PythonRunner, ScriptRefused, UsageError
-from callslip.scripts import _native
-from callslip.scripts._answer import Screen
-from callslip.scripts._approve import Approval
+from callslip.sandbox import _native
+from callslip.sandbox._answer import Screen
+from callslip.sandbox._approve import Approval
 
 PYTEST = "# dependencies = ['pytest']\nprint('ran')"
 TWO = "# dependencies = ['pytest', 'hypothesis>=6']\nprint('ran')"

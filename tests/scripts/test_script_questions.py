@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from callslip import PythonRunner, ScriptLimits, ScriptRefused, UsageError
-from callslip.scripts import InputRequest
+from callslip.sandbox import InputRequest
 
 NAME = "print('before', end='')\nname = input('Name? ')\nprint('Hello', name)"
 SECRET = "import getpass\nprint(len(getpass.getpass('Token: ')))"

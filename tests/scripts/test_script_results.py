@@ -19,11 +19,11 @@ from callslip import (
 )
 from callslip._json import to_json
 from callslip.errors import CallslipError
-from callslip.scripts import Isolation
-from callslip.scripts._display import show_artifact
-from callslip.scripts._folders import ArtifactFolder
-from callslip.scripts._result import safe_path
-from callslip.scripts._text import Labelled, cleaned, prompt_lines, visible
+from callslip.sandbox import Isolation
+from callslip.sandbox._display import show_artifact
+from callslip.sandbox._folders import ArtifactFolder
+from callslip.sandbox._result import safe_path
+from callslip.sandbox._text import Labelled, cleaned, prompt_lines, visible
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

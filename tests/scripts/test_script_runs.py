@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from callslip import PythonRunner, ScriptEvent, ScriptLimits, ScriptRefused, UsageError
-from callslip.scripts import ScriptSession, _folders, _perform, _runner
-from callslip.scripts._folders import ArtifactFolder, WorkFolder
+from callslip.sandbox import ScriptSession, _folders, _perform, _runner
+from callslip.sandbox._folders import ArtifactFolder, WorkFolder
 
 ARTIFACT = "import os; os.makedirs('out', exist_ok=True); open('out/{name}', 'w').write({text!r})"
 LONG = "import time; print('begun', flush=True); time.sleep(60)"
@@ -437,6 +437,6 @@ def test_a_hostile_tree_is_removed(tmp_path, monkeypatch):
 
 
 def test_sessions_are_known_by_their_name():
-    import callslip.scripts
+    import callslip.sandbox
 
-    assert callslip.scripts.ScriptSession is ScriptSession
+    assert callslip.sandbox.ScriptSession is ScriptSession

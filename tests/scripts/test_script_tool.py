@@ -30,8 +30,8 @@ from callslip import (
     UsageError,
     tool,
 )
-from callslip.scripts import _native, _places
-from callslip.scripts._folders import WorkFolder
+from callslip.sandbox import _native, _places
+from callslip.sandbox._folders import WorkFolder
 from scripted import (
     act,
     asked,
@@ -415,7 +415,7 @@ def test_the_tool_is_called_by_hand_too(external):
     one = external().as_tool(name="python", description="Run it.", needs_approval=True)
     assert (one.name, one.description, one.needs_approval) == ("python", "Run it.", True)
     assert one("print(1)")["stdout"] == "1\n"
-    spec = json.loads(one.spec())
+    spec = json.loads(one._spec())
     assert spec["kind"] == "script"
     assert spec["parameters"]["required"] == ["code"]
 
@@ -502,12 +502,10 @@ def test_agents_of_a_role_have_it_too(box, external):
         python=runner,
         roles={"Coder": Role(limits=Limits(steps=3)), "Talker": Role(protocol="react")},
     )
-    from callslip._children import role_agent
-
-    assert role_agent(agent, "Coder").python is runner
-    assert role_agent(agent, "Talker").python is runner
+    assert agent._for_role("Coder").python is runner
+    assert agent._for_role("Talker").python is runner
     off = Agent(ScriptedModel([]), protocol="chatty", python=False, roles={"Coder": Role()})
-    assert role_agent(off, "Coder").python is None
+    assert off._for_role("Coder").python is None
 
 
 def test_agents_below_have_sessions_of_their_own(external):

@@ -22,7 +22,7 @@ from callslip import (
     ScriptRefused,
     UsageError,
 )
-from callslip.scripts import CodeRunner, _process
+from callslip.sandbox import CodeRunner, _process
 
 STARTED = {"type": "started", "profile": "theirs", "layers": ["a wall"]}
 RESULT = {"status": "ok", "exit_code": 0, "stdout": "", "stderr": ""}

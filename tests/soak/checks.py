@@ -12,7 +12,9 @@ from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 
-from callslip import Run, TicketStore, _gate, _threads, replay
+from callslip import Run, TicketStore, replay
+from callslip._threads import gate as _gate
+from callslip._threads import pool
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -57,7 +59,7 @@ def all_are_over(store: TicketStore) -> int:
     demand(not running, "runs are left running", *running)
     rows = store.runs()
     for row in rows:
-        demand(not store.native.is_claimed(row.run_id), f"run {row.run_id} is still held", row)
+        demand(not store._native.is_claimed(row.run_id), f"run {row.run_id} is still held", row)
         is_over(store.run(row.run_id))
     return len(rows)
 
@@ -96,7 +98,7 @@ class Process:
             f"thread {name}"
             for name, count in self.threads.items()
             # The library's own are its pool and one private loop.
-            if count > {"callslip": _threads.WORKERS, "asyncio": 2 * 32}.get(name, 1)
+            if count > {"callslip": pool.WORKERS, "asyncio": 2 * 32}.get(name, 1)
         ]
         found += [f"thread {name}" for name in self.threads if name not in KNOWN]
         if self.native > base.native:
@@ -118,15 +120,15 @@ KNOWN = frozenset({"MainThread", "callslip", "callslip-loop", "asyncio"})
 
 def wake_private_loop() -> None:
     """An idle loop keeps its last timer, with the context that was in, until it turns once more."""
-    if _threads._loop is not None:
-        _threads._loop.call_soon_threadsafe(int, context=Context())
+    if pool._loop is not None:
+        pool._loop.call_soon_threadsafe(int, context=Context())
 
 
 def tasks_left() -> list[str]:
     """Tasks on the caller's loop, and on the library's private one."""
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    if _threads._loop is not None:
-        left += asyncio.all_tasks(_threads._loop)
+    if pool._loop is not None:
+        left += asyncio.all_tasks(pool._loop)
     return [str(task) for task in left]
 
 

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from callslip import Run, StoreError, TicketStore, _threads
+from callslip import Run, StoreError, TicketStore
+from callslip._threads import pool
 from soak.acts import Acts, Ended, decide
 from soak.checks import (
     Process,
@@ -244,7 +245,7 @@ class Soak:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear of what fails where nobody waits for it."""
-        _threads._private_loop().set_exception_handler(self.fault)
+        pool._private_loop().set_exception_handler(self.fault)
         hooks = threading.excepthook, sys.unraisablehook
         threading.excepthook = lambda args: self.faults.append(f"thread: {args.exc_value!r}")
         sys.unraisablehook = lambda args: self.faults.append(

@@ -11,6 +11,7 @@ any loop, thread and task may use and close it, and it outlives `asyncio.run`.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import weakref
@@ -20,9 +21,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
-from callslip import _threads
+from callslip._core import ToolSet
 from callslip._failure import log_failure, redacted, words_of
-from callslip._schema_tool import SchemaTool
+from callslip._threads import pool
 from callslip.errors import ToolError
 from callslip.mcp._asks import Elicitation, answering, sampling
 from callslip.mcp._results import error_of, result_of
@@ -32,6 +33,7 @@ from callslip.mcp._session import Lost, Session, Told, alive
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.mcp._words import hidden_in, hidden_in_schema
 from callslip.tools import Context, Effect, Fail, Outcome, Tool, ToolSource
+from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -202,7 +204,7 @@ class MCPServer(ToolSource):
             ToolError: It can't be connected, or a name that was given is none of its tools'.
         """
         tools = self._tools
-        if tools is None or (self._is_closed and not _threads.is_on_loop()):
+        if tools is None or (self._is_closed and not pool.is_on_loop()):
             self.connect_sync()
             tools = self._tools
         return tools or []
@@ -214,15 +216,13 @@ class MCPServer(ToolSource):
             ToolError: It can't be connected, or a name that was given is none of its tools'.
         """
         if not is_loaded():
-            import asyncio
-
             await asyncio.to_thread(load_sdk)
         await _elsewhere(self._connect())
         return self
 
     def connect_sync(self) -> Self:
         """Connect it in this thread. As `connect`."""
-        if _threads.is_on_loop():
+        if pool.is_on_loop():
             raise ToolError(
                 f"the MCP server '{self.name}' is not connected yet, and can't be while a call is "
                 "made on the private event loop: connect it before the run"
@@ -374,10 +374,8 @@ class MCPServer(ToolSource):
         return list(offered)
 
     def _check(self, tool: _ServerTool) -> None:
-        from callslip._core import ToolSet
-
         try:
-            ToolSet([tool.spec()])
+            ToolSet([tool._spec()])
         except ToolError as error:
             raise ToolError(
                 f"a tool of the MCP server '{self.name}' can't be offered: {error}: leave it out "
@@ -424,7 +422,7 @@ class _ServerTool(SchemaTool):
             return await server.call(offer.name, arguments, context)
 
         self.own_name = offer.name
-        secrets = server._transport.secrets  # noqa: SLF001
+        secrets = server._transport.secrets
         hints = offer.annotations
         readonly = hints is not None and hints.read_only_hint is True
         idempotent = hints is not None and hints.idempotent_hint is True
@@ -440,10 +438,10 @@ class _ServerTool(SchemaTool):
             repeatable=repeatable,
         )
 
-    def failed(self, error: Exception) -> Outcome:
+    def _failed(self, error: Exception) -> Outcome:
         """Return the outcome of a call that raised this; all that the server itself says of it."""
         if not isinstance(error, Told):
-            return super().failed(error)
+            return super()._failed(error)
         log_failure(self.name, error)
         return "error", f"Error calling tool '{self.name}': {redacted(words_of(error))}"
 
@@ -469,30 +467,26 @@ def _answers(
 
 async def _elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
     """Await on the private loop. Who is cancelled here cancels it there."""
-    import asyncio
-
-    return (await asyncio.wrap_future(_threads.on_loop(coroutine))).get()
+    return (await asyncio.wrap_future(pool.on_loop(coroutine))).get()
 
 
 def _waited(coroutine: Coroutine[Any, Any, T]) -> T:
-    future = _threads.on_loop(coroutine)
+    future = pool.on_loop(coroutine)
     try:
         return future.result().get()
-    except BaseException:
+    except BaseException:  # the exception's own __str__ is at fault
         future.cancel()
         raise
 
 
 async def _end_all() -> None:
-    import asyncio
-
     await asyncio.gather(*(session.end() for session in list(alive)), return_exceptions=True)
 
 
 def _at_exit() -> None:
     if not alive:
         return
-    future = _threads.on_loop(_end_all())
+    future = pool.on_loop(_end_all())
     try:
         future.result(_AT_EXIT).get()
     except Exception:  # noqa: BLE001  # the program is over: nobody is left to be told
@@ -504,7 +498,7 @@ def _forget() -> None:
     _forgotten.extend(alive)
     alive.clear()
     for server in list(_servers):
-        server._session = None  # noqa: SLF001
+        server._session = None
 
 
 _servers: weakref.WeakSet[MCPServer] = weakref.WeakSet()

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from callslip._drive import in_thread
-from callslip._schema_tool import SchemaTool
+from callslip._core import ToolSet
+from callslip._json import to_json
+from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
+from callslip.mcp import _sdk
 from callslip.mcp._words import log
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
+from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -62,18 +65,18 @@ def sampling(model: object, *, server: str) -> Callable[..., Any]:
     async def reply(
         _: object, asked: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
-        from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CreateMessageResult, ErrorData
-
         try:
             messages = _messages(asked)
         except ToolError as error:
-            return ErrorData(code=INVALID_PARAMS, message=str(error))
+            return _sdk.mcp_types.ErrorData(code=_sdk.mcp_types.INVALID_PARAMS, message=str(error))
         try:
             text, reason = await _reply(call, messages, asked, group=server)
         except Exception:  # noqa: BLE001  # the client's words are not for the server
             log().warning("%s: the model for its sampling failed", server, exc_info=True)
-            return ErrorData(code=INTERNAL_ERROR, message="the model failed")
-        return CreateMessageResult.model_validate(
+            return _sdk.mcp_types.ErrorData(
+                code=_sdk.mcp_types.INTERNAL_ERROR, message="the model failed"
+            )
+        return _sdk.mcp_types.CreateMessageResult.model_validate(
             {
                 "role": "assistant",
                 "content": {"type": "text", "text": text},
@@ -97,8 +100,6 @@ def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[...
         raise ToolError(f"expected elicitation to be callable: got {type(ask).__name__}")
 
     async def answer(_: object, asked: ElicitRequestParams) -> ElicitResult | ErrorData:
-        from mcp_types import INTERNAL_ERROR, ErrorData
-
         url = asked.url if asked.mode == "url" else None
         schema: Any = asked.requested_schema if asked.mode == "form" else {}
         question = Elicitation(server, asked.message, schema, url)
@@ -106,7 +107,9 @@ def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[...
             return _answer(await _called(ask, question), question)
         except Exception:  # noqa: BLE001  # what went wrong here is not for the server
             log().warning("%s: its question failed", server, exc_info=True)
-            return ErrorData(code=INTERNAL_ERROR, message="the question could not be asked")
+            return _sdk.mcp_types.ErrorData(
+                code=_sdk.mcp_types.INTERNAL_ERROR, message="the question could not be asked"
+            )
 
     return answer
 
@@ -118,24 +121,20 @@ def _answer(answered: object, question: Elicitation) -> ElicitResult:
         TypeError: It is no answer.
         ValueError: It does not fit the schema.
     """
-    from mcp_types import ElicitResult
-
     if answered is None or answered is False:
-        return ElicitResult(action="decline")
+        return _sdk.mcp_types.ElicitResult(action="decline")
     if question.url is not None and (answered is True or isinstance(answered, Mapping)):
-        return ElicitResult(action="accept")
+        return _sdk.mcp_types.ElicitResult(action="accept")
     if question.url is not None or not isinstance(answered, Mapping):
         wanted = "a mapping" if question.url is None else "True"
         kind = type(answered).__name__
         raise TypeError(f"expected elicitation= to return {wanted}, or None to decline: got {kind}")
-    from callslip._core import ToolSet
-    from callslip._json import to_json
 
     form = SchemaTool(
         lambda content, _: content, name="answer", description="", parameters=question.schema
     )
-    content = ToolSet([form.spec()]).check("answer", to_json(dict(answered)))
-    return ElicitResult(action="accept", content=content)
+    content = ToolSet([form._spec()]).check("answer", to_json(dict(answered)))
+    return _sdk.mcp_types.ElicitResult(action="accept", content=content)
 
 
 async def _reply(

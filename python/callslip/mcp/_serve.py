@@ -9,8 +9,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirec
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip._failure import in_one_line, log_failure
+from callslip._json import to_json
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
+from callslip.mcp import _sdk
 from callslip.mcp._sdk import check_sdk
 
 if TYPE_CHECKING:
@@ -102,19 +104,15 @@ def _made_server(
 ) -> SDKServer[Any]:
     """Return what `agent_server` does, with a context that is open while it serves."""
     check_sdk()
-    from mcp.server import MCPServer as SDKServer
-    from mcp.server.mcpserver import Context as ServerContext
-    from mcp_types import CallToolResult
-
-    agent._check_approvals()  # noqa: SLF001  # said now, and not to each client
+    agent._check_approvals()
     own_name = name or agent.name
     if not isinstance(own_name, str) or not own_name or len(own_name.split()) != 1:
         raise UsageError(
             f"expected the name of a tool, without blanks: got {own_name!r}: give one with name="
         )
-    server: SDKServer[Any] = SDKServer(own_name, lifespan=lifespan)
+    server: _sdk.server.MCPServer[Any] = _sdk.server.MCPServer(own_name, lifespan=lifespan)
 
-    async def work(task: str, context: Any) -> CallToolResult:
+    async def work(task: str, context: Any) -> _sdk.mcp_types.CallToolResult:
         if not task.strip():
             return _failed("expected a task: got an empty text")
         running = asyncio.create_task(_watched(agent, task, context))
@@ -125,7 +123,11 @@ def _made_server(
             raise
 
     # The SDK reads the hints, which stand here as types: the modules are imported above only.
-    work.__annotations__ = {"task": str, "context": ServerContext, "return": CallToolResult}
+    work.__annotations__ = {
+        "task": str,
+        "context": _sdk.mcpserver.Context,
+        "return": _sdk.mcp_types.CallToolResult,
+    }
     work.__name__ = own_name
     server.add_tool(
         work,
@@ -138,18 +140,14 @@ def _made_server(
 
 async def _ended(running: asyncio.Task[Any]) -> None:
     """Cancel a run and wait for its end, whatever the SDK's scopes cancel meanwhile."""
-    import anyio
-
     running.cancel()
-    with anyio.CancelScope(shield=True):
+    with _sdk.anyio.CancelScope(shield=True):
         await asyncio.wait([running])
     if not running.cancelled():
         running.exception()
 
 
 async def _watched(agent: Agent, task: str, context: ServerContext[Any, Any]) -> CallToolResult:
-    from mcp_types import CallToolResult, TextContent
-
     told = 0
     try:
         async with agent.stream(task) as run:
@@ -164,19 +162,20 @@ async def _watched(agent: Agent, task: str, context: ServerContext[Any, Any]) ->
         return _failed(in_one_line(error))
     value = result.value
     if isinstance(value, str):
-        return CallToolResult(content=[TextContent(type="text", text=value)])
-    from callslip._json import to_json
+        return _sdk.mcp_types.CallToolResult(
+            content=[_sdk.mcp_types.TextContent(type="text", text=value)]
+        )
 
-    text = TextContent(type="text", text=to_json(value))
+    text = _sdk.mcp_types.TextContent(type="text", text=to_json(value))
     # Before 2026 it had to be an object, and clients of both kinds know that form.
     structured = value if isinstance(value, dict) else {"result": value}
-    return CallToolResult(content=[text], structured_content=structured)
+    return _sdk.mcp_types.CallToolResult(content=[text], structured_content=structured)
 
 
 def _failed(words: str) -> CallToolResult:
-    from mcp_types import CallToolResult, TextContent
-
-    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
+    return _sdk.mcp_types.CallToolResult(
+        content=[_sdk.mcp_types.TextContent(type="text", text=words)], is_error=True
+    )
 
 
 def _words(event: object) -> str | None:

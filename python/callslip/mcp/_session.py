@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip._core import __version__
 from callslip.errors import ToolError
+from callslip.mcp import _sdk
 from callslip.mcp._clock import Clock
 from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
 from callslip.mcp._words import log
@@ -140,9 +141,6 @@ class Session:
             Told: The server refuses the call.
             Fail: There was no answer in time, or none that can be read.
         """
-        from mcp import MCPError
-        from pydantic import ValidationError
-
         await self.tools()
         if self._client is None or not self.is_usable:
             raise Lost(f"the MCP server '{self._transport.name}' is not there", is_safe=True)
@@ -165,9 +163,9 @@ class Session:
             name = self._transport.name
             failure = Fail(f"the MCP server '{name}' gave no result {waited}{meanwhile}")
             failure.is_transient = True
-        except MCPError as error:
+        except _sdk.mcp.MCPError as error:
             failure = await self._failure(error, sent)
-        except (RuntimeError, ValidationError) as error:
+        except (RuntimeError, _sdk.pydantic.ValidationError) as error:
             words = (
                 f"the MCP server '{self._transport.name}' broke the protocol: {_fault_of(error)}"
             )
@@ -275,18 +273,14 @@ class Session:
         return answered
 
     def _make_client(self) -> Client:
-        from mcp import Client, Implementation
-
-        return Client(
+        return _sdk.mcp.Client(
             self._transport.open(self),
-            client_info=Implementation(name="callslip", version=__version__),
+            client_info=_sdk.mcp.Implementation(name="callslip", version=__version__),
             cache=None,
             **self._answers,
         )
 
     async def _failure(self, error: MCPError, sent: Delivery) -> Exception:
-        from mcp_types import CONNECTION_CLOSED
-
         name = self._transport.name
         if sent.is_forgotten:
             # It has done nothing.
@@ -296,7 +290,7 @@ class Session:
             return Fail(f"the MCP server '{name}' refused the call: {sent.refusal}")
         if is_unreadable(error):
             return Fail(f"the MCP server '{name}' broke the protocol: {_UNREADABLE}")
-        if error.code != CONNECTION_CLOSED:
+        if error.code != _sdk.mcp_types.CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
         self.retire()
         why = await self._why()
@@ -313,9 +307,6 @@ class Session:
 
     async def _why(self) -> str:
         """Say why it has ended, as far as that is known a moment later."""
-        from mcp import MCPError
-        from pydantic import ValidationError
-
         try:
             async with asyncio.timeout(_MOMENT):
                 await self._ended.wait()
@@ -323,11 +314,11 @@ class Session:
             pass
         reasons = []
         fault = self._fault
-        if isinstance(fault, MCPError) and is_unreadable(fault):
+        if isinstance(fault, _sdk.mcp.MCPError) and is_unreadable(fault):
             reasons.append(f"it broke the protocol: {_UNREADABLE}")
-        elif isinstance(fault, MCPError | TimeoutError | ToolError) and str(fault):
+        elif isinstance(fault, _sdk.mcp.MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
-        elif isinstance(fault, ValidationError):
+        elif isinstance(fault, _sdk.pydantic.ValidationError):
             reasons.append(f"it broke the protocol: {_fault_of(fault)}")
         elif isinstance(fault, Exception):
             reasons.append(
@@ -356,9 +347,7 @@ def _fault_of(error: RuntimeError | ValidationError) -> str:
     The SDK's words, and those of what it checks with, quote it cut or wrapped: a secret in it would
     not be found.
     """
-    from pydantic import ValidationError
-
-    if isinstance(error, ValidationError):
+    if isinstance(error, _sdk.pydantic.ValidationError):
         place = _place_of(error)
         return f"its answer has a fault at '{place}'" if place else "its answer has a fault"
     if (path := getattr(error.__cause__, "absolute_path", None)) is not None:
@@ -376,15 +365,11 @@ def _place_of(error: ValidationError) -> str:
 
 def _fault_in(page: dict[str, Any], version: str) -> ValidationError | None:
     """Return what is wrong with a page of tools, as the SDK will say it of the whole list."""
-    from mcp_types import ListToolsResult
-    from mcp_types.methods import validate_server_result
-    from pydantic import ValidationError
-
     try:
         with suppress(KeyError):
-            validate_server_result("tools/list", version, page)
-        ListToolsResult.model_validate(page, by_name=False)
-    except ValidationError as error:
+            _sdk.methods.validate_server_result("tools/list", version, page)
+        _sdk.mcp_types.ListToolsResult.model_validate(page, by_name=False)
+    except _sdk.pydantic.ValidationError as error:
         return error
     return None
 

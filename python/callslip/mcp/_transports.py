@@ -11,8 +11,9 @@ from contextvars import ContextVar
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
-from callslip._secrets import Secrets
+from callslip._redaction import Secrets
 from callslip.errors import ToolError
+from callslip.mcp import _sdk
 from callslip.mcp._words import ServerErrors, secrets_of, shown_url
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ _LARGEST_EVENT = 1 << 28
 
 def is_unreadable(error: MCPError) -> bool:
     """Whether an answer came that can't be read. What the SDK says of it may quote the answer."""
-    from mcp_types import PARSE_ERROR
-
-    return error.code == PARSE_ERROR and error.message.startswith(_UNREADABLE)
+    return error.code == _sdk.mcp_types.PARSE_ERROR and error.message.startswith(_UNREADABLE)
 
 
 class Delivery:
@@ -149,16 +148,14 @@ class StdioTransport:
     @asynccontextmanager
     async def open(self, listener: Listener) -> AsyncIterator[Streams]:
         """Start the server."""
-        from mcp import StdioServerParameters, stdio_client
-
         cwd = None if self._cwd is None else os.fspath(self._cwd)
-        parameters = StdioServerParameters(
+        parameters = _sdk.mcp.StdioServerParameters(
             command=self._command, args=self._args, env=self._env, cwd=cwd
         )
         errors = self._errors = ServerErrors(self.name, self.secrets)
         async with AsyncExitStack() as stack:
             try:
-                process = stdio_client(parameters, errlog=errors.pipe)
+                process = _sdk.mcp.stdio_client(parameters, errlog=errors.pipe)
                 reading, writing = await stack.enter_async_context(process)
             finally:
                 errors.begin()
@@ -228,9 +225,6 @@ class HttpTransport:
     @asynccontextmanager
     async def open(self, listener: Listener) -> AsyncIterator[Streams]:
         """Open the streams; nothing is sent yet."""
-        import httpx2
-        from mcp.client.streamable_http import streamable_http_client
-
         self._refused = ""
         # What sends is a task of this one's.
         self.secrets.begin()
@@ -238,8 +232,8 @@ class HttpTransport:
             client = self._client
             if client is None:
                 # A call has its own time limit, and an answer may be long in coming.
-                timeout = httpx2.Timeout(30, read=None)
-                own = httpx2.AsyncClient(headers=self._headers, timeout=timeout)
+                timeout = _sdk.httpx2.Timeout(30, read=None)
+                own = _sdk.httpx2.AsyncClient(headers=self._headers, timeout=timeout)
                 client = await stack.enter_async_context(own)
             elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
@@ -247,7 +241,7 @@ class HttpTransport:
                 hooks = client.event_hooks[event]
                 hooks.append(hook)
                 stack.callback(hooks.remove, hook)
-            streams = streamable_http_client(
+            streams = _sdk.streamable_http.streamable_http_client(
                 self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
             )
             reading, writing = await stack.enter_async_context(streams)
@@ -288,11 +282,7 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
 
     Over stdio the SDK drops such an answer, and the call would wait for its whole time.
     """
-    from mcp.shared.message import SessionMessage
-    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
-    from pydantic import ValidationError
-
-    if not isinstance(fault, ValidationError):
+    if not isinstance(fault, _sdk.pydantic.ValidationError):
         return None
     for part in fault.errors(include_url=False, include_context=False):
         message = part["input"]
@@ -305,8 +295,12 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
         if isinstance(message, dict) and ("result" in message or "error" in message):
             number = message.get("id")
             if isinstance(number, int | str) and not isinstance(number, bool):
-                error = ErrorData(code=PARSE_ERROR, message=f"{_UNREADABLE}an answer")
-                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+                error = _sdk.mcp_types.ErrorData(
+                    code=_sdk.mcp_types.PARSE_ERROR, message=f"{_UNREADABLE}an answer"
+                )
+                return _sdk.message.SessionMessage(
+                    _sdk.mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+                )
     return None
 
 
@@ -337,7 +331,7 @@ class _Heard:
     async def __anext__(self) -> Any:
         try:
             item = await self._stream.__anext__()
-        except BaseException:
+        except BaseException:  # the exception's own __str__ is at fault
             self._listener.at_end()
             raise
         if isinstance(item, ValueError):

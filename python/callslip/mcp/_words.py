@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from callslip._secrets import Secrets
+from callslip._redaction import Secrets
 
 __all__ = [
     "ServerErrors",

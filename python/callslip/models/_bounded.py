@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callslip._gate import Gate
+from callslip._threads.gate import Gate
 from callslip.errors import UsageError
 from callslip.models._call import ModelCall
 from callslip.models._reply import Messages

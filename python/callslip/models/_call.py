@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from callslip._gate import Gate
+from callslip._threads.gate import Gate
 from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client

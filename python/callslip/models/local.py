@@ -308,7 +308,7 @@ _live: weakref.WeakSet[LocalModel] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for model in list(_live):
-        model._abandon()  # noqa: SLF001 - this module's own class
+        model._abandon()
 
 
 def _at_exit() -> None:

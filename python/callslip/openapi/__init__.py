@@ -16,6 +16,7 @@ them, or the body as `body` where a name collides or the body is no object.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
@@ -25,7 +26,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, U
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
 from callslip.errors import ToolError
+from callslip.openapi._app import App, document_of
 from callslip.openapi._auth import Auth, check_auth, check_headers
+from callslip.openapi._client import Client
+from callslip.openapi._fetch import fetched
 from callslip.openapi._files import with_files
 from callslip.openapi._handler import HandlerTool
 from callslip.openapi._server import Servers
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from callslip.openapi._client import Client
 
 __all__ = ["OpenAPI", "PlannedRequest"]
 
@@ -180,8 +183,6 @@ class OpenAPI(
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
         if servers is not None:
-            from callslip.openapi._client import Client
-
             self._sent = Client(
                 self.document,
                 client,
@@ -232,8 +233,6 @@ class OpenAPI(
         Raises:
             ToolError: It can't be fetched, or as `OpenAPI` raises.
         """
-        from callslip.openapi._fetch import fetched
-
         content, found_at = fetched(url)
         return cls(_Written(content, found_at), **options)
 
@@ -258,8 +257,6 @@ class OpenAPI(
         Raises:
             ToolError: The app has no document, or as `OpenAPI` raises.
         """
-        from callslip.openapi._app import App, document_of
-
         if unfit := {"client", "server"} & options.keys():
             raise ToolError(f"an app in this process has no {' or '.join(sorted(unfit))}")
         return cls(document_of(app) if document is None else document, client=App(app), **options)
@@ -394,8 +391,6 @@ def _readable(document: Document, names: list[str]) -> list[str]:
 
 def _warn(document: Document, notes: Sequence[str]) -> None:
     if notes:
-        import logging
-
         told = "; ".join(notes)
         logging.getLogger("callslip.openapi").warning(
             "the document '%s': %s", document.title(), told
@@ -412,7 +407,6 @@ def _warn_of(document: Document) -> None:
     undeclared = document.undeclared()
     if not undeclared:
         return
-    import logging
 
     shown = "; ".join(f"{', '.join(names)} of '{name}'" for name, names in undeclared[:5])
     more = f" and of {len(undeclared) - 5} more operations" if len(undeclared) > 5 else ""

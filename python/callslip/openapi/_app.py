@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import traceback
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from callslip import _threads
+from callslip import _lazy
 from callslip._failure import log_failure
-from callslip._secrets import Secrets
+from callslip._redaction import Secrets
+from callslip._threads import pool
 from callslip.errors import ToolError
 from callslip.tools import Fail
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["App", "document_of"]
 
@@ -46,7 +49,7 @@ class App:
         Raises:
             Fail: The app did not start, or failed in the middle of its response.
         """
-        loop = asyncio.get_running_loop()
+        loop = _lazy.asyncio.get_running_loop()
         life = self._lives.get(loop)
         if life is None or life.is_over:
             # Those that are over would keep their loops.
@@ -62,20 +65,20 @@ class App:
 
     async def end(self) -> None:
         """End the app's lifespan on every loop that still runs."""
-        here = asyncio.get_running_loop()
+        here = _lazy.asyncio.get_running_loop()
         for loop, life in list(self._lives.items()):
             if loop is here:
                 await life.end()
             elif loop.is_running():
-                ending = asyncio.run_coroutine_threadsafe(life.end(), loop)
-                await asyncio.wrap_future(ending)
+                ending = _lazy.asyncio.run_coroutine_threadsafe(life.end(), loop)
+                await _lazy.asyncio.wrap_future(ending)
         self._lives.clear()
 
     def end_sync(self) -> None:
         """Do the same from sync code."""
         for loop, life in list(self._lives.items()):
             if loop.is_running():
-                asyncio.run_coroutine_threadsafe(life.end(), loop).result(2 * _SECONDS)
+                _lazy.asyncio.run_coroutine_threadsafe(life.end(), loop).result(2 * _SECONDS)
         self._lives.clear()
 
 
@@ -95,15 +98,15 @@ class _Life:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._state: dict[str, Any] = {}
-        self._loop = asyncio.get_running_loop()
+        self._loop = _lazy.asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
         # Whoever waited may have given up: then nobody asks why it did not start.
         self._begun.add_done_callback(lambda begun: begun.exception())
         self._asked = False
         # What the app said of its failure to end.
         self._words: str | None = None
-        self._end = asyncio.Event()
-        self._task = asyncio.create_task(self._live())
+        self._end = _lazy.asyncio.Event()
+        self._task = _lazy.asyncio.create_task(self._live())
         _lives.add(self)
 
     @property
@@ -116,13 +119,13 @@ class _Life:
         Raises:
             Fail: It did not start.
         """
-        await asyncio.shield(self._begun)
+        await _lazy.asyncio.shield(self._begun)
         return self._call
 
     async def end(self) -> None:
         """Have the app end, and wait for that."""
         self._end.set()
-        _, still = await asyncio.wait([self._task], timeout=_SECONDS)
+        _, still = await _lazy.asyncio.wait([self._task], timeout=_SECONDS)
         for task in still:
             task.cancel()
 
@@ -132,7 +135,7 @@ class _Life:
 
     def end_at_exit(self) -> None:
         if self._loop.is_running() and not self._task.done():
-            asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(2 * _SECONDS)
+            _lazy.asyncio.run_coroutine_threadsafe(self.end(), self._loop).result(2 * _SECONDS)
 
     async def _call(self, scope: Any, receive: Any, send: Any) -> None:
         await self._app({**scope, "state": dict(self._state)}, receive, send)
@@ -143,7 +146,7 @@ class _Life:
             await self._app(scope, self._receive, self._send)
             if self._words is not None:
                 _log(RuntimeError(self._words))
-        except asyncio.CancelledError:
+        except _lazy.asyncio.CancelledError:
             self._failed("it was ended before")
             raise
         except Exception as error:  # noqa: BLE001  # nobody waits for it
@@ -159,7 +162,7 @@ class _Life:
         if not self._asked:
             self._asked = True
             return {"type": "lifespan.startup"}
-        with suppress(asyncio.CancelledError):
+        with suppress(_lazy.asyncio.CancelledError):
             await self._end.wait()
         return {"type": "lifespan.shutdown"}
 
@@ -227,7 +230,7 @@ class _Bounded:
 
         try:
             await self._app(scope, receive, counted)
-        except Exception as error:
+        except Exception as error:  # nobody waits for it
             if self._left >= 0:
                 self.failure = error
             else:
@@ -250,7 +253,7 @@ def document_of(app: Any) -> Mapping[str, Any]:
         return document
     if not callable(app):
         raise ToolError(f"expected an ASGI app: got {type(app).__name__}")
-    response = _threads.on_loop(_asked(app)).result().get()
+    response = pool.on_loop(_asked(app)).result().get()
     try:
         document = response.json() if response.status_code == 200 else None
     except ValueError:
@@ -270,7 +273,7 @@ async def _asked(app: Any) -> Any:
 
 def _client(app: Any) -> Any:
     try:
-        import httpx
+        httpx = _lazy.httpx
     except ImportError:
         raise _needs("httpx") from None
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip._failure import in_one_line
-from callslip._function import is_async
+from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
+from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:
     from callslip._core import Document
@@ -136,8 +137,6 @@ def secrets_of_client(client: Any) -> Iterator[str]:
 
 async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple[str, Secret]]:
     """Return the secrets of these schemes; functions are asked each time."""
-    from callslip._drive import in_thread
-
     secrets: list[tuple[str, Secret]] = []
     for name in names:
         secret: Any = auth[name]
@@ -147,7 +146,7 @@ async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple
                 secret = secret() if is_async(secret) else await in_thread(secret)
                 if hasattr(secret, "__await__"):
                     secret = await secret
-            except Exception as error:
+            except Exception as error:  # what a tool raises is told to the model
                 # In words that hold neither paths nor what looks like a secret.
                 raise AuthError(
                     f"the function auth['{name}'] failed: {in_one_line(error)}"

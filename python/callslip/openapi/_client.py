@@ -10,11 +10,12 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
 
+from callslip import _lazy
 from callslip._core import Document
 from callslip._failure import Passing, in_one_line, is_transient, log_failure, words_of
-from callslip._function import is_async
 from callslip._json import to_json
-from callslip._secrets import Secrets
+from callslip._redaction import Secrets
+from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
 from callslip.openapi._app import App
 from callslip.openapi._auth import (
@@ -28,6 +29,7 @@ from callslip.openapi._auth import (
 from callslip.openapi._response import TRANSIENT, Content, again, content_of, status_line
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
+from callslip.tools._callable import is_async
 
 __all__ = ["Client"]
 
@@ -134,8 +136,6 @@ class Client:
     async def _send(
         self, operation: str, method: str, url: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[int, str, Mapping[str, str], bytes]:
-        from callslip._drive import in_thread
-
         client = self._ready()
         # Not as text, of which clients take ASCII only.
         own = {name.lower() for name in self._headers}
@@ -196,7 +196,7 @@ class Client:
     def _ready(self) -> Any:
         if self._client is None:
             try:
-                import httpx
+                httpx = _lazy.httpx
             except ImportError:
                 raise ToolError(
                     "no client to send with: pip install 'callslip[openapi]', or say client=…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callslip import _lazy
 from callslip.errors import ToolError
 
 __all__ = ["fetched"]
@@ -16,12 +17,8 @@ def fetched(url: str) -> tuple[bytes, str]:
     Raises:
         ToolError: It can't be fetched.
     """
-    from http.client import HTTPException
-    from urllib.parse import urlsplit
-    from urllib.request import Request, urlopen
-
     try:
-        parts = urlsplit(url)
+        parts = _lazy.urllib_parse.urlsplit(url)
     except ValueError as error:
         raise ToolError(f"from_url expects the URL of a document: {error}") from None
     if "@" in parts.netloc:
@@ -40,12 +37,14 @@ def fetched(url: str) -> tuple[bytes, str]:
             "a URL has ASCII characters only: percent-encode the others, and write a host with "
             f"them as 'xn--…': got '{shown}'"
         )
-    request = Request(url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"})  # noqa: S310
+    request = _lazy.urllib_request.Request(
+        url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"}
+    )
     try:
-        with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310  # checked above
+        with _lazy.urllib_request.urlopen(request, timeout=_SECONDS) as response:  # checked above
             content: bytes = response.read(_LARGEST + 1)
             found_at: str = response.url
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, _lazy.http_client.HTTPException, ValueError) as error:
         raise ToolError(f"the document at {shown} can't be fetched: {error}") from None
     if len(content) > _LARGEST:
         raise ToolError(f"the document at {shown} has more than {_LARGEST >> 20} MiB")

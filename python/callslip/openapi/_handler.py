@@ -27,7 +27,7 @@ class HandlerTool(Tool[..., Any]):
             repeatable=own.repeatable,
             timeout=own.timeout,
             needs_approval=own.needs_approval or asks,
-            names=own._names,  # noqa: SLF001
+            names=own._names,
         )
         self.gate = own.gate
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import codecs
 import json
 from collections.abc import Mapping
+from email.message import Message
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -52,8 +55,6 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
         # Some encodings have halves of surrogate pairs, which have no place in UTF-8.
         text.encode()
     except (ValueError, LookupError):
-        import base64
-
         encoded = base64.b64encode(body).decode()
         essence = essence or "application/octet-stream"
         return Content(to_json({"content_type": essence, "size": len(body), "base64": encoded}))
@@ -99,9 +100,6 @@ def _phrase(status: int) -> str:
 
 
 def _charset(media: str) -> str:
-    import codecs
-    from email.message import Message
-
     message = Message()
     message["content-type"] = media
     charset = message.get_content_charset("utf-8")

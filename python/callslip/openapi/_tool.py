@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip._core import Document
 from callslip._failure import Passing
-from callslip._timeout import awaited_within
+from callslip._threads.timeout import awaited_within
 from callslip.openapi._response import again
 from callslip.tools import Context, Effect, Outcome, Tool
 
@@ -76,13 +76,13 @@ class OperationTool(Tool[..., Any]):
         return False
 
     @property
-    def direct(self) -> None:
+    def _direct(self) -> None:
         """Never the function itself: its outcome is no plain value."""
         return
 
-    def failed(self, error: Exception) -> Outcome:
+    def _failed(self, error: Exception) -> Outcome:
         """Return the outcome of a call that raised this."""
-        kind, told = super().failed(error)
+        kind, told = super()._failed(error)
         if isinstance(told, Passing):
             told = Passing(f"{told} {again(self.name)}")
         return kind, told
@@ -94,5 +94,5 @@ class OperationTool(Tool[..., Any]):
             calling = self._client.call(self.name, arguments)
             outcome: Outcome = await awaited_within(self.timeout or 0, calling)
         except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self.failed(error)
+            return self._failed(error)
         return outcome

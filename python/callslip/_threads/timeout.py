@@ -1,0 +1,87 @@
+"""Calls that may take no longer than a time, and how the thread of one learns that it is over."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Protocol
+
+from callslip import _lazy
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from callslip._threads.gate import Gate
+
+__all__ = ["CanBeCancelled", "awaited_within", "within"]
+
+
+class CanBeCancelled(Protocol):
+    """What is told when nobody waits for a call any more."""
+
+    cancelled: bool
+
+
+def within(
+    seconds: float,
+    function: Callable[..., Any],
+    args: list[Any],
+    kwargs: Any,
+    *,
+    state: CanBeCancelled,
+    gate: Gate | None,
+) -> Any:
+    """Call in a thread of its own and give it up after a time.
+
+    Args:
+        seconds: The time.
+        function: Called with `args` and `kwargs`.
+        args: Its arguments by position.
+        kwargs: Its arguments by name.
+        state: Told where it is given up.
+        gate: What bounds the calls at once: the thread is inside as long as it runs.
+    """
+    future: Future[Any] = _lazy.futures.Future()
+    context = copy_context()
+    leave = None if gate is None else gate.share()
+
+    def perform() -> None:
+        try:
+            try:
+                result = context.run(function, *args, **kwargs)
+            finally:
+                if leave is not None:
+                    leave()
+        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    try:
+        threading.Thread(target=perform, name="callslip tool", daemon=True).start()
+    except BaseException:  # the exception's own __str__ is at fault
+        if leave is not None:
+            leave()
+        raise
+    try:
+        return future.result(min(seconds, threading.TIMEOUT_MAX))
+    except TimeoutError:
+        if future.done():
+            raise
+        state.cancelled = True
+        raise _too_late(seconds) from None
+
+
+async def awaited_within(seconds: float, awaitable: Any) -> Any:
+    try:
+        async with _lazy.asyncio.timeout(seconds) as scope:
+            return await awaitable
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise _too_late(seconds) from None
+
+
+def _too_late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"no result within {seconds:g} seconds")

@@ -1,0 +1,42 @@
+"""A call in one line, for whoever decides about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from callslip import _lazy
+
+__all__ = ["call_line"]
+
+_OPERATION = re.compile(r"[A-Z]+ /")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
+    """Return `tool {"name": value}`; of an operation, `METHOD /path/value {"name": value}`."""
+    if arguments is None:
+        return _printable(tool)
+    rest = dict(arguments)
+    if _OPERATION.match(tool):
+
+        def filled(match: re.Match[str]) -> str:
+            name = match[1]
+            value = arguments.get(name)
+            if not isinstance(value, str | int | float):
+                return match[0]
+            rest.pop(name, None)
+            text = value if isinstance(value, str) else json.dumps(value)
+            return _lazy.urllib_parse.quote(text, safe="")
+
+        tool = _PLACEHOLDER.sub(filled, tool)
+    return _printable(f"{tool} {json.dumps(rest, ensure_ascii=False)}" if rest else tool)
+
+
+def _printable(text: str) -> str:
+    """Escape what could move a terminal's cursor, hide text or turn its direction."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)

@@ -1,0 +1,83 @@
+"""Where scripts of one session run on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from callslip import _core
+from callslip.sandbox._folders import WorkFolder
+from callslip.sandbox._native import NativeStream, Profile, find_interpreter, request_parts
+
+if TYPE_CHECKING:
+    from callslip.sandbox._stream import ScriptRequest
+
+__all__ = ["NativePlace"]
+
+
+_PATIENCE = 20.0
+"""Seconds that the files of a script are left for it to end, after it was cancelled."""
+
+
+class NativePlace:
+    """A working directory of this machine. As `Place`.
+
+    Args:
+        profile: What keeps scripts apart.
+        python: Their interpreter; `None` for that of this program.
+        keeps: Whether there is more than one script, and so files to be kept.
+    """
+
+    def __init__(
+        self, profile: Profile, python: str | os.PathLike[str] | None, *, keeps: bool
+    ) -> None:
+        self._profile = profile
+        self._python = python
+        self._keeps = keeps
+        self._lock = threading.Lock()
+        self._streams: weakref.WeakSet[NativeStream] = weakref.WeakSet()
+        self._folder: WorkFolder | None = None
+
+    def start(self, request: ScriptRequest) -> NativeStream:
+        """Begin a script."""
+        with self._lock:
+            if self._keeps and self._folder is None:
+                self._folder = WorkFolder()
+            folder = self._folder
+        more = {
+            "packages": None,
+            "profile": self._profile,
+            "session": None if folder is None else str(folder.path),
+            **request_parts(find_interpreter(self._python)),
+        }
+        native = {**more, **request}
+        for name in ("type", "version", "dependencies"):
+            native.pop(name)
+        stream = NativeStream(_core.ScriptJob.run(json.dumps(native)))
+        self._streams.add(stream)
+        return stream
+
+    def close(self) -> None:
+        """Kill what runs there, and remove the directory once it is dead."""
+        left = [stream for stream in self._streams if not stream.over]
+        for stream in left:
+            stream.cancel()
+        folder = self._folder
+        if folder is None:
+            return
+        if left:
+            # Whoever follows them may be waiting for this very thread.
+            threading.Thread(target=_remove_after, args=(folder, left), daemon=True).start()
+        else:
+            folder.remove()
+
+
+def _remove_after(folder: WorkFolder, streams: list[NativeStream]) -> None:
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until and not all(stream.over for stream in streams):
+        time.sleep(0.02)
+    folder.remove()

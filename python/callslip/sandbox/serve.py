@@ -1,0 +1,584 @@
+"""An external runner in one file, which needs nothing but Python 3.8 on Linux or macOS.
+
+    docker run --rm -i … python -I -u serve.py
+
+It reads JSON lines on its standard input and writes JSON lines on its standard output. Each line
+`run` is a script: it is run in a process of its own, under limits, but **not in a box**: the box is
+where this file runs. So `unconfined` is what it reports. When its input ends, so do the script and
+it. Scripts of one process share a working directory.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import hashlib
+import json
+import mimetypes
+import os
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Iterator
+
+CHUNK = 1 << 16
+POLL = 0.05
+
+# What runs before the script, in its own process: limits, and how it asks.
+PRELUDE = r"""
+import builtins, getpass, io, json, linecache, os, resource, signal, socket, sys, traceback, types
+
+def _stand_between():
+    # A script that kills its parent is to kill this process, and not the runner.
+    _end_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    script = os.fork()
+    if not script:
+        return
+    os.closerange(0, 256)
+    status = os.waitpid(script, 0)[1]
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
+
+def _end_with_parent():
+    if sys.platform == "linux":
+        try:
+            import ctypes
+            ctypes.CDLL(None).prctl(1, 9)
+        except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
+            pass
+
+def _prepare():
+    path, control, limits = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    interactive = sys.argv[4] == "1"
+    _end_with_parent()
+    def limit(name, value, spare=0):
+        kind = getattr(resource, name, None)
+        if kind is None:
+            return
+        hard = resource.getrlimit(kind)[1]
+        top = value + spare if hard == resource.RLIM_INFINITY else min(value + spare, hard)
+        try:
+            resource.setrlimit(kind, (min(value, top), top))
+        except (ValueError, OSError):
+            pass
+    limit("RLIMIT_CORE", 0)
+    limit("RLIMIT_CPU", max(1, int(-(-limits["cpu_seconds"] // 1))), 1)
+    limit("RLIMIT_DATA", limits["memory_bytes"])
+    limit("RLIMIT_FSIZE", limits["disk_bytes"])
+    limit("RLIMIT_NOFILE", limits["files"])
+    channel = socket.socket(fileno=control)
+    lines = channel.makefile("r", encoding="utf-8", newline="\n")
+    numbers = [0]
+    def tell(message):
+        channel.sendall(json.dumps(message).encode() + b"\n")
+    def ask(prompt="", secret=False):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if not interactive:
+            raise EOFError("this script is not interactive: nobody can answer")
+        numbers[0] += 1
+        tell({"ask": numbers[0], "prompt": str(prompt), "secret": secret})
+        line = lines.readline()
+        text = json.loads(line)["text"] if line else None
+        if text is None:
+            raise EOFError("there is no more input")
+        return text
+    class Lines(io.TextIOBase):
+        def readable(self):
+            return True
+        def readline(self, size=-1):
+            try:
+                return ask() + "\n"
+            except EOFError:
+                return ""
+        def read(self, size=-1):
+            parts = []
+            while True:
+                line = self.readline()
+                if not line:
+                    return "".join(parts)
+                parts.append(line)
+    def secret(prompt="Password: ", stream=None, **more):
+        return ask(prompt, True)
+    # What a pipe can't hold is written all the same.
+    sys.stdout.reconfigure(errors="backslashreplace")
+    builtins.input = lambda prompt="", /: ask(prompt)
+    getpass.getpass = secret
+    sys.stdin = Lines() if interactive else open(os.devnull)
+    with open(path, encoding="utf-8", newline="") as file:
+        code = file.read()
+    linecache.cache["script.py"] = (len(code), None, code.splitlines(True), "script.py")
+    sys.argv[:] = ["script.py"]
+    return code, tell
+
+def _run():
+    _stand_between()
+    code, tell = _prepare()
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = "script.py"
+    try:
+        exec(compile(code, "script.py", "exec"), main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+        if isinstance(error, MemoryError):
+            tell({"memory": True})
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != "script.py":
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        sys.exit(1)
+
+_run()
+"""
+
+
+class HostGoneError(Exception):
+    """The standard input has ended."""
+
+
+class Host:
+    """Who gives the scripts, on the standard input and output."""
+
+    def __init__(self) -> None:
+        self.waiting: list[dict[str, Any]] = []
+        self._line = bytearray()
+
+    def tell(self, **event: object) -> None:
+        """Write an event."""
+        os_write(1, json.dumps(event).encode() + b"\n")
+
+    def hear(self) -> None:
+        """Read what is there.
+
+        Raises:
+            HostGoneError: There will be no more.
+        """
+        piece = os.read(0, CHUNK)
+        if not piece:
+            raise HostGoneError
+        self._line += piece
+        *lines, rest = bytes(self._line).split(b"\n")
+        self._line = bytearray(rest)
+        self.waiting += [json.loads(line) for line in lines if line.strip()]
+
+    def take(self, *kinds: str) -> dict[str, Any] | None:
+        """Return the next message of one of these kinds, and drop others before it."""
+        while self.waiting:
+            message = self.waiting.pop(0)
+            if message.get("type") in kinds:
+                return message
+        return None
+
+
+class Kept:
+    """The beginning and the end of a stream, of which the rest is counted only."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(1, limit // 2)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take more of the stream."""
+        self.total += len(piece)
+        room = self._half - len(self._head)
+        self._head += piece[:room]
+        self._tail += piece[max(room, 0) :]
+        del self._tail[: -self._half]
+
+    @property
+    def left_out(self) -> int:
+        """How many bytes are left out."""
+        return self.total - len(self._head) - len(self._tail)
+
+    def text(self) -> str:
+        """Return it as text."""
+        if not self.left_out:
+            return bytes(self._head + self._tail).decode("utf-8", "replace")
+        head = bytes(self._head).decode("utf-8", "replace")
+        tail = bytes(self._tail).decode("utf-8", "replace")
+        return "%s\n… %d bytes left out …\n%s" % (head, self.left_out, tail)
+
+
+class Script:
+    """One script under way."""
+
+    def __init__(self, host: Host, request: dict[str, Any], directory: str) -> None:
+        self._host = host
+        self._limits = request["limits"]
+        self._interactive = bool(request["interactive"])
+        self._work = os.path.join(directory, "work")
+        self._out = os.path.join(self._work, "out")
+        os.makedirs(self._work, exist_ok=True)
+        self._before = dict(self._files())
+        path = os.path.join(directory, "script.py")
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(request["code"].encode("utf-8", "replace").decode())
+        own, theirs = socket.socketpair()
+        self._control = own
+        self._begun = time.monotonic()
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-B", "-X", "utf8", "-c", PRELUDE, path),
+                *(str(theirs.fileno()), json.dumps(self._limits)),
+                "1" if self._interactive else "0",
+            ],
+            cwd=self._work,
+            env={
+                "PATH": "/usr/bin:/bin",
+                "HOME": self._work,
+                "TMPDIR": self._work,
+                "LANG": "C.UTF-8",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        self._streams: dict[int, tuple[str, Kept, codecs.IncrementalDecoder]] = {}
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._pipes = (self._process.stdout, self._process.stderr)
+        for name, pipe in zip(("stdout", "stderr"), self._pipes):
+            os.set_blocking(pipe.fileno(), False)
+            kept = Kept(self._limits["kept_bytes"])
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            self._streams[pipe.fileno()] = (name, kept, decoder)
+        self._kept = {name: kept for name, kept, _ in self._streams.values()}
+        self._open = set(self._streams)
+        self._asks = bytearray()
+        self._questions = 0
+        self._asked_at: float | None = None
+        self._waited = 0.0
+        self._ended: str | None = None
+        self._by_memory = False
+        self._usage: Any = None
+        self._exit = 0
+
+    def run(self) -> None:
+        """Follow it to its end, and tell the result."""
+        self._host.tell(type="started", profile="unconfined", layers=[])
+        try:
+            while self._usage is None or self._open:
+                self._step()
+        except BaseException:  # the exception's own __str__ is at fault
+            self._kill()
+            raise
+        finally:
+            self._control.close()
+            for pipe in self._pipes:
+                pipe.close()
+        self._tell_end()
+
+    def _step(self) -> None:
+        wanted = [0, *self._open] + (
+            [self._control.fileno()] if self._control.fileno() >= 0 else []
+        )
+        ready = select.select(wanted, [], [], POLL)[0]
+        if 0 in ready:
+            self._host.hear()
+            self._heed()
+        for descriptor in [one for one in ready if one in self._streams]:
+            self._read(descriptor)
+        if self._control.fileno() in ready:
+            self._hear_question()
+        now = time.monotonic()
+        asked = self._asked_at
+        if asked is not None and now - asked > self._limits["idle_seconds"]:
+            self._end("idle_timeout")
+        waited = self._waited + (now - asked if asked is not None else 0.0)
+        if now - self._begun - waited > self._limits["wall_seconds"]:
+            self._end("timeout")
+        if self._usage is None:
+            pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+            if pid:
+                self._usage, self._exit = usage, status
+                self._process.returncode = 0
+                self._kill()
+
+    def _heed(self) -> None:
+        """Do what the host says."""
+        while True:
+            message = self._host.take("answer", "cancel")
+            if message is None:
+                return
+            if message["type"] == "cancel":
+                self._end("cancelled")
+            elif message["id"] == self._questions and self._asked_at is not None:
+                self._waited += time.monotonic() - self._asked_at
+                self._asked_at = None
+                line = json.dumps({"text": message["text"]}).encode() + b"\n"
+                try:
+                    self._control.sendall(line)
+                except OSError:
+                    pass
+
+    def _read(self, descriptor: int) -> bool:
+        """Read a piece of the output. Returns whether there was one."""
+        name, kept, decoder = self._streams[descriptor]
+        try:
+            piece = os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self._open.discard(descriptor)
+        kept.add(piece)
+        text = decoder.decode(piece, not piece)
+        if text:
+            self._host.tell(type=name, text=text)
+        if sum(one.total for one in self._kept.values()) > self._limits["output_bytes"]:
+            self._end("output_limit")
+        return bool(piece)
+
+    def _hear_question(self) -> None:
+        try:
+            piece = self._control.recv(CHUNK)
+        except OSError:
+            piece = b""
+        if not piece or len(self._asks) > CHUNK * 16:
+            self._control.close()
+            return
+        self._asks += piece
+        while b"\n" in self._asks:
+            line, _, rest = bytes(self._asks).partition(b"\n")
+            self._asks = bytearray(rest)
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue
+            if said.get("memory"):
+                self._by_memory = True
+            elif self._interactive:
+                self._ask(said)
+
+    def _ask(self, said: dict[str, Any]) -> None:
+        # The script has written all that comes before its question.
+        for descriptor in list(self._open):
+            while self._read(descriptor):
+                pass
+        self._questions += 1
+        if self._questions > self._limits["prompts"]:
+            self._end("prompt_limit")
+            return
+        self._asked_at = time.monotonic()
+        prompt = str(said.get("prompt", ""))
+        secret = bool(said.get("secret"))
+        self._host.tell(type="input_request", id=self._questions, prompt=prompt, secret=secret)
+
+    def _end(self, status: str) -> None:
+        if self._ended is None:
+            self._ended = status
+            self._kill()
+
+    def _kill(self) -> None:
+        """End all its processes."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        # Those that have left its group come to this process when their parents end.
+        for _ in range(20):
+            children = [pid for pid in _children() if pid != self._process.pid]
+            if not children:
+                break
+            for pid in children:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                except (ProcessLookupError, ChildProcessError, PermissionError):
+                    pass
+
+    def _tell_end(self) -> None:
+        code = os.WEXITSTATUS(self._exit) if os.WIFEXITED(self._exit) else None
+        number = os.WTERMSIG(self._exit) if os.WIFSIGNALED(self._exit) else None
+        if self._ended is not None:
+            status = self._ended
+        elif number == signal.SIGXCPU:
+            status = "cpu_limit"
+        elif number is not None:
+            status = "killed"
+        elif code and self._by_memory:
+            status = "memory_limit"
+        else:
+            status = "error" if code else "ok"
+        artifacts, hints = self._artifacts()
+        rss = self._usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        result = {
+            "status": status,
+            "exit_code": code,
+            "signal": number,
+            "duration_ms": round((time.monotonic() - self._begun) * 1000),
+            "cpu_ms": round((self._usage.ru_utime + self._usage.ru_stime) * 1000),
+            "max_rss": rss,
+            "artifacts": artifacts,
+            "isolation": {"profile": "unconfined", "layers": []},
+            "hints": hints,
+        }
+        for name, kept in self._kept.items():
+            result[name] = kept.text()
+            result[name + "_bytes"] = kept.total
+            result[name + "_truncated"] = bool(kept.left_out)
+        self._host.tell(type="finished", result=result)
+
+    def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        """The regular files of `out/`, each with what changes when it does."""
+        for directory, folders, names in os.walk(self._out):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(directory, name)
+                about = os.lstat(path)
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
+                    yield path, (about.st_mtime_ns, about.st_size, about.st_ino)
+
+    def _artifacts(self) -> tuple[list[dict[str, Any]], list[str]]:
+        found: list[dict[str, Any]] = []
+        hints: list[str] = []
+        total = 0
+        if os.path.islink(self._out) or not os.path.isdir(self._out):
+            return found, hints
+        taken: set[str] = set()
+        for path, mark in self._files():
+            if self._before.get(path) == mark:
+                continue
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue
+            size = mark[1]
+            if (
+                len(found) == self._limits["artifacts"]
+                or total + size > self._limits["artifact_bytes"]
+            ):
+                os.close(descriptor)
+                hints.append("some files of out/ were left: they are too many or too large")
+                break
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read(size)
+            total += len(data)
+            name = _safe(os.path.relpath(path, self._out), taken)
+            about = {
+                "path": name,
+                "size": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "mime": mimetypes.guess_type(name)[0] or "application/octet-stream",
+            }
+            found.append(dict(about, file=None))
+            self._host.tell(type="artifact", data=base64.b64encode(data).decode(), **about)
+        return found, hints
+
+
+def _safe(path: str, taken: set[str]) -> str:
+    """Return a path that is one on any machine, and no other's."""
+    allowed = "._- ()+,=@"
+    parts = []
+    for part in path.encode("utf-8", "replace").decode("utf-8", "replace").split(os.sep):
+        kept = "".join(one if one.isalnum() or one in allowed else "_" for one in part)
+        parts.append(kept.strip(". ")[:60] or "_")
+    name, number = "/".join(parts), 1
+    while name in taken:
+        number += 1
+        name = "%d_%s" % (number, parts[-1])
+    taken.add(name)
+    return name
+
+
+def _children() -> list[int]:
+    """The processes whose parent this one is."""
+    own = os.getpid()
+    found: list[int] = []
+    if not os.path.isdir("/proc/self"):
+        return found
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as file:
+                    parent = file.read().rpartition(")")[2].split()[1]
+            except (OSError, IndexError):
+                continue
+            if int(parent) == own:
+                found.append(int(name))
+    return found
+
+
+def os_write(descriptor: int, data: bytes) -> None:
+    """Write all of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _missing(dependencies: list[str]) -> list[str]:
+    """The packages that are not there, by their names."""
+    from importlib import metadata
+
+    missing = []
+    for requirement in dependencies:
+        name = ""
+        for character in requirement:
+            if not (character.isalnum() or character in "._-"):
+                break
+            name += character
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    return missing
+
+
+def serve(directory: str) -> None:
+    """Run scripts until the host is gone."""
+    host = Host()
+    while True:
+        request = host.take("run")
+        if request is None:
+            host.hear()
+            continue
+        missing = _missing(request.get("dependencies", []))
+        if request.get("version") != 1:
+            message = "expected version 1 of the protocol: got %r" % request.get("version")
+            host.tell(type="failed", error="runner_protocol", message=message)
+        elif missing:
+            message = "this runner installs no packages, and has no %s" % ", ".join(missing)
+            host.tell(type="refused", code="dependency_install_failed", message=message)
+        else:
+            Script(host, request, directory).run()
+
+
+def main() -> None:
+    """Serve the standard input."""
+    if sys.platform == "linux":
+        # Processes that a script leaves behind come to this one, which ends them.
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).prctl(36, 1)
+        except (ImportError, OSError, AttributeError):
+            pass
+    # A host that ends this process politely is not to leave its files behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    directory = tempfile.mkdtemp(prefix="script-")
+    try:
+        serve(directory)
+    except (HostGoneError, BrokenPipeError, KeyboardInterrupt):
+        pass
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

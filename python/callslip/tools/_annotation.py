@@ -1,0 +1,222 @@
+"""Annotations as JSON Schema.
+
+What is made of `str`, `int`, `float`, `bool`, `None`, `list`, `dict`, `Literal`, `TypedDict` and
+unions of these is described right here, so that a simple agent never imports pydantic. Anything
+else is pydantic's: `Shape.annotation` says so.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
+
+__all__ = ["Shape", "is_required", "shape_of"]
+
+Schema = dict[str, Any]
+Convert = Callable[[Any], Any]
+
+_SCALARS: dict[object, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    None: "null",
+    type(None): "null",
+    typing.LiteralString: "string",
+}
+_LISTS = {list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection}
+_DICTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an annotation is described and how its JSON becomes a value of it.
+
+    Attributes:
+        schema: JSON Schema.
+        convert: Makes the value of its JSON; `None` where the JSON is the value.
+    """
+
+    schema: Schema
+    convert: Convert | None = None
+
+
+def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
+    """Describe an annotation; `None` where pydantic must."""
+    if annotation is Any or annotation is object:
+        return Shape({})
+    try:
+        scalar = _SCALARS.get(annotation)
+    except TypeError:
+        return None
+    if scalar is not None:
+        return Shape({"type": scalar}, _to_float if annotation is float else None)
+    if annotation in _LISTS or annotation in _DICTS:
+        return Shape({"type": "array" if annotation in _LISTS else "object"})
+    if typing.is_typeddict(annotation):
+        return _once(annotation, lambda: _typed_dict(annotation))
+    if isinstance(annotation, typing.NewType):
+        return shape_of(annotation.__supertype__)
+    if type(annotation).__name__ == "TypeAliasType":
+        return _once(annotation, lambda: shape_of(annotation.__value__))
+    return _shape_of_generic(get_origin(annotation), get_args(annotation))
+
+
+def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:
+    read = _GENERICS.get(origin)
+    if read is not None:
+        return read(args)
+    if origin in _LISTS and len(args) <= 1:
+        return _list(args[0] if args else Any)
+    if origin in _DICTS and not args:
+        return Shape({"type": "object"})
+    if origin in _DICTS and len(args) == 2 and args[0] in {str, Any}:
+        return _dict(args[1])
+    return None
+
+
+def _to_float(value: Any) -> Any:
+    """`5` is a fine number in JSON, but a float in Python has methods that an int lacks."""
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return value
+    return value
+
+
+def _annotated(args: tuple[Any, ...]) -> Shape | None:
+    inner, *metadata = args
+    if not all(isinstance(item, str) for item in metadata):
+        return None
+    shape = shape_of(inner)
+    if shape is None or not metadata:
+        return shape
+    return Shape({**shape.schema, "description": metadata[-1]}, shape.convert)
+
+
+def _literal(values: tuple[Any, ...]) -> Shape | None:
+    # Pydantic does not find an enum's member by its value here.
+    members = [value for value in values if isinstance(value, enum.Enum)]
+    texts = [value.value if isinstance(value, enum.Enum) else value for value in values]
+    if any(type(text) not in {str, int, bool, type(None)} for text in texts):
+        return None
+    schema = {"const": texts[0]} if len(texts) == 1 else {"enum": texts}
+    if not members:
+        return Shape(schema)
+    by_text = {(type(one.value), one.value): one for one in members}
+    return Shape(schema, lambda text: by_text.get((type(text), text), text))
+
+
+def _union(args: tuple[Any, ...]) -> Shape | None:
+    shapes = [shape for arg in args if (shape := shape_of(arg)) is not None]
+    if len(shapes) < len(args):
+        return None
+    schema = _any_of([shape.schema for shape in shapes])
+    converts = [shape.convert for shape in shapes if shape.convert is not None]
+    if not converts or (converts == [_to_float] and int in args):
+        return Shape(schema)
+    if converts == [_to_float]:
+        return Shape(schema, _to_float)
+    if len(args) == 2 and type(None) in args:
+        convert = converts[0]
+        return Shape(schema, lambda value: None if value is None else convert(value))
+    # Which branch a value belongs to is pydantic's to find out.
+    return None
+
+
+def _any_of(schemas: list[Schema]) -> Schema:
+    if all(schema.keys() == {"type"} and isinstance(schema["type"], str) for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}
+    return {"anyOf": schemas}
+
+
+def _list(item: Any) -> Shape | None:
+    shape = shape_of(item)
+    if shape is None:
+        return None
+    schema: Schema = {"type": "array"}
+    if shape.schema:
+        schema["items"] = shape.schema
+    convert = shape.convert
+    if convert is None:
+        return Shape(schema)
+    return Shape(schema, lambda values: [convert(value) for value in values])
+
+
+def _dict(item: Any) -> Shape | None:
+    shape = shape_of(item)
+    if shape is None:
+        return None
+    schema: Schema = {"type": "object", "additionalProperties": shape.schema or True}
+    convert = shape.convert
+    if convert is None:
+        return Shape(schema)
+    return Shape(schema, lambda values: {key: convert(value) for key, value in values.items()})
+
+
+_under_way: list[Any] = []
+"""What is being described: what holds itself needs references, which are pydantic's."""
+
+
+def _once(annotation: Any, describe: Callable[[], Shape | None]) -> Shape | None:
+    if any(annotation is one for one in _under_way):
+        return None
+    _under_way.append(annotation)
+    try:
+        return describe()
+    finally:
+        _under_way.pop()
+
+
+def _typed_dict(annotation: Any) -> Shape | None:
+    fields = typing.get_type_hints(annotation, include_extras=True)
+    shapes = {name: shape_of(_field(hint)) for name, hint in fields.items()}
+    properties: dict[str, Schema] = {}
+    converts: dict[str, Convert] = {}
+    for name, shape in shapes.items():
+        if shape is None:
+            return None
+        properties[name] = shape.schema
+        if shape.convert is not None:
+            converts[name] = shape.convert
+    schema: Schema = {"type": "object", "properties": properties}
+    if required := [name for name, hint in fields.items() if is_required(annotation, name, hint)]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if text := annotation.__doc__:
+        schema["description"] = inspect.cleandoc(text)
+    if not converts:
+        return Shape(schema)
+    return Shape(
+        schema,
+        lambda value: {
+            key: converts[key](item) if key in converts else item for key, item in value.items()
+        },
+    )
+
+
+def is_required(annotation: Any, name: str, hint: Any) -> bool:
+    """Whether a `TypedDict` must have a key. Its own record is wrong where hints are text."""
+    origin = get_origin(hint)
+    if origin in {Required, NotRequired}:
+        return origin is Required
+    return name in annotation.__required_keys__
+
+
+def _field(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) in {Required, NotRequired} else hint
+
+
+_GENERICS: dict[Any, Callable[[tuple[Any, ...]], Shape | None]] = {
+    Annotated: _annotated,
+    Literal: _literal,
+    Union: _union,
+    types.UnionType: _union,
+}

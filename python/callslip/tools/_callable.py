@@ -1,0 +1,195 @@
+"""What the callables of a tool say of themselves."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from callslip import _lazy
+from callslip.errors import ToolError
+from callslip.tools._context import CallState, Context, state_of
+from callslip.tools._outcome import Fail
+
+__all__ = [
+    "check_reconcile",
+    "check_seconds",
+    "check_text",
+    "doc_of",
+    "is_async",
+    "name_of",
+    "scope",
+    "whole",
+]
+
+_MOST_ITEMS = 1_000_000
+"""Items that a generator may give."""
+_MOST_BYTES = 256 << 20
+"""Bytes of memory that they may take."""
+
+_TURN = 0.01
+"""Seconds for which an async generator may hold its event loop, if each item takes less."""
+
+
+def name_of(function: Any) -> str:
+    plain = function
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    name = getattr(plain, "__name__", None) or type(plain).__name__
+    if name == "<lambda>":
+        raise ToolError("a lambda has no name that a model could write: use tool(name=…)")
+    return str(name)
+
+
+def doc_of(function: Any) -> str:
+    plain = function
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if not (inspect.isroutine(plain) or inspect.isclass(plain)):
+        call = getattr(type(plain), "__call__", None)  # noqa: B004
+        # Not `getdoc`, which finds what `object` says of calling.
+        if own := getattr(call, "__doc__", None):
+            return inspect.cleandoc(own)
+        plain = type(plain)
+    if inspect.isclass(plain):
+        return _doc_of_class(plain)
+    return inspect.getdoc(plain) or ""
+
+
+def _doc_of_class(plain: type) -> str:
+    """Return its own docstring or that of a base, but not what a library says of its base class."""
+    for one in inspect.getmro(plain):
+        own = vars(one).get("__doc__")
+        if isinstance(own, str) and (one is plain or not _is_library(one)):
+            return inspect.cleandoc(own)
+    return ""
+
+
+def _is_library(one: type) -> bool:
+    package = one.__module__.partition(".")[0]
+    return package == "pydantic" or package in sys.stdlib_module_names
+
+
+def is_async(function: Any) -> bool:
+    if inspect.iscoroutinefunction(function):
+        return True
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
+
+
+def whole(result: Any, context: Context | None, state: CallState | None = None) -> Any:
+    """Return the list of what a generator gives, or what is to be awaited for it.
+
+    Args:
+        result: What the function returned; all but generators are given back.
+        context: What the call was told of itself.
+        state: Tells whether the call was given up; found where it is not given.
+    """
+    if hasattr(result, "__next__"):
+        return _listed(result, state or state_of(context))
+    if hasattr(result, "__anext__"):
+        return _gathered(result)
+    return result
+
+
+def _listed(generator: Any, state: CallState) -> list[Any]:
+    """List what it gives, until nobody waits for that any more."""
+    items = _Items()
+    try:
+        for item in generator:
+            items.add(item)
+            if state.cancelled:
+                break
+    finally:
+        close = getattr(generator, "close", None)
+        if close is not None:
+            close()
+    return items.all
+
+
+class _Items:
+    """What a generator has given, which may have no end."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self._bytes = 0
+
+    def add(self, item: Any) -> None:
+        """Take one more.
+
+        Raises:
+            Fail: They are too many, or too large.
+        """
+        self.all.append(item)
+        self._bytes += _size(item)
+        if len(self.all) > _MOST_ITEMS:
+            bound = f"{_MOST_ITEMS:,} items"
+        elif self._bytes > _MOST_BYTES:
+            bound = f"{_MOST_BYTES:,} bytes"
+        else:
+            return
+        raise Fail(f"the tool gives more than {bound}, and may have no end: ask for less of it")
+
+
+def _size(item: Any) -> int:
+    size = sys.getsizeof(item, 64)
+    if isinstance(item, dict):
+        return size + sum(sys.getsizeof(one, 64) for one in item.values())
+    if isinstance(item, list | tuple | set):
+        return size + sum(sys.getsizeof(one, 64) for one in item)
+    return size
+
+
+async def _gathered(generator: Any) -> list[Any]:
+    """List what it gives. One that waits for nothing lets others in now and then."""
+    items = _Items()
+    began = perf_counter()
+    try:
+        async for item in generator:
+            items.add(item)
+            if perf_counter() - began > _TURN:
+                await _lazy.asyncio.sleep(0)
+                began = perf_counter()
+    finally:
+        close = getattr(generator, "aclose", None)
+        if close is not None:
+            await close()
+    return items.all
+
+
+def scope(frame: Any) -> dict[str, Any] | None:
+    """Names of the function in which a tool is made: annotations that are text may need them."""
+    if frame.f_locals is frame.f_globals:
+        return None
+    return dict(frame.f_locals)
+
+
+def check_text(option: str, text: object) -> None:
+    """Raise `ToolError` where an option is neither text nor `None`."""
+    if text is not None and not isinstance(text, str):
+        raise ToolError(f"{option} must be text: got {text!r}")
+
+
+def check_seconds(option: str, seconds: object) -> None:
+    """Raise `ToolError` where an option is neither a length of time nor `None`."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ToolError(f"{option} must be a number of seconds: got {seconds!r}")
+    if not seconds > 0:
+        raise ToolError(f"{option} must be more than 0 seconds: got {seconds!r}")
+
+
+def check_reconcile(reconcile: Callable[..., Any]) -> None:
+    """It is needed after a crash, which is too late to learn that it can't be called."""
+    try:
+        inspect.signature(reconcile).bind(None)
+    except TypeError as error:
+        raise ToolError(
+            f"reconcile is called with the Context of the call and nothing else: {error}"
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return

@@ -1,0 +1,411 @@
+"""The signature of a tool: what the model may give, and how it becomes a call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import types
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from callslip._failure import ModelFacing, one_line, redacted, words_of
+from callslip.errors import ToolError
+from callslip.tools._annotation import is_required, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["ArgumentsError", "Signature", "read_signature"]
+
+_EMPTY: Any = inspect.Parameter.empty
+_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+
+_REPORTED = 16
+"""Faults of one call that are told."""
+
+
+class ArgumentsError(ModelFacing):
+    """Arguments that fit the schema and yet are no values of their parameters' types."""
+
+    def text_for_model(self) -> str:
+        """Return every fault, in one line."""
+        return f"InvalidArguments: {one_line(redacted(words_of(self)), 2000)}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function takes.
+
+    Attributes:
+        parameters: JSON Schema of the arguments.
+        positional: Names that are given by position, in order, with their defaults.
+        context: The name of the parameter that gets the `Context`; `None` where there is none.
+        converts: For the parameters whose JSON is not yet their value, what makes it one.
+        factories: What makes the defaults that are no plain values (`Field(default_factory=…)`).
+        further: Makes the values of what only `**more` takes; `None` where the JSON is the value.
+    """
+
+    parameters: dict[str, Any]
+    positional: tuple[tuple[str, Any], ...]
+    context: str | None
+    converts: Mapping[str, Callable[[Any], Any]]
+    factories: Mapping[str, Callable[[], Any]]
+    further: Callable[[Any], Any] | None = None
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether the arguments are given as they are."""
+        made = self.converts or self.factories or self.further
+        return not (made or self.context or self.positional)
+
+    def bind(
+        self, arguments: Mapping[str, Any], context: object
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Make positional and keyword arguments of what the model gave.
+
+        Raises:
+            ArgumentsError: Arguments are no values of their parameters' types.
+        """
+        named = dict(arguments)
+        if self.is_plain:
+            return [], named
+        self._convert(named)
+        for name, factory in self.factories.items():
+            if name not in named:
+                named[name] = factory()
+        if self.context is not None:
+            named[self.context] = context
+        given: list[Any] = []
+        if self.positional:
+            places = [at for at, (name, _) in enumerate(self.positional) if name in named]
+            for name, default in self.positional[: max(places, default=-1) + 1]:
+                given.append(named.pop(name, default))
+        return given, named
+
+    def _convert(self, named: dict[str, Any]) -> None:
+        faults: list[str] = []
+        cause: ValueError | None = None
+        known = self.parameters["properties"]
+        for name, value in named.items():
+            convert = self.converts.get(name) if name in known else self.further
+            if convert is None:
+                continue
+            try:
+                named[name] = convert(value)
+            except ValueError as error:
+                from callslip.tools._validation import faults_of
+
+                faults.extend(faults_of(name, value, error))
+                cause = error
+        if faults:
+            raise ArgumentsError("; ".join(faults[:_REPORTED])) from cause
+
+
+def read_signature(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    context_type: type,
+    descriptions: Mapping[str, str],
+    names: Mapping[str, Any] | None = None,
+) -> Signature:
+    """Describe what a function takes.
+
+    Args:
+        function: A function, method, `functools.partial` or callable object.
+        name: The tool's name, for errors.
+        context_type: The annotation of the parameter that is injected and hidden.
+        descriptions: The parameters' descriptions, from the docstring.
+        names: Names of the scope in which the function was made, for annotations that are text.
+
+    Raises:
+        ToolError: It takes `*args`, or an annotation can't be resolved or described.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise ToolError(f"the signature of tool '{name}' can't be read: {error}") from error
+    first = next(iter(signature.parameters.values()), None)
+    if first is not None and first.name == "self" and first.annotation is first.default is _EMPTY:
+        raise ToolError(f"tool '{name}' is a method: take it from an instance")
+    resolve = _Resolver(function, name, names or {})
+    bound = _bound_names(function)
+    reader = _Reader(name, context_type, descriptions, resolve.names)
+    for parameter in signature.parameters.values():
+        if parameter.name not in bound:
+            reader.read(parameter, resolve(parameter))
+    return reader.signature()
+
+
+class _Reader:
+    """Gathers the parameters of one function."""
+
+    def __init__(
+        self,
+        tool: str,
+        context_type: type,
+        descriptions: Mapping[str, str],
+        names: Mapping[str, Any],
+    ) -> None:
+        self._tool = tool
+        self._context_type = context_type
+        self._descriptions = descriptions
+        self._names = names
+        self._properties: dict[str, dict[str, Any]] = {}
+        self._required: list[str] = []
+        self._positional: list[tuple[str, Any]] = []
+        self._context: str | None = None
+        self._converts: dict[str, Callable[[Any], Any]] = {}
+        self._factories: dict[str, Callable[[], Any]] = {}
+        self._adapters: dict[str, Any] = {}
+        self._further: Any = False
+        self._convert_further: Callable[[Any], Any] | None = None
+
+    def read(self, parameter: inspect.Parameter, annotation: Any) -> None:
+        name = parameter.name
+        if parameter.kind is _VAR_POSITIONAL:
+            raise ToolError(
+                f"tool '{self._tool}' takes *{name}, which a model can't give by name: "
+                "declare a list parameter instead"
+            )
+        if parameter.kind is _VAR_KEYWORD:
+            self._read_further(name, annotation)
+            return
+        if _is_context(annotation, self._context_type):
+            if self._context is not None:
+                raise ToolError(
+                    f"tool '{self._tool}' has two parameters annotated "
+                    f"{self._context_type.__name__}: '{self._context}' and '{name}'"
+                )
+            self._context = name
+            if parameter.kind is _POSITIONAL_ONLY:
+                self._positional.append((name, None))
+            return
+        annotation, default = self._default(name, annotation, parameter.default)
+        if parameter.kind is _POSITIONAL_ONLY:
+            self._positional.append((name, None if default is _EMPTY else default))
+        schema = self._describe(name, annotation)
+        if default is _EMPTY:
+            self._required.append(name)
+        elif default is not None:
+            _add_default(schema, default, self._adapters.get(name))
+        if (text := self._descriptions.get(name)) and "description" not in schema:
+            schema["description"] = text
+        self._properties[name] = schema
+
+    def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
+        """Take `x: int = Field(5, ge=1)` and `x: Annotated[int, Field(5)]` apart."""
+        field = default
+        if _is_field(default):
+            annotation = Annotated[Any if annotation is _EMPTY else annotation, default]
+        elif default is None and _is_plain_type(annotation):
+            # `x: int = None` says `int | None`, and models write the null.
+            return annotation | None, None
+        elif default is _EMPTY and get_origin(annotation) is Annotated:
+            fields = [item for item in get_args(annotation)[1:] if _is_field(item)]
+            field = next((item for item in reversed(fields) if not item.is_required()), _EMPTY)
+        if not _is_field(field):
+            return annotation, default
+        if field.is_required():
+            return annotation, _EMPTY
+        self._factories[name] = lambda: field.get_default(call_default_factory=True)
+        return annotation, field.get_default()
+
+    def _describe(self, name: str, annotation: Any) -> dict[str, Any]:
+        if annotation is _EMPTY:
+            return {}
+        try:
+            shape = shape_of(annotation)
+        except NameError:
+            # A `TypedDict` of a function's own types.
+            shape = None
+        if shape is not None:
+            if shape.convert is not None:
+                self._converts[name] = shape.convert
+            return dict(shape.schema)
+        from callslip.tools._validation import adapter_for, converter
+
+        try:
+            adapter = adapter_for(annotation, self._names)
+        except Exception as error:  # what a tool raises is told to the model
+            raise _unusable(self._tool, name, annotation, error) from error
+        self._adapters[name] = adapter
+        self._converts[name] = converter(adapter)
+        metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+        words = [item for item in metadata if isinstance(item, str)]
+        return {"description": words[-1]} if words else {}
+
+    def _read_further(self, name: str, annotation: Any) -> None:
+        """Read `**more: int`, and `**more: Unpack[Options]`, whose names are known."""
+        self._further = True
+        if annotation is _EMPTY:
+            return
+        if repr(get_origin(annotation)).endswith(".Unpack"):
+            self._further = False
+            (options,) = get_args(annotation)
+            try:
+                hints = typing.get_type_hints(
+                    options, localns=dict(self._names), include_extras=True
+                )
+            except Exception as error:  # what a tool raises is told to the model
+                raise _unusable(self._tool, f"**{name}", annotation, error) from error
+            for key, hint in hints.items():
+                # A key that may be left out has no default to be shown.
+                default = _EMPTY if is_required(options, key, hint) else object()
+                marked = get_origin(hint) in {typing.Required, typing.NotRequired}
+                parameter = inspect.Parameter(key, _KEYWORD_ONLY, default=default)
+                self.read(parameter, get_args(hint)[0] if marked else hint)
+            return
+        # No parameter has such a name.
+        name = f"**{name}"
+        described = self._describe(name, annotation)
+        self._convert_further = self._converts.pop(name, None)
+        if name in self._adapters:
+            self._properties[name] = {}
+        elif described:
+            self._further = described
+
+    def signature(self) -> Signature:
+        definitions = self._add_adapted()
+        for name in [name for name in self._properties if name.startswith("**")]:
+            self._further = self._properties.pop(name)
+        parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
+        if self._required:
+            parameters["required"] = self._required
+        parameters["additionalProperties"] = self._further
+        if definitions:
+            parameters["$defs"] = definitions
+        return Signature(
+            parameters=parameters,
+            positional=tuple(self._positional),
+            context=self._context,
+            converts=self._converts,
+            factories=self._factories,
+            further=self._convert_further,
+        )
+
+    def _add_adapted(self) -> dict[str, Any]:
+        """Add what pydantic describes, all at once: names of models must not collide."""
+        if not self._adapters:
+            return {}
+        from callslip.tools._validation import schemas_of
+
+        schemas, definitions = schemas_of(self._adapters)
+        for name, schema in schemas.items():
+            described = {**schema, **self._properties[name]}
+            described.pop("title", None)
+            if text := schema.get("description"):
+                # A `Field` is nearer to the parameter than the docstring.
+                described["description"] = text
+            self._properties[name] = described
+        return definitions
+
+
+class _Resolver:
+    """Turns annotations that are text into types."""
+
+    def __init__(self, function: Callable[..., Any], tool: str, names: Mapping[str, Any]) -> None:
+        plain = _plain_function(function)
+        self._tool = tool
+        self._globals = getattr(plain, "__globals__", {})
+        self.names = dict(names)
+        code, cells = getattr(plain, "__code__", None), getattr(plain, "__closure__", None)
+        if code is not None and cells:
+            for free, cell in zip(code.co_freevars, cells, strict=True):
+                try:
+                    self.names[free] = cell.cell_contents
+                except ValueError:
+                    continue
+        for parameter in getattr(plain, "__type_params__", ()):
+            self.names[parameter.__name__] = parameter
+
+    def __call__(self, parameter: inspect.Parameter) -> Any:
+        annotation = parameter.annotation
+        if annotation is _EMPTY:
+            return _EMPTY
+        holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
+        try:
+            hints = typing.get_type_hints(
+                holder, globalns=self._globals, localns=self.names, include_extras=True
+            )
+        except Exception as error:  # what a tool raises is told to the model
+            raise _unusable(self._tool, parameter.name, annotation, error) from error
+        return hints[parameter.name]
+
+
+def _unusable(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    cause = str(error).strip().splitlines()
+    if type(error).__name__ == "SchemaError" and cause:
+        # Where in pydantic's own schema comes first, and what is wrong last.
+        reason = cause[-1].removeprefix("error: ")
+    else:
+        # The first sentence: pydantic goes on with advice about its own configuration.
+        reason = cause[0].split(". ")[0] if cause else type(error).__name__
+    return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
+
+
+def _plain_function(function: Any) -> Any:
+    """Find the function whose scope the annotations were written in."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.isfunction(function) or inspect.isbuiltin(function):
+            return function
+        elif inspect.isclass(function):
+            return function.__init__
+        elif inspect.ismethod(call := getattr(function, "__call__", None)):  # noqa: B004
+            function = call
+        else:
+            return function
+
+
+def _bound_names(function: Any) -> set[str]:
+    """Names that a `functools.partial` has bound: no one's to change, and perhaps secrets."""
+    bound: set[str] = set()
+    while isinstance(function, functools.partial):
+        bound.update(function.keywords)
+        function = function.func
+    return bound
+
+
+def _is_context(annotation: Any, context_type: type) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, context_type)
+    if get_origin(annotation) is Annotated:
+        return _is_context(get_args(annotation)[0], context_type)
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return any(_is_context(arg, context_type) for arg in get_args(annotation))
+    return False
+
+
+def _is_plain_type(annotation: Any) -> bool:
+    """Whether nothing but a type is said, so that `None` is no value of it."""
+    if isinstance(annotation, type):
+        return annotation not in {_EMPTY, object, type(None)}
+    return get_origin(annotation) in {list, dict, set, tuple}
+
+
+def _is_field(default: Any) -> bool:
+    kind = type(default)
+    return kind.__name__ == "FieldInfo" and kind.__module__.startswith("pydantic.")
+
+
+def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:
+    """Show a default that has a JSON form; one that has none is the function's own business."""
+    try:
+        if adapter is not None:
+            default = adapter.dump_python(default, mode="json", warnings=False)
+        json.dumps(default, allow_nan=False)
+    except (TypeError, ValueError):
+        return
+    schema["default"] = default

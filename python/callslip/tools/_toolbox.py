@@ -1,0 +1,155 @@
+"""The tools of an agent, gathered from what it is given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from callslip._core import Document, ToolSet
+from callslip.errors import ToolError
+from callslip.tools import Tool, ToolLike, Tools, ToolSource
+
+if TYPE_CHECKING:
+    from callslip._core import Protocol as NativeProtocol
+
+__all__ = ["Toolbox", "as_tool"]
+
+
+_RUNTIME = frozenset({"spawn_agent", "wait_for_agents", "search_tools", "describe_tool"})
+"""Names by which a model calls what is no tool of the program."""
+
+
+class Toolbox(ToolSource):
+    """The tools of the program, by name, and the core's view of them.
+
+    Args:
+        tools: Those of the program. A toolbox is taken as it is.
+
+    Attributes:
+        tool_set: The core's view: of these tools, and of the runtime's own where they are offered.
+
+    Raises:
+        ToolError: A tool can't be offered, or two share a name.
+    """
+
+    tool_set: ToolSet
+
+    def __init__(self, tools: Tools = ()) -> None:
+        self._routes = False
+        self._tools: dict[str, Tool[..., Any]]
+        if isinstance(tools, Toolbox):
+            self._tools, self.tool_set = {one.name: one for one in tools}, tools.tool_set
+            return
+        if isinstance(tools, ToolSource):
+            tools = [tools]
+        if isinstance(tools, str) or not isinstance(tools, Sequence):
+            kind = type(tools).__name__
+            raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
+        documents: list[Document] = []
+        operations: list[Tool[..., Any]] = []
+        made: list[Tool[..., Any]] = []
+        advice: dict[str, str] = {}
+        for one in tools:
+            if isinstance(one, ToolSource):
+                given, what = one.as_tools(), one.on_same_name
+            else:
+                given, what = [as_tool(one)], ""
+            for tool in given:
+                if tool.name in _RUNTIME:
+                    raise ToolError(
+                        f"expected another name for a tool: '{tool.name}' is one of the "
+                        "runtime's own"
+                        + (f". To rename it, {what}" if what else ": use tool(name=…)")
+                    )
+                # Where none of the two has advice of its own, the core says it.
+                if tool.name in advice and (known := what or advice[tool.name]):
+                    raise ToolError(f"two tools are named '{tool.name}': {known}")
+                advice[tool.name] = what
+            if isinstance(one, ToolSource) and one.document is not None:
+                documents.append(one.document)
+                operations.extend(given)
+            else:
+                made.extend(given)
+        self.tool_set = ToolSet([one._spec() for one in made], documents)
+        self._tools = {one.name: one for one in (*operations, *made)}
+
+    def beside(self, tool: Tool[..., Any]) -> Toolbox:
+        """Return these tools and one more.
+
+        Raises:
+            ToolError: One of them has its name.
+        """
+        more = Toolbox(self)
+        more._tools = {**self._tools, tool.name: tool}  # of this class
+        more.tool_set = self.tool_set.changed([], [tool._spec()])
+        return more
+
+    def offered(
+        self,
+        protocol: NativeProtocol,
+        built_in: Sequence[str] = (),
+        *,
+        only: Callable[[Tool[..., Any]], bool] | None = None,
+    ) -> Toolbox:
+        """Return the tools as runs of this protocol are offered them.
+
+        Args:
+            protocol: Says how much room there is for them. Where it is not enough, those that look
+                up the others are offered too.
+            built_in: Further tools of the runtime, as the core specifies them.
+            only: Which tools of the program are offered; default all.
+
+        Raises:
+            ToolError: A tool of the runtime has the name of one of the program.
+        """
+        tools = self._tools
+        if only is not None:
+            tools = {name: tool for name, tool in tools.items() if only(tool)}
+        left_out = [name for name in self._tools if name not in tools]
+        tool_set = self.tool_set
+        if left_out or built_in:
+            tool_set = tool_set.changed(left_out, list(built_in))
+        offered = Toolbox.__new__(Toolbox)
+        offered._routes = protocol.name == "ticket"
+        offered._tools = tools
+        offered.tool_set = protocol.offered(tool_set)
+        return offered
+
+    def as_tools(self) -> Sequence[Tool[..., Any]]:
+        """Return the tools of the program, in their order."""
+        return list(self._tools.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tools of the program, in their order."""
+        return list(self._tools)
+
+    def get(self, name: str) -> Tool[..., Any]:
+        """Return the tool of exactly this name, which may be one that looks up the others."""
+        tool = self._tools.get(name)
+        if tool is None:
+            from callslip.tools._search import look_up_tool
+
+            # Also where they are not offered: a run that was may be gone on with here.
+            tool = look_up_tool(name, self.tool_set, routes=self._routes)
+        return tool
+
+    def find(self, name: str) -> Tool[..., Any] | None:
+        """Return the tool of exactly this name, if the program has one."""
+        return self._tools.get(name)
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
+        """Iterate over the tools of the program, in their order."""
+        return iter(self._tools.values())
+
+
+def as_tool(function: ToolLike) -> Tool[..., Any]:
+    """Return a tool as it is, and any other callable as a tool with the defaults."""
+    if isinstance(function, Tool):
+        return function
+    method: Any = function
+    if inspect.ismethod(method) and isinstance(method.__func__, Tool):
+        # `@classmethod` over `@tool`: from Python 3.13 on it binds what it wraps like this.
+        return method.__func__.__get__(method.__self__)
+    return Tool(function)

@@ -1,0 +1,214 @@
+"""Annotations that pydantic describes and whose values it makes. Imported when one is met."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typing_extensions as extensions
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from callslip.tools._annotation import is_required
+
+__all__ = ["adapter_for", "converter", "faults_of", "schemas_of"]
+
+_LISTED = 60
+"""Characters of a wrong value that its message shows."""
+
+
+class Describer(GenerateJsonSchema):
+    """JSON Schema of what a model may give.
+
+    A name that a model, dataclass or `TypedDict` does not know is refused, where pydantic would
+    drop it in silence: `extra="ignore"` or `"allow"` lets such names in. So does a type that writes
+    more than it reads (computed fields, fields without `init`): its own JSON may come back.
+    """
+
+    # A default without a JSON form is not shown, which is no reason to warn.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a model."""
+        described = super().model_schema(schema)
+        if getattr(schema["cls"], "model_computed_fields", None):
+            return described
+        return _closed(described, getattr(schema["cls"], "model_config", {}))
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a dataclass."""
+        described = super().dataclass_schema(schema)
+        fields = getattr(schema["cls"], "__dataclass_fields__", {})
+        made = [name for name, field in fields.items() if not field.init]
+        for name in made:
+            described.get("properties", {}).pop(name, None)
+        if made:
+            return described
+        return _closed(described, getattr(schema["cls"], "__pydantic_config__", {}))
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a `TypedDict`."""
+        config = getattr(schema.get("cls"), "__pydantic_config__", {})
+        return _closed(super().typed_dict_schema(schema), config)
+
+    def enum_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe an enum, whose members must be found by their JSON."""
+        if all(isinstance(one.value, str | int | float | None) for one in schema["members"]):
+            return super().enum_schema(schema)
+        refused: dict[str, Any] = self.handle_invalid_for_json_schema(schema, "")
+        return refused
+
+    def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
+        """Refuse classes as values."""
+        refused: dict[str, Any] = self.handle_invalid_for_json_schema(schema, "")
+        return refused
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Any:
+        """Refuse what has no JSON form."""
+        del schema, error_info
+        raise PydanticInvalidForJsonSchema("its values have no JSON form")
+
+
+def _closed(described: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    if "properties" in described and config.get("extra") is None:
+        described.setdefault("additionalProperties", False)
+    return described
+
+
+def adapter_for(annotation: Any, names: Mapping[str, Any]) -> TypeAdapter[Any]:
+    """Return pydantic's adapter of an annotation, which can be described.
+
+    Args:
+        annotation: Resolved itself; the fields inside of it may not be.
+        names: Names of the scope in which it stands, for those.
+
+    Raises:
+        PydanticUserError: It has no JSON form, or pydantic knows no values of it.
+        NameError: A name in it can't be resolved.
+    """
+    adapter: TypeAdapter[Any] = TypeAdapter(_Extended(names).of(annotation))
+    if not adapter.pydantic_complete:
+        adapter.rebuild(force=True, _types_namespace=dict(names))
+    adapter.json_schema(schema_generator=Describer)
+    return adapter
+
+
+def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
+    """Return what makes a value of its JSON.
+
+    It is JSON text that is validated: a date in a strict model, an enum's member in a `Literal` or
+    a tuple are told apart from text and lists in Python only.
+    """
+
+    def convert(value: Any) -> Any:
+        made = adapter.validate_json(json.dumps(value))
+        # An `Iterable` would tell of its faults while the tool runs.
+        return list(made) if type(made).__name__ == "ValidatorIterator" else made
+
+    return convert
+
+
+def faults_of(name: str, value: Any, error: ValueError) -> Iterator[str]:
+    """Say what is wrong with an argument that fits the schema: each fault with its place."""
+    if not isinstance(error, ValidationError):
+        yield f"'{name}' is no value of its type: {error}"
+        return
+    for fault in error.errors(include_url=False):
+        message = fault["msg"]
+        if isinstance(cause := fault.get("ctx", {}).get("error"), Exception):
+            message = str(cause)
+        if message.startswith("Input should "):
+            message = f" must {message.removeprefix('Input should ')}"
+        else:
+            message = f": {message[:1].lower()}{message[1:]}"
+        found = json.dumps(fault["input"], ensure_ascii=False, default=str)
+        found = f"{found[:_LISTED]}…" if len(found) > _LISTED else found
+        yield f"'{name}{_place(value, fault['loc'])}'{message}: got {found}"
+
+
+def _place(value: Any, steps: tuple[int | str, ...]) -> str:
+    """Write a place in a value. Of pydantic's steps some are names of a union's branches."""
+    place = ""
+    for step in steps:
+        if isinstance(step, str) and isinstance(value, dict) and step in value:
+            place += f".{step}"
+        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+            place += f"[{step}]"
+        else:
+            continue
+        value = value[step]
+    return place
+
+
+class _Extended:
+    """Before Python 3.12 pydantic takes the `TypedDict` of typing_extensions only."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = dict(names)
+        self._made: dict[Any, Any] = {}
+
+    def of(self, annotation: Any) -> Any:
+        """Return the annotation with each `TypedDict` in it replaced, at any depth."""
+        if sys.version_info >= (3, 12):
+            return annotation
+        origin, args = get_origin(annotation), get_args(annotation)
+        if typing.is_typeddict(annotation) or typing.is_typeddict(origin):
+            return self._made.get(annotation) or self._typed_dict(annotation, origin, args)
+        if origin is Annotated:
+            return Annotated[(self.of(args[0]), *args[1:])]
+        if origin is Literal or not args or any(isinstance(arg, list) for arg in args):
+            return annotation
+        replaced = tuple(self.of(arg) for arg in args)
+        if all(new is old for new, old in zip(replaced, args, strict=True)):
+            return annotation
+        if origin in {Union, types.UnionType}:
+            return functools.reduce(operator.or_, replaced)
+        return origin[replaced]
+
+    def _typed_dict(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Any:
+        plain = origin or annotation
+        given = dict(zip(plain.__parameters__, args, strict=True)) if args else {}
+        hints = typing.get_type_hints(plain, localns=self._names, include_extras=True)
+        marks: dict[str, Any] = {
+            name: extensions.Required if is_required(plain, name, hint) else extensions.NotRequired
+            for name, hint in hints.items()
+        }
+        make: Any = extensions.TypedDict
+        # As pydantic names a generic type: several of one may stand in a schema.
+        told = ", ".join(getattr(arg, "__name__", str(arg)) for arg in args)
+        name = f"{plain.__name__}[{told}]" if told else plain.__name__
+        made = make(name, {key: mark[Any] for key, mark in marks.items()})
+        # One that holds itself is found here.
+        self._made[annotation] = made
+        for attribute in ("__module__", "__doc__", "__pydantic_config__"):
+            if hasattr(plain, attribute):
+                setattr(made, attribute, getattr(plain, attribute))
+        for name, hint in hints.items():
+            marked = get_origin(hint) in {typing.Required, typing.NotRequired}
+            inner = _filled(get_args(hint)[0] if marked else hint, given)
+            made.__annotations__[name] = marks[name][self.of(inner)]
+        return made
+
+
+def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """Put the arguments of a generic `TypedDict` in place of its parameters."""
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, hint)
+    parameters = getattr(hint, "__parameters__", ()) if given else ()
+    return hint[tuple(given.get(one, one) for one in parameters)] if parameters else hint
+
+
+def schemas_of(
+    adapters: Mapping[str, TypeAdapter[Any]],
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the schemas of all of them, by their names, and the definitions that they share."""
+    inputs: list[Any] = [(name, "validation", adapter) for name, adapter in adapters.items()]
+    schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=Describer)
+    return {name: schema for (name, _), schema in schemas.items()}, shared.get("$defs", {})
