@@ -1,7 +1,7 @@
 //! The core of callslip: reads what models write, enforces the protocol, keeps the tickets and decides what a run
 //! does next. It does no I/O and knows no clock; a driver performs the commands.
 //!
-//! Imports point down only: `py -> run -> protocol -> tool -> reply`, `protocol -> ticket`, `store -> run::event`.
+//! Imports point down only: `py -> store -> run -> protocol -> tool -> ticket -> reply`.
 
 mod hex;
 pub mod protocol;
