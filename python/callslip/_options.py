@@ -8,10 +8,10 @@ __all__ = ["check_one_of", "check_text"]
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise `ValueError` where an option is none of the words it may be."""
+    """Raise `UsageError` where an option is none of the words it may be."""
     if value not in allowed:
         expected = " or ".join(repr(word) for word in allowed)
-        raise ValueError(f"expected {name}={expected}: got {value!r}")
+        raise UsageError(f"expected {name}={expected}: got {value!r}")
 
 
 def check_text(what: str, text: object) -> None:

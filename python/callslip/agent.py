@@ -237,10 +237,10 @@ class Agent:
             By run id, oldest first, what `resume` returns or raises: one that fails stops no other.
 
         Raises:
-            ValueError: `at_once` is less than 1.
+            UsageError: `at_once` is less than 1.
         """
         if at_once < 1:
-            raise ValueError(f"expected at_once to be 1 or more: got {at_once}")
+            raise UsageError(f"expected at_once to be 1 or more: got {at_once}")
         check_loop()
         gate = _lazy.asyncio.Semaphore(at_once)
 

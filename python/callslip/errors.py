@@ -46,8 +46,8 @@ class CallslipError(Exception):
 _LOCAL = frozenset({"run", "_cause"})
 
 
-class UsageError(CallslipError):
-    """The package was called in a way that cannot work; the message says what to do instead.
+class UsageError(CallslipError, ValueError):
+    """An option or a call that cannot work; the message says what to do instead.
 
     `run` is the run that was ended by it, where one was: by a history policy that fails.
     """

@@ -66,7 +66,7 @@ class KeepLast:
             always shown whole.
 
     Raises:
-        ValueError: A number is less than 1.
+        UsageError: A number is less than 1.
     """
 
     exchanges: int
@@ -77,7 +77,7 @@ class KeepLast:
             if value is None and name == "characters":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"expected KeepLast({name}=…) to be 1 or more: got {value!r}")
+                raise UsageError(f"expected KeepLast({name}=…) to be 1 or more: got {value!r}")
 
     def __call__(self, exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
         """Choose what is shown."""

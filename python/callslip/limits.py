@@ -6,6 +6,8 @@ import json
 import math
 from dataclasses import asdict, dataclass
 
+from callslip.errors import UsageError
+
 __all__ = ["Limits"]
 
 
@@ -65,7 +67,7 @@ class Limits:
         for name, value in asdict(self).items():
             if value is not None and not 0 <= value < math.inf:
                 none = "" if value < 0 else ", or None for no limit"
-                raise ValueError(f"expected Limits({name}=…) to be 0 or more{none}: got {value}")
+                raise UsageError(f"expected Limits({name}=…) to be 0 or more{none}: got {value}")
 
     def to_json(self) -> str:
         """Return the limits as the native module takes them."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from callslip._core import Grammar, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
+from callslip.errors import UsageError
 from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ class Protocol(ABC):
 
     def __post_init__(self) -> None:
         if self.strict and self.lenient:
-            raise ValueError("expected strict=True or lenient=True: got both")
+            raise UsageError("expected strict=True or lenient=True: got both")
         if self.first_move not in ("any", "call"):
-            raise ValueError(f"expected first_move='any' or 'call': got {self.first_move!r}")
+            raise UsageError(f"expected first_move='any' or 'call': got {self.first_move!r}")
         tokens = self.tool_tokens
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            raise ValueError(f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}")
+            raise UsageError(f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}")
         _check_examples(self.examples)
 
     @abstractmethod
@@ -128,7 +129,7 @@ class Protocol(ABC):
         ]
         for start, end in pairs:
             if not start.strip() or not end.strip() or start == end:
-                raise ValueError(
+                raise UsageError(
                     "expected reasoning_tags to be names, or pairs of two different marks that are "
                     f"not empty: got {(start, end)!r}"
                 )
@@ -353,12 +354,12 @@ class TicketProtocol(Protocol):
 
 
 def _check_examples(examples: object) -> None:
-    """Raise `ValueError` where these are no messages of an example."""
+    """Raise `UsageError` where these are no messages of an example."""
     if isinstance(examples, bool):
         return
     problem = _problem(examples)
     if problem is not None:
-        raise ValueError(f"expected examples=True, False or messages: got {problem}")
+        raise UsageError(f"expected examples=True, False or messages: got {problem}")
 
 
 def _problem(examples: object) -> str | None:
@@ -386,7 +387,7 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
     }
     kind = kinds.get(protocol)
     if kind is None:
-        raise ValueError(
+        raise UsageError(
             "expected protocol='ticket', 'chatty' or 'react', or a protocol object: "
             f"got {protocol!r}"
         )

@@ -18,7 +18,7 @@ from weakref import WeakSet
 from callslip import _core
 from callslip._options import check_one_of
 from callslip._threads.commits import Commits
-from callslip.errors import StoreError
+from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
 from callslip.runs._run import run_under_way
 
@@ -118,11 +118,11 @@ class TicketStore:
         self, path: str | os.PathLike[str] | None = None, *, durability: Durability = "full"
     ) -> None:
         if durability not in {"full", "normal", "memory"}:
-            raise ValueError(
+            raise UsageError(
                 f"expected durability='full', 'normal' or 'memory': got {durability!r}"
             )
         if path in {":memory:", ""}:
-            raise ValueError("a store in memory has no path: TicketStore()")
+            raise UsageError("a store in memory has no path: TicketStore()")
         # It may be opened anew after the program has changed its directory.
         self.path = None if path is None else str(Path(path).absolute())
         self.durability = durability
@@ -283,12 +283,12 @@ class TicketStore:
             How many runs were deleted.
         """
         if older_than is None and keep is None:
-            raise ValueError("say which: prune(older_than=…), prune(keep=…) or both")
+            raise UsageError("say which: prune(older_than=…), prune(keep=…) or both")
         if isinstance(older_than, timedelta):
             older_than = older_than.total_seconds()
         _count("keep", keep)
         if older_than is not None and not older_than >= 0:
-            raise ValueError(f"expected older_than to be 0 seconds or more: got {older_than}")
+            raise UsageError(f"expected older_than to be 0 seconds or more: got {older_than}")
 
         before = None if older_than is None else time.time() - older_than
         return self._native.prune(before, keep)
@@ -383,4 +383,4 @@ def _stored_run(row: _core.RunRow) -> StoredRun:
 
 def _count(name: str, value: int | None) -> None:
     if value is not None and value < 0:
-        raise ValueError(f"expected {name} to be 0 or more: got {value}")
+        raise UsageError(f"expected {name} to be 0 or more: got {value}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from callslip import _lazy
+from callslip.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,14 +33,14 @@ class Gate:
         limit: Calls that may be inside at once, 1 or more.
 
     Raises:
-        ValueError: `limit` is no whole number, or less than 1.
+        UsageError: `limit` is no whole number, or less than 1.
     """
 
     __slots__ = ("__weakref__", "_free", "_lock", "_waiting", "limit")
 
     def __init__(self, limit: int) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(
+            raise UsageError(
                 f"concurrency must be a whole number of calls, 1 or more: got {limit!r}"
             )
         self.limit = limit

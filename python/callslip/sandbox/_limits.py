@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from callslip.errors import UsageError
+
 __all__ = ["ScriptLimits"]
 
 _MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
@@ -60,17 +62,17 @@ class ScriptLimits:
             kind = "a number" if is_time else "a whole number"
             is_right = isinstance(value, (int, float) if is_time else int)
             if not is_right or isinstance(value, bool) or not value < math.inf:
-                raise ValueError(f"expected ScriptLimits({name}=…) to be {kind}: got {value!r}")
+                raise UsageError(f"expected ScriptLimits({name}=…) to be {kind}: got {value!r}")
             if value < 0 or (value == 0 and name not in _MAY_BE_NONE_AT_ALL):
                 bound = "0 or more" if name in _MAY_BE_NONE_AT_ALL else "more than 0"
-                raise ValueError(f"expected ScriptLimits({name}=…) to be {bound}: got {value}")
+                raise UsageError(f"expected ScriptLimits({name}=…) to be {bound}: got {value}")
             if value < (least := _LEAST.get(name, 0)):
-                raise ValueError(
+                raise UsageError(
                     f"expected ScriptLimits({name}=…) to be at least {least}: got {value} (with "
                     "less, no Python begins)"
                 )
             if value > _MOST:
-                raise ValueError(f"expected ScriptLimits({name}=…) to be at most {_MOST}")
+                raise UsageError(f"expected ScriptLimits({name}=…) to be at most {_MOST}")
 
     def to_dict(self) -> dict[str, float]:
         """Return the limits as runners take them."""

@@ -11,7 +11,7 @@ from callslip._failure import Passing, in_one_line, is_transient, log_failure, l
 from callslip._json import ResultError, to_json
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.tools._callable import (
     check_reconcile,
     check_seconds,
@@ -284,5 +284,5 @@ class Tool(Generic[P, R]):
 def _gate(concurrency: int) -> Gate:
     try:
         return Gate(concurrency)
-    except ValueError as error:
+    except UsageError as error:
         raise ToolError(str(error)) from None
