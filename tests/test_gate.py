@@ -557,7 +557,7 @@ def test_a_gate_is_found_behind_what_wraps_the_model():
         ),
         (
             lambda: BoundedModel(5),
-            "expected a callable from messages to text as the model, got int: pass a callable, or "
+            "expected a callable from messages to text as the model: got int: pass a callable, or "
             'wrap a client with as_model(client, model="...")',
         ),
     ],

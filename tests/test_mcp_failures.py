@@ -228,7 +228,7 @@ def test_nonsense_on_standard_output_is_said_and_not_printed(capfd, caplog):
         "the MCP server 'odd' can't be connected: it did not answer within 3 seconds; it sent "
         "what is no message of MCP: on standard output a server may write nothing else"
     )
-    assert "odd: sent something that is no message of MCP" in caplog.messages
+    assert "odd: sent something that is not an MCP message" in caplog.messages
     assert capfd.readouterr() == ("", "")
 
 

@@ -61,7 +61,7 @@ def test_nonsense_in_place_of_an_answer_is_said_when_the_time_is_over():
     with odd("{nope %s", timeout=3.0) as server:
         assert error(server, "tool_1") == (
             "Error calling tool 'tool_1': the MCP server 'odd' gave no result within 3 seconds, "
-            "but it sent what is no message of MCP."
+            "but it sent something that is not an MCP message."
         )
 
 
@@ -151,5 +151,5 @@ def test_a_result_that_does_not_fit_is_said_with_its_place_and_without_its_text(
             "result does not fit its output schema at '/n/1'."
         )
         assert error(server, "silent") == (
-            "Error calling tool 'silent': it failed and does not say why."
+            "Error calling tool 'silent': it failed without saying why."
         )

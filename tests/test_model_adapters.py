@@ -419,7 +419,7 @@ def test_openai_grammar(server: Server) -> None:
         with pytest.raises(UsageError) as caught:
             body("json_schema", Obj(gbnf=gbnf, json_schema=None))
         assert str(caught.value) == (
-            "expected a grammar in the form json_schema, got NoneType: not every protocol has "
+            "expected a grammar in the form json_schema: got NoneType: not every protocol has "
             "every form"
         )
 

@@ -114,23 +114,23 @@ def test_grammar_form_and_async_are_known_beforehand() -> None:
     [
         (
             None,
-            "expected a callable from messages to text as the model, got None: pass a callable, "
+            "expected a callable from messages to text as the model: got None: pass a callable, "
             'or wrap a client with as_model(client, model="...")',
         ),
         (
             "gpt-5",
-            "expected a callable from messages to text as the model, got str: pass a callable, "
+            "expected a callable from messages to text as the model: got str: pass a callable, "
             'or wrap a client with as_model(client, model="...")',
         ),
         (
             Obj(messages=Obj(create=print)),
-            "expected a model, got the client SimpleNamespace: wrap it with "
+            "expected a model: got the client SimpleNamespace: wrap it with "
             'as_model(client, model="...")',
         ),
-        (Callable, "expected a model, got the class Callable: pass an instance of it"),
+        (Callable, "expected a model: got the class Callable: pass an instance of it"),
         (
             lambda: "hi",
-            "expected a model that can be called with the messages alone, got "
+            "expected a model that can be called with the messages alone: got "
             "<lambda>(): too many positional arguments",
         ),
     ],
@@ -146,12 +146,12 @@ def test_no_model(model: object, message: str) -> None:
     [
         (
             Obj(chat=print),
-            "expected a client with chat.completions.create or messages.create, got "
+            "expected a client with chat.completions.create or messages.create: got "
             "SimpleNamespace: wrap it in a callable from messages to text",
         ),
         (
             takes_nothing,
-            "expected a client with chat.completions.create or messages.create, got "
+            "expected a client with chat.completions.create or messages.create: got "
             "takes_nothing: a callable from messages to text is a model already, pass it as it is",
         ),
     ],

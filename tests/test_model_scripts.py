@@ -128,7 +128,7 @@ def test_unused_replies_are_told() -> None:
     model(ASK)
     with pytest.raises(AssertionError) as caught:
         model.assert_done()
-    assert str(caught.value) == "expected 2 calls, got 1; replies left:\n- two"
+    assert str(caught.value) == "expected 2 calls: got 1; replies left:\n- two"
     with pytest.raises(AssertionError, match="replies left"), ScriptedModel(["one"]):
         pass
     with pytest.raises(KeyError), ScriptedModel(["one"]):
@@ -144,9 +144,9 @@ def test_wrong_script(reply: Any) -> None:
 
 
 def test_wrong_arguments_of_a_script() -> None:
-    with pytest.raises(UsageError, match="^expected a list of replies, got a string"):
+    with pytest.raises(UsageError, match="^expected a list of replies: got a string"):
         ScriptedModel("one")
-    with pytest.raises(UsageError, match="^expected a number of characters as chunk_size, got 0$"):
+    with pytest.raises(UsageError, match="^expected a number of characters as chunk_size: got 0$"):
         ScriptedModel([], chunk_size=0)
 
 

@@ -17,7 +17,7 @@ from callslip.models._shapes import read_finish, read_usage
 
 ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}]
 NATIVE_TOOL_CALL = (
-    "expected text from the model, got a native tool call: tools are called in the text of the "
+    "expected text from the model: got a native tool call: tools are called in the text of the "
     "reply, so call the client without tools of its own"
 )
 
@@ -177,7 +177,7 @@ def test_awaitable_must_be_awaited_first() -> None:
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        ({"choices": []}, "expected a reply from the model, got a response without choices"),
+        ({"choices": []}, "expected a reply from the model: got a response without choices"),
         (
             {"choices": None, "error": {"message": "no credit", "code": 402}},
             "the model's server reported an error: no credit",
@@ -203,7 +203,7 @@ def test_awaitable_must_be_awaited_first() -> None:
             },
             "the model's provider withheld the reply (refusal): harm",
         ),
-        (ModelChunk(text=None), "expected a string as the text of a chunk, got None"),  # type: ignore[arg-type]
+        (ModelChunk(text=None), "expected a string as the text of a chunk: got None"),  # type: ignore[arg-type]
     ],
 )
 def test_reply_without_text(result: object, message: str) -> None:

@@ -202,7 +202,7 @@ def test_servers_that_name_none(servers):
     with pytest.raises(ToolError) as caught:
         one({}, servers=servers)
     assert str(caught.value) == (
-        "the document names no server: say server='https://…', or give a client with a base_url"
+        "the document names no server: pass server='https://…', or a client with a base_url"
     )
 
 

@@ -281,7 +281,7 @@ def test_keys_that_are_one_in_json_are_a_failed_call(value: object, keys: str) -
 
     assert call(f) == (
         "error",
-        f"Error calling tool 'f': ResultError: two keys of an object are one in JSON: {keys}.",
+        f"Error calling tool 'f': ResultError: object keys collide in JSON: {keys}.",
     )
 
 

@@ -25,7 +25,7 @@ def test_the_cases_of_the_core_come_through() -> None:
 
 
 def test_half_a_surrogate_pair_is_no_text() -> None:
-    message = "expected text, got half of a surrogate pair: write the character itself"
+    message = "expected text: got half of a surrogate pair: write the character itself"
     read = json.loads(_core.read_script("print('\ud800')"))
     assert read == {"refused": {"code": "bad_code", "message": message}}
 

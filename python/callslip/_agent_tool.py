@@ -40,7 +40,7 @@ class AgentTool(Tool[[str], Any]):
         if name is None:
             name = agent.name
             if not re.fullmatch(r"\w+", name):
-                raise ToolError(f"'{name}' is no name for a tool: say as_tool(name=…)")
+                raise ToolError(f"invalid tool name '{name}': pass another with as_tool(name=…)")
         if description is None:
             description = f"Give a task to the agent '{agent.name}' and get its answer."
 

@@ -82,7 +82,7 @@ def _check_own_keys(value: dict[Any, Any]) -> None:
     for key in value:
         text = _key(key)
         if text in known:
-            raise ResultError(f"two keys of an object are one in JSON: {known[text]!r} and {key!r}")
+            raise ResultError(f"object keys collide in JSON: {known[text]!r} and {key!r}")
         known[text] = key
 
 

@@ -22,6 +22,6 @@ def check_text(what: str, text: object) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"{what} holds half of a surrogate pair at {error.start}, which is no character: "
-            "decode it anew"
+            f"{what} contains half of a surrogate pair at {error.start}, which is not a "
+            "character: decode the text again"
         ) from None

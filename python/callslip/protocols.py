@@ -367,12 +367,12 @@ def _problem(examples: object) -> str | None:
         return type(examples).__name__
     for at, message in enumerate(examples):
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
-            return f"{message!r}, which is no message with 'role' and 'content'"
+            return f"{message!r}, which is not a message with 'role' and 'content'"
         role = ("user", "assistant")[at % 2]
         if message["role"] != role:
             return f"the role {message['role']!r} of message {at + 1}, where '{role}' has its turn"
         if not isinstance(message["content"], str):
-            return f"{message['content']!r} as the content of message {at + 1}, which is no text"
+            return f"{message['content']!r} as the content of message {at + 1}, which is not text"
     return "no reply to the last message" if len(examples) % 2 else None
 
 

@@ -283,7 +283,7 @@ class TicketStore:
             How many runs were deleted.
         """
         if older_than is None and keep is None:
-            raise UsageError("say which: prune(older_than=…), prune(keep=…) or both")
+            raise UsageError("expected older_than, keep or both: got neither")
         if isinstance(older_than, timedelta):
             older_than = older_than.total_seconds()
         _count("keep", keep)

@@ -23,7 +23,7 @@ pub(super) fn read_script(
         }),
         Err(_) => Err(Refused::new(
             RefusedCode::BadCode,
-            "expected text, got half of a surrogate pair: write the character itself",
+            "expected text: got half of a surrogate pair: write the character itself",
         )),
     };
     let said = match read {

@@ -15,7 +15,7 @@ pub enum StoreError {
     },
     /// A record that is not the next one.
     #[error(
-        "expected event {expected} of run {run_id}, got {got}: another driver has written to this run since it was loaded; load it again"
+        "expected event {expected} of run {run_id}: got {got}: another driver has written to this run since it was loaded; load it again"
     )]
     Conflict {
         /// The run.
@@ -56,7 +56,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// This process has the file open by other means.
-    #[error("{path} is open in this process by other means, for example Python's sqlite3: closing that would drop this store's locks. Close it first; query the open store instead (store.query)", path = .path.display())]
+    #[error("{path} is already open in this process outside callslip, for example by Python's sqlite3: closing that would drop this store's locks. Close it first, and use store.query for queries", path = .path.display())]
     HeldOpen {
         /// The file.
         path: PathBuf,

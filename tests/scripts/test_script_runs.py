@@ -357,7 +357,7 @@ def test_a_wrong_option_says_what_there_is(options, words):
         (
             ("1",),
             {"answers": []},
-            "^answers are for scripts that may ask: say interactive=True too$",
+            "^answers need interactive=True: pass both$",
         ),
         (("1",), {"interactive": True, "answers": "ab"}, "^expected answers as a list of strings"),
     ],

@@ -27,7 +27,7 @@ def result_of(result: CallToolResult) -> Any:
 
 def error_of(result: CallToolResult) -> str:
     """Return what a failed call says."""
-    return _text(result).strip() or "it failed and does not say why."
+    return _text(result).strip() or "it failed without saying why."
 
 
 def _text(result: CallToolResult) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Lost", "Session", "Told", "alive"]
 
 _PAGES = 1000
-_NONSENSE = "it sent what is no message of MCP"
+_NONSENSE = "it sent something that is not an MCP message"
 _UNREADABLE = "its answer can't be read"
 _REFUSED = "Server returned an error response"
 """What the SDK says of any HTTP status that it has no other words for."""
@@ -204,7 +204,7 @@ class Session:
         """Say that what came from the server is no message."""
         self._unreadable += 1
         if self._unreadable == 1:
-            log().warning("%s: sent something that is no message of MCP", self._transport.name)
+            log().warning("%s: sent something that is not an MCP message", self._transport.name)
 
     def offered(self, page: dict[str, Any]) -> None:
         """Leave faulty tools out of a page of the server's tools, with a warning each."""
@@ -354,7 +354,7 @@ def _fault_of(error: RuntimeError | ValidationError) -> str:
         place = "".join(f"/{step}" for step in path)
         return f"its structured result does not fit its output schema at '{place}'"
     if str(error).startswith("Invalid schema"):
-        return "its output schema is none"
+        return "its output schema is invalid"
     return str(error)
 
 

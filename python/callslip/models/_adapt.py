@@ -51,7 +51,7 @@ def as_model(
 
 def _refusal(client: object) -> str:
     expected = (
-        "expected a client with chat.completions.create or messages.create, got "
+        "expected a client with chat.completions.create or messages.create: got "
         f"{getattr(client, '__qualname__', type(client).__qualname__)}"
     )
     if callable(client):

@@ -114,16 +114,16 @@ class ModelCall:
 def _check_callable(model: object) -> None:
     if find_client(model) is not None and not callable(model):
         raise UsageError(
-            f"expected a model, got the client {_name(model)}: wrap it with "
+            f"expected a model: got the client {_name(model)}: wrap it with "
             'as_model(client, model="...")'
         )
     if inspect.isclass(model):
         raise UsageError(
-            f"expected a model, got the class {model.__qualname__}: pass an instance of it"
+            f"expected a model: got the class {model.__qualname__}: pass an instance of it"
         )
     if not callable(model):
         raise UsageError(
-            f"expected a callable from messages to text as the model, got {_name(model)}: pass a "
+            f"expected a callable from messages to text as the model: got {_name(model)}: pass a "
             'callable, or wrap a client with as_model(client, model="...")'
         )
 
@@ -153,7 +153,7 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
         signature.bind(None, **dict.fromkeys(required))
     except TypeError as error:
         raise UsageError(
-            "expected a model that can be called with the messages alone, got "
+            "expected a model that can be called with the messages alone: got "
             f"{_name(model)}{signature}: {error}"
         ) from None
     taken = set(named)

@@ -243,7 +243,7 @@ def open_result(
         return ReplyStream(result)
     raise ModelError(
         "expected a string, an object with .text, a client's response or an iterator of these "
-        f"from the model, got {_kind(result)}{_hint(result)}"
+        f"from the model: got {_kind(result)}{_hint(result)}"
     )
 
 

@@ -63,7 +63,7 @@ def _read_own(item: ModelChunk | ModelReply) -> Piece:
     for name in ("text", "reasoning"):
         value = getattr(item, name)
         if type(value) is not str:
-            raise ModelError(f"expected a string as the {name} of a chunk, got {value!r}")
+            raise ModelError(f"expected a string as the {name} of a chunk: got {value!r}")
     end = item.finish_reason
     return Piece(
         item.text,
@@ -83,7 +83,7 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
         if error:
             raise_reported(error)
         if whole:
-            raise ModelError("expected a reply from the model, got a response without choices")
+            raise ModelError("expected a reply from the model: got a response without choices")
         return Piece(usage=usage, is_service=True)
     part = first_field(choice, "message", "delta")
     if part is None:

@@ -59,7 +59,7 @@ class OpenAIModel:
         **options: object,
     ) -> None:
         if grammar is not None and grammar not in _FORMS:
-            raise UsageError(f"expected one of {', '.join(_FORMS)} as grammar, got {grammar!r}")
+            raise UsageError(f"expected one of {', '.join(_FORMS)} as grammar: got {grammar!r}")
         if "messages" in options:
             raise UsageError("the messages come from the run: put text into the prompt instead")
         self._create = create
@@ -134,6 +134,6 @@ def _add_grammar(request: dict[str, object], grammar: object, form: GrammarForm)
         request["extra_body"] = {**body, "grammar": grammar}
         return
     raise UsageError(
-        f"expected a grammar in the form {form}, got {type(grammar).__qualname__}: not every "
+        f"expected a grammar in the form {form}: got {type(grammar).__qualname__}: not every "
         "protocol has every form"
     )

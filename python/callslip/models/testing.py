@@ -69,7 +69,7 @@ class _Recorder:
     def __post_init__(self) -> None:
         size = self.chunk_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise UsageError(f"expected a number of characters as chunk_size, got {size!r}")
+            raise UsageError(f"expected a number of characters as chunk_size: got {size!r}")
 
     def record(self, messages: Messages, options: dict[str, object]) -> Request:
         request = Request([dict(message) for message in messages], options)
@@ -98,7 +98,7 @@ class _Recorder:
         if isinstance(reply, (bytes, dict)) or not isinstance(reply, Iterable):
             raise UsageError(
                 "expected a string, a ModelReply, pieces to stream, an exception or a function as "
-                f"a scripted reply, got {reply!r}"
+                f"a scripted reply: got {reply!r}"
             )
         return cast("Iterable[Piece]", reply)
 
@@ -126,7 +126,7 @@ class ScriptedModel:
         is_async: bool = False,
     ) -> None:
         if isinstance(replies, str):
-            raise UsageError("expected a list of replies, got a string: put it into a list")
+            raise UsageError("expected a list of replies: got a string: put it into a list")
         self._recorder = _Recorder(chunk_size)
         self._left = deque(replies)
         self._size = len(self._left)
@@ -175,7 +175,7 @@ class ScriptedModel:
         if self._left:
             shown = "\n".join(f"- {_shorten(str(reply))}" for reply in self._left)
             raise AssertionError(
-                f"expected {self._size} calls, got {len(self.requests)}; replies left:\n{shown}"
+                f"expected {self._size} calls: got {len(self.requests)}; replies left:\n{shown}"
             )
 
     def __enter__(self) -> Self:

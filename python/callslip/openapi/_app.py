@@ -260,8 +260,8 @@ def document_of(app: Any) -> Mapping[str, Any]:
         document = None
     if not isinstance(document, Mapping):
         raise ToolError(
-            f"the app has no document at /openapi.json (HTTP {response.status_code}): say "
-            "from_app(app, document=…)"
+            f"the app has no document at /openapi.json (HTTP {response.status_code}): pass "
+            "document=… to from_app"
         )
     return document
 

@@ -54,7 +54,7 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
         if name not in schemes:
             known = ", ".join(repr(scheme) for scheme in schemes) or "none"
             raise ToolError(
-                f"auth names the security scheme '{name}', which the document has not: it has "
+                f"unknown security scheme '{name}' in auth: the document defines "
                 f"{known}. Where a document says nothing of a secret, pass headers="
                 "{'Authorization': 'Bearer …'}"
             )

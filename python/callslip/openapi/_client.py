@@ -180,7 +180,7 @@ class Client:
                 self._check_size(read)
                 if monotonic() > ends:
                     # Nobody waits any more: the thread and its connection are not to stay.
-                    raise TimeoutError(f"no end of the response within {self._timeout:g} seconds")
+                    raise TimeoutError(f"the response did not finish within {self._timeout:g} seconds")
             return self._whole(response, bytes(read))
 
     def _whole(self, response: Any, body: bytes) -> tuple[int, str, Mapping[str, str], bytes]:
@@ -199,7 +199,7 @@ class Client:
                 httpx = _lazy.httpx
             except ImportError:
                 raise ToolError(
-                    "no client to send with: pip install 'callslip[openapi]', or say client=…"
+                    "no client to send with: pip install 'callslip[openapi]', or pass client=…"
                 ) from None
             # What a server says in one run is not to be said in another.
             no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))

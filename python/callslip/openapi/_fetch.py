@@ -23,14 +23,14 @@ def fetched(url: str) -> tuple[bytes, str]:
         raise ToolError(f"from_url expects the URL of a document: {error}") from None
     if "@" in parts.netloc:
         raise ToolError(
-            "a URL with user and password is not fetched: fetch the document yourself and say "
+            "expected a URL without user and password: fetch the document yourself and use "
             "from_dict"
         )
     # Keys stand in queries too.
     shown = parts._replace(query="", fragment="").geturl()
     if not url.lower().startswith(("http://", "https://")):
         raise ToolError(
-            f"a document is fetched over http or https: got '{shown}'; for a file say from_file"
+            f"a document is fetched over http or https: got '{shown}'; for a file use from_file"
         )
     if not url.isascii():
         raise ToolError(

@@ -47,7 +47,7 @@ class Servers:
             )
         if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
-            raise ToolError("server holds a user: say who calls by auth=… or by the client")
+            raise ToolError("server must not contain credentials: pass them with auth=… or in the client")
         self._server = server
         self._found_at = found_at
         self._trusted = {host.lower() for host in trusted}
@@ -125,7 +125,7 @@ class Servers:
             return _joined(self._found_at, said)
         where = "no server" if said == "/" else f"its server as '{said}' alone"
         raise ToolError(
-            f"the document names {where}: say server='https://…', or give a client with a base_url"
+            f"the document names {where}: pass server='https://…', or a client with a base_url"
         )
 
 

@@ -53,7 +53,7 @@ def send_sync(run: Run, message: str) -> RunResult:
     _check(message)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
-        raise UsageError("the run is under way: say run.send(…), which waits for nothing")
+        raise UsageError("the run is still in progress: call run.send(…), which does not block")
     commands = said(run, message)
     return worker(run)._continue_sync(run, commands)
 

@@ -99,8 +99,8 @@ def find_interpreter(python: str | os.PathLike[str] | None) -> Interpreter:
     base = getattr(sys, "_base_executable", None) or sys.executable
     if not base:
         raise InterpreterMissing(
-            "this program has no Python of its own that could run scripts: say "
-            "PythonRunner(python='/usr/bin/python3')"
+            "this program has no Python interpreter that could run scripts: pass "
+            "python='/usr/bin/python3' to PythonRunner"
         )
     return _interpreter(base, sys.base_prefix, sys.base_exec_prefix, sys.version_info[:3])
 
@@ -116,7 +116,7 @@ def _asked(python: str) -> Interpreter:
         )
         base, prefix, exec_prefix, version = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise InterpreterMissing(f"the Python for scripts is none: '{python}'") from error
+        raise InterpreterMissing(f"not a Python interpreter: '{python}'") from error
     return _interpreter(base, prefix, exec_prefix, version)
 
 

@@ -427,7 +427,7 @@ def _check(code: str, *, interactive: bool, answers: Sequence[str] | None) -> No
     if not isinstance(interactive, bool):
         raise UsageError(f"expected interactive to be True or False: got {interactive!r}")
     if answers is not None and not interactive:
-        raise UsageError("answers are for scripts that may ask: say interactive=True too")
+        raise UsageError("answers need interactive=True: pass both")
 
 
 _CANCELLED = ScriptResult(
@@ -449,7 +449,7 @@ def _warn_of_less(event: ScriptEvent) -> None:
         why = "" if missing is None else "{stage}: {message}; {remedy}, ".format(**missing)
         warnings.warn(
             "scripts are run in the profile 'restricted', without namespaces of their own: "
-            f"{why}or say PythonRunner(profile='restricted')",
+            f"{why}or pass profile='restricted' to PythonRunner",
             RuntimeWarning,
             stacklevel=2,
         )

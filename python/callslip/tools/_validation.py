@@ -118,7 +118,7 @@ def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
 def faults_of(name: str, value: Any, error: ValueError) -> Iterator[str]:
     """Say what is wrong with an argument that fits the schema: each fault with its place."""
     if not isinstance(error, ValidationError):
-        yield f"'{name}' is no value of its type: {error}"
+        yield f"invalid value for '{name}': {error}"
         return
     for fault in error.errors(include_url=False):
         message = fault["msg"]

@@ -79,7 +79,7 @@ impl Declared {
                 }
                 (DEPENDENCIES, other) => {
                     let got = other.type_str();
-                    let message = format!("expected a list of strings as dependencies, got {got}: {EXAMPLE}");
+                    let message = format!("expected a list of strings as dependencies: got {got}: {EXAMPLE}");
                     return Err(Refused::dependency(message));
                 }
                 (PYTHON, Value::String(versions)) => {
@@ -90,7 +90,7 @@ impl Declared {
                 (PYTHON, other) => {
                     let got = other.type_str();
                     let message =
-                        format!("expected a string as requires-python, got {got}: write for example \">=3.11\"");
+                        format!("expected a string as requires-python: got {got}: write for example \">=3.11\"");
                     return Err(Refused::dependency(message));
                 }
                 _ => return Err(unknown(&key, line)),
@@ -103,7 +103,7 @@ impl Declared {
 fn strings(listed: Vec<Value>) -> Result<Vec<String>, Refused> {
     if listed.len() > MAX_DEPENDENCIES {
         let message = format!(
-            "expected at most {MAX_DEPENDENCIES} dependencies, got {}: list only what the script imports",
+            "expected at most {MAX_DEPENDENCIES} dependencies: got {}: list only what the script imports",
             listed.len()
         );
         return Err(Refused::dependency(message));
@@ -112,7 +112,7 @@ fn strings(listed: Vec<Value>) -> Result<Vec<String>, Refused> {
         Value::String(text) => Ok(text),
         other => {
             let got = other.type_str();
-            let message = format!("expected a string as dependencies[{place}], got {got}: {EXAMPLE}");
+            let message = format!("expected a string as dependencies[{place}]: got {got}: {EXAMPLE}");
             Err(Refused::dependency(message))
         }
     };
@@ -136,7 +136,7 @@ fn collect(lines: &[&str], first: usize) -> Result<(Table, usize), Refused> {
     let written = text.lines().next().unwrap_or_default();
     let cause = fault.unwrap_or_default();
     let message =
-        format!("expected TOML in line {}, got {}: {cause}; {EXAMPLE}", first + 1, quoted(written.trim_end()));
+        format!("expected TOML in line {}: got {}: {cause}; {EXAMPLE}", first + 1, quoted(written.trim_end()));
     Err(Refused::dependency(message))
 }
 
@@ -194,7 +194,7 @@ impl Block {
         check_length(&self.text, self.first)?;
         parse(&self.text).map_err(|cause| {
             let line = self.first + 1;
-            Refused::dependency(format!("expected TOML in the block of line {line}, got a fault: {cause}; {EXAMPLE}"))
+            Refused::dependency(format!("expected TOML in the block of line {line}: got a fault: {cause}; {EXAMPLE}"))
         })
     }
 }
@@ -227,11 +227,11 @@ fn unknown(key: &str, line: usize) -> Refused {
     let line = line + 1;
     let key = quoted(key);
     Refused::dependency(format!(
-        "expected only dependencies and requires-python, got {key} in line {line}: nothing else can be set up by a script"
+        "expected only dependencies and requires-python: got {key} in line {line}: nothing else can be set up by a script"
     ))
 }
 
 fn twice(what: &str, line: usize) -> Refused {
     let line = line + 1;
-    Refused::dependency(format!("expected one declaration, got {what} again in line {line}: put all into one"))
+    Refused::dependency(format!("expected one declaration: got {what} again in line {line}: put all into one"))
 }

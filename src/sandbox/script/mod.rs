@@ -44,12 +44,12 @@ impl Script {
     pub fn read(code: &str) -> Result<Self, Refused> {
         if code.len() > MAX_BYTES {
             let message =
-                format!("expected at most {MAX_BYTES} bytes of code, got {}: keep data out of the code", code.len());
+                format!("expected at most {MAX_BYTES} bytes of code: got {}: keep data out of the code", code.len());
             return Err(Refused::code(message));
         }
         let code = code.strip_prefix('\u{feff}').unwrap_or(code);
         if code.trim().is_empty() {
-            return Err(Refused::code("expected Python code, got nothing: put the whole script into code"));
+            return Err(Refused::code("expected Python code: got nothing: put the whole script into code"));
         }
         let mut hints = Vec::new();
         let code = match escaped::unescape(code) {
@@ -74,7 +74,7 @@ impl Script {
         requirements.dedup();
         let requires_python = declared.requires_python.as_deref().map(requirement::read_python).transpose()?;
         if let Some(line) = lines.iter().position(|line| line.contains('\0')) {
-            let message = format!("expected text, got a NUL byte in line {}: write it as \\x00", line + 1);
+            let message = format!("expected text: got a NUL byte in line {}: write it as \\x00", line + 1);
             return Err(Refused::code(message));
         }
         if declared.dependencies.is_none() {

@@ -27,7 +27,7 @@ pub(super) struct Requirement {
 pub(super) fn read(written: &str, place: usize) -> Result<Requirement, Refused> {
     let refuse = |what: &str, hint: &str| {
         let odd = odd_character(written).map(|odd| format!(" with {} in it", quoted(odd))).unwrap_or_default();
-        let message = format!("expected {what} as dependencies[{place}], got {}{odd}: {hint}", quoted(written));
+        let message = format!("expected {what} as dependencies[{place}]: got {}{odd}: {hint}", quoted(written));
         Err(Refused::dependency(message))
     };
     if written.len() > MAX_BYTES {
@@ -60,7 +60,7 @@ pub(super) fn read(written: &str, place: usize) -> Result<Requirement, Refused> 
 pub(super) fn read_python(written: &str) -> Result<String, Refused> {
     let hint = "write for example \">=3.11\"";
     let refuse = |what: &str| {
-        Err(Refused::dependency(format!("expected {what} as requires-python, got {}: {hint}", quoted(written))))
+        Err(Refused::dependency(format!("expected {what} as requires-python: got {}: {hint}", quoted(written))))
     };
     if written.len() > MAX_BYTES {
         return refuse(&format!("at most {MAX_BYTES} characters"));

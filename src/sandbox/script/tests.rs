@@ -27,7 +27,7 @@ fn too_much_code_is_refused() {
     let refused = Script::read(&code).unwrap_err();
     assert_eq!(
         (refused.code.as_str(), refused.message.as_str()),
-        ("bad_code", "expected at most 1048576 bytes of code, got 1200000: keep data out of the code")
+        ("bad_code", "expected at most 1048576 bytes of code: got 1200000: keep data out of the code")
     );
 }
 
