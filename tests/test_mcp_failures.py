@@ -226,7 +226,7 @@ def test_nonsense_on_standard_output_is_said_and_not_printed(capfd, caplog):
         python(code, connect_timeout=3.0).connect_sync()
     assert str(raised.value) == (
         "the MCP server 'odd' can't be connected: it did not answer within 3 seconds; it sent "
-        "what is no message of MCP: on standard output a server may write nothing else"
+        "something that is not an MCP message: standard output is for the protocol alone"
     )
     assert "odd: sent something that is not an MCP message" in caplog.messages
     assert capfd.readouterr() == ("", "")

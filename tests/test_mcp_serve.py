@@ -126,7 +126,9 @@ def test_an_agent_whose_tools_need_approval_is_not_served():
     def pay() -> str:
         return "paid"
 
-    with pytest.raises(UsageError, match="^the tool 'pay' needs approval, but nothing can approve it"):
+    with pytest.raises(
+        UsageError, match="^the tool 'pay' needs approval, but nothing can approve it"
+    ):
         agent_server(Agent(ScriptedModel([]), tools=[pay]))
 
 

@@ -160,7 +160,7 @@ def test_no_reply(result: object, message: str) -> None:
         open_result(result)
     assert str(caught.value) == (
         "expected a string, an object with .text, a client's response or an iterator of these "
-        f"from the model, {message}"
+        f"from the model: {message}"
     )
 
 
@@ -253,7 +253,7 @@ def test_stream_of_something_else(item: object, message: str) -> None:
     with pytest.raises(ModelError) as caught:
         next(stream)
     assert str(caught.value) == (
-        "expected strings, objects with .text or a client's chunks from the model's stream, "
+        "expected strings, objects with .text or a client's chunks from the model's stream: "
         f"{message}"
     )
 

@@ -31,7 +31,10 @@ def test_a_server_may_be_a_path_where_the_client_has_a_host(server, url):
 def test_a_server_with_a_user_is_refused_without_quoting_it(server):
     with pytest.raises(ToolError) as caught:
         one({}, options={"server": server})
-    assert str(caught.value) == "server must not contain credentials: pass them with auth=… or in the client"
+    assert (
+        str(caught.value)
+        == "server must not contain credentials: pass them with auth=… or in the client"
+    )
 
 
 def test_a_document_may_name_a_server_without_a_scheme():

@@ -325,7 +325,7 @@ class Session:
                 f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
             )
         if self._unreadable:
-            reasons.append(f"{_NONSENSE}: on standard output a server may write nothing else")
+            reasons.append(f"{_NONSENSE}: standard output is for the protocol alone")
         if words := await self._transport.last_words():
             reasons.append(words)
         return self._hidden(f": {'; '.join(reasons)}") if reasons else ""

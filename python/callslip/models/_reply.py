@@ -275,7 +275,7 @@ def _read_item(item: object, reading: Reading | None) -> ModelChunk:
     piece = _read(item, whole=False)
     if piece is None:
         raise ModelError(
-            "expected strings, objects with .text or a client's chunks from the model's stream, "
+            "expected strings, objects with .text or a client's chunks from the model's stream: "
             f"got {_kind(item)}{_hint(item)}"
         )
     if reading is not None:

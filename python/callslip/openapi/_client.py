@@ -180,7 +180,9 @@ class Client:
                 self._check_size(read)
                 if monotonic() > ends:
                     # Nobody waits any more: the thread and its connection are not to stay.
-                    raise TimeoutError(f"the response did not finish within {self._timeout:g} seconds")
+                    raise TimeoutError(
+                        f"the response did not finish within {self._timeout:g} seconds"
+                    )
             return self._whole(response, bytes(read))
 
     def _whole(self, response: Any, body: bytes) -> tuple[int, str, Mapping[str, str], bytes]:

@@ -47,7 +47,9 @@ class Servers:
             )
         if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
-            raise ToolError("server must not contain credentials: pass them with auth=… or in the client")
+            raise ToolError(
+                "server must not contain credentials: pass them with auth=… or in the client"
+            )
         self._server = server
         self._found_at = found_at
         self._trusted = {host.lower() for host in trusted}
