@@ -472,9 +472,9 @@ class Agent:
     def _check_approvals(self) -> None:
         if self.store is None and self._asks_for_approval:
             raise UsageError(
-                f"the tool '{self._asks_for_approval}' needs approval, but nothing can approve "
-                "it: use agent.stream(…) and call run.approve(ticket), or pass store=… to the agent, so "
-                "that store.run(run_id).approve(ticket) can be called elsewhere"
+                f"the tool '{self._asks_for_approval}' needs approval, but nothing can approve it: "
+                "use agent.stream(…) and call run.approve(ticket), or pass store=… to the agent, "
+                "so that store.run(run_id).approve(ticket) can be called elsewhere"
             )
 
     @cached_property

@@ -168,7 +168,7 @@ pub(super) fn server(server: &Json) -> Result<String, String> {
             Some(Json::String(text)) => text.clone(),
             // YAML makes a number of a port or a version without quotes.
             Some(Json::Number(number)) => number.to_string(),
-            _ => return Err(format!("its variable '{name}' has no default: say server='https://…'")),
+            _ => return Err(format!("its variable '{name}' has no default: pass server='https://…'")),
         };
         url = url.replace(&format!("{{{name}}}"), &default);
     }
