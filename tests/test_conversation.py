@@ -194,7 +194,7 @@ def test_send_sync_waits_for_nothing_under_way():
         async with Agent(model, tools=[look]).stream("one") as run:
             async for event in run:
                 if isinstance(event, Event) and event.kind == "ticket_opened":
-                    with pytest.raises(UsageError, match="under way"):
+                    with pytest.raises(UsageError, match="still in progress"):
                         run.run.send_sync("more")
 
     asyncio.run(main())

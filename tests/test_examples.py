@@ -141,7 +141,7 @@ def test_an_example_of_tickets_that_are_loaded_shows_how():
     ("examples", "said"),
     [
         ("an example", "str"),
-        ([{"role": "user"}], "no message with 'role' and 'content'"),
+        ([{"role": "user"}], "not a message with 'role' and 'content'"),
         ([{"role": "system", "content": "x"}], "'user' has its turn"),
         ([OWN[0], OWN[0]], "the role 'user' of message 2"),
         ([OWN[0]], "no reply to the last message"),
