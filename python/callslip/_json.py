@@ -44,12 +44,12 @@ def to_json(value: object) -> str:
             _check_keys(value)
     except ResultError:
         raise
-    except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
+    except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
         try:
             text = _dumps(_plain(value, 0))
         except ResultError:
             raise
-        except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
+        except Exception:  # noqa: BLE001
             text = _dumps(_other(value))
     if text.isascii():
         return text
@@ -139,7 +139,7 @@ def _known(value: object) -> Any:  # a line for each kind
 def _dumped(dump: Callable[..., Any]) -> Any:
     try:
         return dump(mode="json")
-    except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
+    except Exception:  # noqa: BLE001  # bytes that are no text, a value of a foreign type
         return dump()
 
 

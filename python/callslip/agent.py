@@ -367,7 +367,7 @@ class Agent:
             over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
             if over:
                 store.end_children(run_id, over)
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             core.release()
             raise
         return Session(run, self, offer, go_on, store=store, levels=levels, root=run_id)

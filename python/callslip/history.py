@@ -175,7 +175,7 @@ class History:
         every = tuple(self._exchanges)
         try:
             kept = self._policy(every)
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             if not is_failure(error):
                 raise
             text = f"{type(error).__name__}: {words_of(error)}".removesuffix(": ")

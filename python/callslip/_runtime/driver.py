@@ -49,12 +49,12 @@ async def drive(session: Session) -> None:
             raise first from None
         raise errors from None
     except StoreError:
-        raise  # called where it is handled
-    except BaseException as error:  # it is the waiter's to handle
+        raise
+    except BaseException as error:
         session.cancelled()
         if isinstance(error, asyncio.CancelledError):
             error.run = session.run  # type: ignore[attr-defined]
-        raise  # called where it is handled
+        raise
 
 
 async def _to_end(session: Session) -> None:
@@ -284,7 +284,7 @@ class _Driver:
                 commands = await performing
         except TimeoutError:
             if not scope.expired():
-                raise  # called where it is handled
+                raise
             commands = self._session.timed_out(deadline)
         if task.cancelling() > self._before(task):
             # What it performed has swallowed that.
@@ -328,10 +328,10 @@ class _Driver:
                     commands = session.reply(result)
                 else:
                     commands = ()
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             instead = self._failed(error, task, turn)
             if instead is None:
-                raise  # called where it is handled
+                raise
             commands = instead
         finally:
             self._asking = None

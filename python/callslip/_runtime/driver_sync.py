@@ -53,7 +53,7 @@ def drive(session: Session) -> None:
             if session.over():
                 return
             commands = ()
-    except BaseException as error:  # it is the waiter's to handle
+    except BaseException as error:
         if not isinstance(error, StoreError):
             session.cancelled()
         driver.abandon()
@@ -106,7 +106,7 @@ class _Driver:
         def call() -> None:
             try:
                 future.set_result(function())
-            except BaseException as error:  # it is the waiter's to handle
+            except BaseException as error:
                 future.set_exception(error)
                 if not isinstance(error, Exception):
                     raise
@@ -225,7 +225,7 @@ class _Driver:
             return self._receive(reply)
         except (_DeadlineReached, _Stopped):
             raise
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:  # whatever a client raises ends the run
             if not is_failure(error):
                 raise
             return session.failed(error) if session.is_asked(turn) else ()
@@ -253,7 +253,7 @@ class _Driver:
             # It may stall at its end too.
             pool.close_soon(stream, self._reading)
             raise
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             stream.close()
             raise
         if is_bounded:
@@ -294,7 +294,7 @@ class _Driver:
                     outcome = self._result(pool.on_loop(_coroutine(outcome)))
         except _Stopped:
             return ()
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             if not is_cancelled(error):
                 call.cancelled = True
                 raise
@@ -353,7 +353,7 @@ class _Driver:
             return
         try:
             outcome = call.result().get()
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             if not is_cancelled(error):
                 raise
             outcome = self._session.cancelled_inside(command)
@@ -369,7 +369,7 @@ class _Driver:
         run = None
         try:
             outcome, run = working.result().get()
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             if not is_cancelled(error):
                 raise
             # Something in it has cancelled the task that it works in.
@@ -396,7 +396,7 @@ class _Driver:
             raise _DeadlineReached from None
         except FutureCancelledError:
             raise _Stopped from None
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             future.cancel()
             raise
         finally:

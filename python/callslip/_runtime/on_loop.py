@@ -98,7 +98,7 @@ async def receive(
             if piece is None or await _stops(session, receipt, piece, begin):
                 break
         await pool.in_thread(stream.close)
-    except BaseException:  # the exception's own __str__ is at fault
+    except BaseException:
         pool.close_soon(stream, reading)
         raise
     return receipt.close()

@@ -27,7 +27,7 @@ class Reconciling:
         assert self._tool.reconcile is not None
         try:
             result = self._tool.reconcile(context)
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             if not is_failure(error):
                 raise
             result = error

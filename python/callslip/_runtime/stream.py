@@ -279,7 +279,7 @@ class _Early:
         self._lock = threading.Lock()
         try:
             self._commands = session.begin(session)
-        except BaseException as error:  # it is the waiter's to handle
+        except BaseException as error:
             session.__exit__(type(error), error, None)
             raise
         session.begin = self._begin

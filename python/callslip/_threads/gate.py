@@ -83,7 +83,7 @@ class Gate:
             self._line_up(waiter)
             if not waiter.admitted:
                 await admitted
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._forsake(waiter)
             raise
 
@@ -101,7 +101,7 @@ class Gate:
             self._line_up(waiter)
             if not waiter.admitted and not bell.acquire(timeout=seconds):
                 raise TimeoutError(f"no free slot within {timeout:g} seconds")  # noqa: TRY301
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._forsake(waiter)
             raise
 
@@ -243,7 +243,7 @@ class _Held(_Hold):
         if self._begin():
             try:
                 await self.gate.enter(self._group)
-            except BaseException:  # the exception's own __str__ is at fault
+            except BaseException:
                 self._forget()
                 raise
             self.inside = 1
@@ -263,7 +263,7 @@ class _HeldSync(_Hold):
         if self._begin():
             try:
                 self.gate.enter_sync(self._group, self._timeout)
-            except BaseException:  # the exception's own __str__ is at fault
+            except BaseException:
                 self._forget()
                 raise
             # Nothing is called from here to the body: an interrupt would lose the slot.

@@ -96,7 +96,7 @@ class _Pool:
         if not self._idle.acquire(blocking=False):
             try:
                 self._grow()
-            except BaseException:  # the exception's own __str__ is at fault
+            except BaseException:
                 # No thread is to take up what nobody waits for.
                 future.cancel()
                 raise
@@ -135,7 +135,7 @@ def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Futu
     leave = gate.share()
     try:
         future = submit(function, *args)
-    except BaseException:  # the exception's own __str__ is at fault
+    except BaseException:
         leave()
         raise
     future.add_done_callback(lambda _: leave())

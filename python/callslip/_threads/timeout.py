@@ -60,7 +60,7 @@ def within(
 
     try:
         threading.Thread(target=perform, name="callslip tool", daemon=True).start()
-    except BaseException:  # the exception's own __str__ is at fault
+    except BaseException:
         if leave is not None:
             leave()
         raise

@@ -474,7 +474,7 @@ def _waited(coroutine: Coroutine[Any, Any, T]) -> T:
     future = pool.on_loop(coroutine)
     try:
         return future.result().get()
-    except BaseException:  # the exception's own __str__ is at fault
+    except BaseException:
         future.cancel()
         raise
 

@@ -331,7 +331,7 @@ class _Heard:
     async def __anext__(self) -> Any:
         try:
             item = await self._stream.__anext__()
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._listener.at_end()
             raise
         if isinstance(item, ValueError):

@@ -230,7 +230,7 @@ class _Bounded:
 
         try:
             await self._app(scope, receive, counted)
-        except Exception as error:  # nobody waits for it
+        except Exception as error:
             if self._left >= 0:
                 self.failure = error
             else:

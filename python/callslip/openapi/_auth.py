@@ -146,7 +146,7 @@ async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple
                 secret = secret() if is_async(secret) else await in_thread(secret)
                 if hasattr(secret, "__await__"):
                     secret = await secret
-            except Exception as error:  # what a tool raises is told to the model
+            except Exception as error:
                 # In words that hold neither paths nor what looks like a secret.
                 raise AuthError(
                     f"the function auth['{name}'] failed: {in_one_line(error)}"

@@ -182,7 +182,7 @@ class Follow:
                 except _OverError:
                     return
                 self._stream.answer(number, text)
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._stream.cancel()
             _wait_until_dead(self._stream)
             raise
@@ -254,7 +254,7 @@ class Follow:
             # Nobody runs this any more, so nothing can be waited for.
             self._stream.cancel()
             raise
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._stream.cancel()
             await _until_dead(self._stream)
             raise
@@ -295,7 +295,7 @@ def awaited_sync(awaitable: Awaitable[T], attend: Callable[[], None]) -> T:
                 attend()
             else:
                 return ended.get()
-    except BaseException:  # the exception's own __str__ is at fault
+    except BaseException:
         future.cancel()
         raise
 

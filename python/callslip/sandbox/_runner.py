@@ -276,7 +276,7 @@ class ScriptSession:
         self,
         code: str,
         *,
-        interactive: bool,  # private
+        interactive: bool,
         answers: Sequence[str] | None = None,
         also: OnEvent | None = None,
         wanted: Callable[[], bool] = lambda: True,
@@ -292,7 +292,7 @@ class ScriptSession:
         self,
         code: str,
         *,
-        interactive: bool,  # private
+        interactive: bool,
         answers: Sequence[str] | None = None,
         also: OnEvent | None = None,
     ) -> ScriptResult:
@@ -455,7 +455,7 @@ def _warn_of_less(event: ScriptEvent) -> None:
         )
 
 
-def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # private  # private
+def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # private
     """Return the runner that an agent's option `python` asks for: `True` is one with the defaults.
 
     Raises:

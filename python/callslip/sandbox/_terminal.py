@@ -90,7 +90,7 @@ class Terminal:
         if not request.secret:
             try:
                 yield
-            except BaseException:  # the exception's own __str__ is at fault
+            except BaseException:
                 # What comes next is no answer to it.
                 self._screen.write("\n")
                 raise

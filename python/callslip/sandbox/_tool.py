@@ -134,7 +134,7 @@ class ScriptTool(Tool[..., Any]):
         context: Context | None,
         session: ScriptSession,
         *,
-        interactive: bool,  # private
+        interactive: bool,
     ) -> Outcome:
         call = _call_of(context)
         if interactive or call is None:

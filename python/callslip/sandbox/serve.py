@@ -55,7 +55,7 @@ def _end_with_parent():
         try:
             import ctypes
             ctypes.CDLL(None).prctl(1, 9)
-        except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
+        except Exception:
             pass
 
 def _prepare():
@@ -131,7 +131,7 @@ def _run():
         exec(compile(code, "script.py", "exec"), main.__dict__)
     except SystemExit:
         raise
-    except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+    except BaseException as error:
         if isinstance(error, MemoryError):
             tell({"memory": True})
         trace = error.__traceback__
@@ -276,7 +276,7 @@ class Script:
         try:
             while self._usage is None or self._open:
                 self._step()
-        except BaseException:  # the exception's own __str__ is at fault
+        except BaseException:
             self._kill()
             raise
         finally:

@@ -252,7 +252,7 @@ class _Reader:
                 hints = typing.get_type_hints(
                     options, localns=dict(self._names), include_extras=True
                 )
-            except Exception as error:  # what a tool raises is told to the model
+            except Exception as error:
                 raise _unusable(self._tool, f"**{name}", annotation, error) from error
             for key, hint in hints.items():
                 # A key that may be left out has no default to be shown.
@@ -333,7 +333,7 @@ class _Resolver:
             hints = typing.get_type_hints(
                 holder, globalns=self._globals, localns=self.names, include_extras=True
             )
-        except Exception as error:  # what a tool raises is told to the model
+        except Exception as error:
             raise _unusable(self._tool, parameter.name, annotation, error) from error
         return hints[parameter.name]
 

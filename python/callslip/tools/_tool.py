@@ -224,7 +224,7 @@ class Tool(Generic[P, R]):
                     return whole(self._function(*args, **kwargs), context, state)
 
                 result = within(self.timeout, function, args, kwargs, state=state, gate=self.gate)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         if hasattr(result, "__await__"):
             return self._awaited(result)
@@ -238,7 +238,7 @@ class Tool(Generic[P, R]):
         try:
             args, kwargs = self._bind(arguments, context)
             result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         return self._returned(result)
 
@@ -248,7 +248,7 @@ class Tool(Generic[P, R]):
                 result = await awaitable
             else:
                 result = await awaited_within(self.timeout, awaitable)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
             return self._failed(error)
         return self._returned(result)
 
