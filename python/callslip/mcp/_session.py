@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
+from callslip import _lazy
 from callslip._core import __version__
 from callslip.errors import ToolError
-from callslip.mcp import _sdk
 from callslip.mcp._clock import Clock
 from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
 from callslip.mcp._words import log
@@ -163,9 +163,9 @@ class Session:
             name = self._transport.name
             failure = Fail(f"the MCP server '{name}' gave no result {waited}{meanwhile}")
             failure.is_transient = True
-        except _sdk.mcp.MCPError as error:
+        except _lazy.mcp.MCPError as error:
             failure = await self._failure(error, sent)
-        except (RuntimeError, _sdk.pydantic.ValidationError) as error:
+        except (RuntimeError, _lazy.pydantic.ValidationError) as error:
             words = (
                 f"the MCP server '{self._transport.name}' broke the protocol: {_fault_of(error)}"
             )
@@ -273,9 +273,9 @@ class Session:
         return answered
 
     def _make_client(self) -> Client:
-        return _sdk.mcp.Client(
+        return _lazy.mcp.Client(
             self._transport.open(self),
-            client_info=_sdk.mcp.Implementation(name="callslip", version=__version__),
+            client_info=_lazy.mcp.Implementation(name="callslip", version=__version__),
             cache=None,
             **self._answers,
         )
@@ -290,7 +290,7 @@ class Session:
             return Fail(f"the MCP server '{name}' refused the call: {sent.refusal}")
         if is_unreadable(error):
             return Fail(f"the MCP server '{name}' broke the protocol: {_UNREADABLE}")
-        if error.code != _sdk.mcp_types.CONNECTION_CLOSED:
+        if error.code != _lazy.mcp_types.CONNECTION_CLOSED:
             return Told(self._hidden(error.message))
         self.retire()
         why = await self._why()
@@ -314,11 +314,11 @@ class Session:
             pass
         reasons = []
         fault = self._fault
-        if isinstance(fault, _sdk.mcp.MCPError) and is_unreadable(fault):
+        if isinstance(fault, _lazy.mcp.MCPError) and is_unreadable(fault):
             reasons.append(f"it broke the protocol: {_UNREADABLE}")
-        elif isinstance(fault, _sdk.mcp.MCPError | TimeoutError | ToolError) and str(fault):
+        elif isinstance(fault, _lazy.mcp.MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
-        elif isinstance(fault, _sdk.pydantic.ValidationError):
+        elif isinstance(fault, _lazy.pydantic.ValidationError):
             reasons.append(f"it broke the protocol: {_fault_of(fault)}")
         elif isinstance(fault, Exception):
             reasons.append(
@@ -347,7 +347,7 @@ def _fault_of(error: RuntimeError | ValidationError) -> str:
     The SDK's words, and those of what it checks with, quote it cut or wrapped: a secret in it would
     not be found.
     """
-    if isinstance(error, _sdk.pydantic.ValidationError):
+    if isinstance(error, _lazy.pydantic.ValidationError):
         place = _place_of(error)
         return f"its answer has a fault at '{place}'" if place else "its answer has a fault"
     if (path := getattr(error.__cause__, "absolute_path", None)) is not None:
@@ -367,9 +367,9 @@ def _fault_in(page: dict[str, Any], version: str) -> ValidationError | None:
     """Return what is wrong with a page of tools, as the SDK will say it of the whole list."""
     try:
         with suppress(KeyError):
-            _sdk.methods.validate_server_result("tools/list", version, page)
-        _sdk.mcp_types.ListToolsResult.model_validate(page, by_name=False)
-    except _sdk.pydantic.ValidationError as error:
+            _lazy.mcp_methods.validate_server_result("tools/list", version, page)
+        _lazy.mcp_types.ListToolsResult.model_validate(page, by_name=False)
+    except _lazy.pydantic.ValidationError as error:
         return error
     return None
 

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
+from callslip import _lazy
 from callslip._redaction import Secrets
 from callslip.errors import ToolError
-from callslip.mcp import _sdk
 from callslip.mcp._words import ServerErrors, secrets_of, shown_url
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _LARGEST_EVENT = 1 << 28
 
 def is_unreadable(error: MCPError) -> bool:
     """Whether an answer came that can't be read. What the SDK says of it may quote the answer."""
-    return error.code == _sdk.mcp_types.PARSE_ERROR and error.message.startswith(_UNREADABLE)
+    return error.code == _lazy.mcp_types.PARSE_ERROR and error.message.startswith(_UNREADABLE)
 
 
 class Delivery:
@@ -149,13 +149,13 @@ class StdioTransport:
     async def open(self, listener: Listener) -> AsyncIterator[Streams]:
         """Start the server."""
         cwd = None if self._cwd is None else os.fspath(self._cwd)
-        parameters = _sdk.mcp.StdioServerParameters(
+        parameters = _lazy.mcp.StdioServerParameters(
             command=self._command, args=self._args, env=self._env, cwd=cwd
         )
         errors = self._errors = ServerErrors(self.name, self.secrets)
         async with AsyncExitStack() as stack:
             try:
-                process = _sdk.mcp.stdio_client(parameters, errlog=errors.pipe)
+                process = _lazy.mcp.stdio_client(parameters, errlog=errors.pipe)
                 reading, writing = await stack.enter_async_context(process)
             finally:
                 errors.begin()
@@ -232,8 +232,8 @@ class HttpTransport:
             client = self._client
             if client is None:
                 # A call has its own time limit, and an answer may be long in coming.
-                timeout = _sdk.httpx2.Timeout(30, read=None)
-                own = _sdk.httpx2.AsyncClient(headers=self._headers, timeout=timeout)
+                timeout = _lazy.httpx2.Timeout(30, read=None)
+                own = _lazy.httpx2.AsyncClient(headers=self._headers, timeout=timeout)
                 client = await stack.enter_async_context(own)
             elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
@@ -241,7 +241,7 @@ class HttpTransport:
                 hooks = client.event_hooks[event]
                 hooks.append(hook)
                 stack.callback(hooks.remove, hook)
-            streams = _sdk.streamable_http.streamable_http_client(
+            streams = _lazy.mcp_streamable_http.streamable_http_client(
                 self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
             )
             reading, writing = await stack.enter_async_context(streams)
@@ -282,7 +282,7 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
 
     Over stdio the SDK drops such an answer, and the call would wait for its whole time.
     """
-    if not isinstance(fault, _sdk.pydantic.ValidationError):
+    if not isinstance(fault, _lazy.pydantic.ValidationError):
         return None
     for part in fault.errors(include_url=False, include_context=False):
         message = part["input"]
@@ -295,11 +295,11 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
         if isinstance(message, dict) and ("result" in message or "error" in message):
             number = message.get("id")
             if isinstance(number, int | str) and not isinstance(number, bool):
-                error = _sdk.mcp_types.ErrorData(
-                    code=_sdk.mcp_types.PARSE_ERROR, message=f"{_UNREADABLE}an answer"
+                error = _lazy.mcp_types.ErrorData(
+                    code=_lazy.mcp_types.PARSE_ERROR, message=f"{_UNREADABLE}an answer"
                 )
-                return _sdk.message.SessionMessage(
-                    _sdk.mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+                return _lazy.mcp_message.SessionMessage(
+                    _lazy.mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
                 )
     return None
 
