@@ -1,11 +1,10 @@
 //! Arguments of a call: an object, or the JSON text of one, peeled up to two layers.
 
-use super::around::fence_before;
-use super::field::FieldReader;
-use super::notes::Fault;
+use super::field_reader::FieldReader;
+use super::surrounding_text::fence_before;
 use super::{Code, ReadOptions};
-use crate::reply::json::{Field, Machine, Progress, Settings};
-use crate::reply::{Object, Repair, RepairCode, Span, Value, Violation};
+use crate::reply::json::{Field, JsonReader, Progress, Settings};
+use crate::reply::{BoxedViolation, Object, Repair, RepairCode, Span, Value, Violation};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub(crate) fn arguments(
     written: Written,
     raw: &str,
     options: &ReadOptions,
-) -> Result<(Arc<Value>, Span), Fault> {
+) -> Result<(Arc<Value>, Span), BoxedViolation> {
     // `null` means none, and is noted with the other fields that are null.
     if let Some(field) = reader.record.fields.get(key)
         && *field.value == Value::Null
@@ -73,18 +72,18 @@ fn peel(
     text: &str,
     raw: &str,
     options: &ReadOptions,
-) -> Result<Value, Fault> {
+) -> Result<Value, BoxedViolation> {
     let mut text = Cow::Borrowed(text);
     for layer in 1..=LAYERS {
-        let place = Place { literal: field.span, raw, exact: layer == 1 };
+        let source = ArgumentSource { literal: field.span, raw, exact: layer == 1 };
         if text.trim().is_empty() {
             reader.notes.note(RepairCode::EmptyArgs, field.span)?;
             return Ok(Value::Object(Object::new()));
         }
         let mut repairs = Vec::new();
-        let value = read(&text, options, &mut repairs).map_err(|fault| invalid(reader, key, *fault, &place))?;
+        let value = read(&text, options, &mut repairs).map_err(|fault| invalid(reader, key, *fault, &source))?;
         repairs.sort_by_key(|repair| repair.span.start);
-        let mut tracer = place.tracer();
+        let mut tracer = source.tracer();
         for repair in repairs {
             reader.notes.note(repair.code, tracer.of(repair.span))?;
         }
@@ -101,16 +100,16 @@ fn peel(
             other => {
                 let message = format!("expected an object in its text: got {}", other.type_name());
                 let fault = Violation::new(Code::BadType, message).at(Span::new(0, text.len()));
-                return Err(invalid(reader, key, fault, &place));
+                return Err(invalid(reader, key, fault, &source));
             }
         }
     }
     let fault = Violation::new(Code::BadType, "expected an object in its text: got text inside text");
-    Err(invalid(reader, key, fault, &Place { literal: field.span, raw, exact: false }))
+    Err(invalid(reader, key, fault, &ArgumentSource { literal: field.span, raw, exact: false }))
 }
 
 /// Reads one layer: a value, perhaps in a fence, and nothing else but copies of it and surplus closing brackets.
-fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<Value, Fault> {
+fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<Value, BoxedViolation> {
     let settings = Settings::new(options.repairs, options.limits);
     let strict = options.repairs == crate::reply::RepairPolicy::Strict;
     let mut note = |code, span| {
@@ -132,13 +131,13 @@ fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<
         end = text.trim_end().trim_end_matches(['`', '~']).len().max(start);
     }
     let text = text.get(..end).unwrap_or(text);
-    let mut machine = Machine::new(settings.clone(), start);
-    if machine.run(text, true) == Progress::Failed {
+    let mut json = JsonReader::new(settings.clone(), start);
+    if json.run(text, true) == Progress::Failed {
         let unread = || Box::new(Violation::new(Code::InvalidJson, "expected a JSON value"));
-        return Err(machine.into_fault().unwrap_or_else(unread));
+        return Err(json.into_fault().unwrap_or_else(unread));
     }
-    let mut position = machine.position();
-    let (value, found) = machine.into_value();
+    let mut position = json.position();
+    let (value, found) = json.into_value();
     let mut more = found;
     loop {
         let rest = text.get(position..).unwrap_or("");
@@ -151,10 +150,10 @@ fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<
         if after.is_empty() {
             break;
         }
-        let mut machine = Machine::new(settings.clone(), position);
-        let done = machine.run(text, true) == Progress::Done;
-        let (start, next) = (position, machine.position());
-        if !done || machine.into_value().0 != value {
+        let mut json = JsonReader::new(settings.clone(), position);
+        let done = json.run(text, true) == Progress::Done;
+        let (start, next) = (position, json.position());
+        if !done || json.into_value().0 != value {
             let message = "expected one object in its text: got more after it";
             return Err(Box::new(Violation::new(Code::ExtraData, message).at(Span::new(start, text.len()))));
         }
@@ -165,8 +164,8 @@ fn read(text: &str, options: &ReadOptions, repairs: &mut Vec<Repair>) -> Result<
     Ok(value)
 }
 
-fn invalid(reader: &FieldReader<'_>, key: &str, inner: Violation, place: &Place<'_>) -> Fault {
-    let span = inner.span.map_or(place.literal, |span| place.of(span));
+fn invalid(reader: &FieldReader<'_>, key: &str, inner: Violation, source: &ArgumentSource<'_>) -> BoxedViolation {
+    let span = inner.span.map_or(source.literal, |span| source.of(span));
     if inner.code == Code::RepairRefused {
         return Box::new(inner.at(span));
     }
@@ -181,19 +180,19 @@ fn invalid(reader: &FieldReader<'_>, key: &str, inner: Violation, place: &Place<
         _ => inner.hint,
     };
     fault.found = inner.found;
-    fault.related = inner.related.map(|related| crate::reply::Related { span: place.of(related.span), ..related });
+    fault.related = inner.related.map(|related| crate::reply::Related { span: source.of(related.span), ..related });
     fault
 }
 
 /// Where decoded text stands in the reply.
-struct Place<'a> {
+struct ArgumentSource<'a> {
     literal: Span,
     raw: &'a str,
     /// Whether offsets can be traced: through one layer of escapes.
     exact: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ArgumentSource<'a> {
     fn of(&self, span: Span) -> Span {
         self.tracer().of(span)
     }

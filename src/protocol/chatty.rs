@@ -1,17 +1,18 @@
 //! The chatty protocol: a direct answer, or one tool block with calls that run side by side.
 
 pub mod read;
+pub(super) mod typed;
 
 use super::example::{ExampleCall, Examples, Step};
+use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
-use super::stored::Stored;
-use super::telling::{Outcomes, Telling, quote, repetition};
+use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, Ticket, TicketId};
-use crate::tool::{Budget, Layout, ToolKind, ToolSet};
+use crate::tool::{AnswerType, Budget, Layout, ToolKind, ToolSet};
 use read::ToolTags;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -24,10 +25,14 @@ const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
 /// What stands in it where scripts can be run.
 const SCRIPTS: &str = include_str!("prompts/chatty_scripts.txt");
 
+/// The passages of the built-in prompt that say that an answer is plain text, and before which its type is described.
+const PLAIN_ANSWER: &str = "; then answer in plain text.";
+const BEFORE_TOOLS: &str = "\nTools:\n";
+
 /// Small models answer questions from what they believe they know, unless the question itself says otherwise.
 const REMINDER: &str = "Call a tool first if one of them can give the answer.";
 
-/// How results are told.
+/// How results are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
@@ -50,7 +55,7 @@ impl Results {
 pub struct Chatty {
     /// The tags around a tool block.
     pub tags: ToolTags,
-    /// How results are told.
+    /// How results are reported.
     #[serde(default, skip_serializing_if = "Results::is_json")]
     pub results: Results,
     /// The messages of an example.
@@ -65,6 +70,9 @@ pub struct Chatty {
     /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasoning_tags: Vec<(String, String)>,
+    /// The type of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<AnswerType>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -79,6 +87,7 @@ impl Default for Chatty {
             template: None,
             budget: Budget::default(),
             reasoning_tags: Vec::new(),
+            returns: None,
             read: ReadOptions::default(),
         }
     }
@@ -87,6 +96,18 @@ impl Default for Chatty {
 impl Protocol for Chatty {
     fn name(&self) -> &'static str {
         "chatty"
+    }
+
+    fn returns(&self) -> Option<&AnswerType> {
+        self.returns.as_ref()
+    }
+
+    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
+        Arc::new(Self { returns, ..self.clone() })
+    }
+
+    fn answer_name(&self) -> &'static str {
+        typed::ANSWER
     }
 
     fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
@@ -116,7 +137,7 @@ impl Protocol for Chatty {
             placeholders.push(Placeholder { name: "SCRIPTS", value: &scripts, required: true });
             placeholders.push(Placeholder { name: "AGENTS", value: &agents, required: true });
         }
-        render(template, Style::Capitals, &placeholders)
+        Ok(self.with_answer(render(template, Style::Capitals, &placeholders)?))
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
@@ -136,10 +157,10 @@ impl Protocol for Chatty {
             self.tags.start, self.tags.end
         );
         vec![
-            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
             Step::Reply(block),
-            Step::Told(vec![Telling::Result { ticket: call.ticket, times: 1 }]),
-            Step::Reply(call.answer.to_owned()),
+            Step::UserMessage(vec![MessageEntry::Result { ticket: call.ticket, times: 1 }]),
+            Step::Reply(self.typed().map_or_else(|| call.answer.to_owned(), example_block)),
         ]
     }
 
@@ -151,20 +172,20 @@ impl Protocol for Chatty {
         self.read
     }
 
-    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
+    fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
         let mut parts = Vec::new();
         let mut results = Vec::new();
-        for telling in tellings {
-            match telling {
-                Telling::Task(text)
-                | Telling::Reminder(text)
-                | Telling::Note(text)
-                | Telling::Violation(text)
-                | Telling::LastTurn(text) => parts.push(text.clone()),
-                Telling::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
-                Telling::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),
+        for entry in entries {
+            match entry {
+                MessageEntry::Task(text)
+                | MessageEntry::Reminder(text)
+                | MessageEntry::Note(text)
+                | MessageEntry::Violation(text)
+                | MessageEntry::LastTurn(text) => parts.push(text.clone()),
+                MessageEntry::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
+                MessageEntry::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.
-                Telling::Loaded(_) | Telling::Dropped(_) | Telling::Completed(_) => {}
+                MessageEntry::Loaded(_) | MessageEntry::Dropped(_) | MessageEntry::Completed(_) => {}
             }
         }
         if !results.is_empty() {
@@ -177,8 +198,11 @@ impl Protocol for Chatty {
         parts.join("\n\n")
     }
 
-    fn answer_form(&self) -> &'static str {
-        "the answer itself as plain text, without tags"
+    fn answer_form(&self) -> Cow<'static, str> {
+        match self.typed() {
+            None => "the answer itself as plain text, without tags".into(),
+            Some(returns) => typed::form(returns).into(),
+        }
     }
 
     fn call_form(&self) -> String {
@@ -221,12 +245,12 @@ impl Protocol for Chatty {
         lint::sections(prompt, &Tag::new(&*self.tags.start), &Tag::new(&*self.tags.end))
     }
 
-    fn stored(&self) -> Stored {
-        Stored::Chatty(self.clone())
+    fn stored(&self) -> StoredProtocol {
+        StoredProtocol::Chatty(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::chatty(scope, &self.tags)
+        grammar::chatty(scope, &self.tags, self.typed())
     }
 }
 
@@ -234,17 +258,47 @@ impl Chatty {
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
         let (tags, reasoning) = (self.tags.clone(), self.reasoning_tags.clone());
-        move |options| read::decoder(options, &tags, &reasoning)
+        let returns = self.typed().cloned();
+        move |options| {
+            let plain = read::decoder(options, &tags, &reasoning);
+            match &returns {
+                None => plain,
+                Some(returns) => typed::decoder(plain, options, &tags, &reasoning, returns),
+            }
+        }
+    }
+
+    /// The type of an answer that is more than text.
+    fn typed(&self) -> Option<&AnswerType> {
+        self.returns.as_ref().filter(|returns| !returns.is_text())
+    }
+
+    /// The prompt with what it says of the type of the answer.
+    fn with_answer(&self, prompt: String) -> String {
+        let Some(returns) = self.typed() else { return prompt };
+        let passage = format!(
+            "To answer, end the reply with the answer as JSON between {} and {}. {}\nFor example:\n{}",
+            typed::START,
+            typed::END,
+            answer::described(returns, "The answer"),
+            example_block(returns)
+        );
+        if self.template.is_some() {
+            return answer::appended(&prompt, &passage);
+        }
+        let passages =
+            [(PLAIN_ANSWER, "; then answer.".to_owned()), (BEFORE_TOOLS, format!("\n{passage}\n{BEFORE_TOOLS}"))];
+        answer::replaced(prompt, &passages)
     }
 
     /// What calls in published forms are read as.
     fn host(&self) -> published::Host {
         published::Host {
-            wanted: format!("a tool block in {}", self.tags.start),
-            form: self.call_form(),
+            wanted: format!("a tool block in {}", self.tags.start).into(),
+            form: self.call_form().into(),
             several: true,
             described: false,
-            answers: true,
+            answers: self.typed().is_none(),
             own_tag: Some(self.tags.start.clone()),
             tags: None,
         }
@@ -288,6 +342,11 @@ impl Chatty {
             }
         })
     }
+}
+
+/// An answer that was made up, in its block.
+fn example_block(returns: &AnswerType) -> String {
+    format!("{}{}{}", typed::START, answer::example(returns, typed::ANSWER), typed::END)
 }
 
 /// `forecast (call_1): 4 degrees`.

@@ -1,8 +1,8 @@
 //! The corrected move of a reply that was refused, in the model's own words, where it is certain what was meant. A small
 //! model copies what it is shown, so that nothing stands in it that the model did not write.
 
-use super::foreign::{self, Carries};
-use crate::reply::json::{Machine, Progress, Settings};
+use super::unknown_keys::{self, Carries};
+use crate::reply::json::{JsonReader, Progress, Settings};
 use crate::reply::{Code, Object, ReadLimits, RepairPolicy, Value, Violation};
 
 /// What a model writes for the keyword of a final answer.
@@ -26,7 +26,7 @@ const ANSWERS: &[&str] = &[
 
 /// Whether an action is a word for the final answer rather than a tool.
 pub(crate) fn is_answer(action: &str) -> bool {
-    ANSWERS.contains(&foreign::plain(action).as_str())
+    ANSWERS.contains(&unknown_keys::plain(action).as_str())
 }
 
 /// What a reply was to be.
@@ -97,7 +97,7 @@ impl Salvaged {
     pub(crate) fn read(raw: &str, keys: &[&str]) -> Self {
         for (at, _) in raw.match_indices('{').take(8) {
             if let Some(Value::Object(object)) = value_at(raw, at)
-                && object.keys().any(|key| keys.iter().any(|own| foreign::plain(own) == foreign::plain(key)))
+                && object.keys().any(|key| keys.iter().any(|own| unknown_keys::plain(own) == unknown_keys::plain(key)))
             {
                 let fields = object.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
                 return Self { fields, whole: true };
@@ -109,8 +109,8 @@ impl Salvaged {
 
     /// The value of a key, in any case.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        let plain = foreign::plain(key);
-        self.fields.iter().find(|(name, _)| foreign::plain(name) == plain).map(|(_, value)| value)
+        let plain = unknown_keys::plain(key);
+        self.fields.iter().find(|(name, _)| unknown_keys::plain(name) == plain).map(|(_, value)| value)
     }
 
     /// The text of a key.
@@ -128,18 +128,18 @@ impl Salvaged {
         let mut arguments = match self.get(key) {
             None if !self.whole => return None,
             None | Some(Value::Null) => Object::new(),
-            Some(value) => match foreign::decoded(value).into_owned() {
+            Some(value) => match unknown_keys::decoded(value).into_owned() {
                 Value::Object(object) => object,
-                other if foreign::is_empty(&other) => Object::new(),
+                other if unknown_keys::is_empty(&other) => Object::new(),
                 _ => return None,
             },
         };
         for (name, value) in &self.fields {
-            let own = known.iter().any(|own| foreign::plain(own) == foreign::plain(name));
-            if own || foreign::is_empty(value) || foreign::is_remark(name) {
+            let own = known.iter().any(|own| unknown_keys::plain(own) == unknown_keys::plain(name));
+            if own || unknown_keys::is_empty(value) || unknown_keys::is_remark(name) {
                 continue;
             }
-            match (foreign::carries(name, &Value::Null), foreign::decoded(value).into_owned()) {
+            match (unknown_keys::carries(name, &Value::Null), unknown_keys::decoded(value).into_owned()) {
                 (Carries::Arguments, Value::Object(object)) => {
                     for (name, value) in object {
                         arguments.insert(name, value);
@@ -179,13 +179,13 @@ fn value_of(raw: &str, key: &str) -> Option<Value> {
 }
 
 fn value_at(raw: &str, at: usize) -> Option<Value> {
-    let mut machine = Machine::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), at);
-    if machine.run(raw, true) != Progress::Done {
+    let mut reader = JsonReader::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), at);
+    if reader.run(raw, true) != Progress::Done {
         return None;
     }
-    // A text that goes on right behind its end held a quote.
-    let after = raw.get(machine.position()..).unwrap_or("").trim_start();
-    let (value, _) = machine.into_value();
+    // A text that continues right after its end contained a quote.
+    let after = raw.get(reader.position()..).unwrap_or("").trim_start();
+    let (value, _) = reader.into_value();
     let ends = after.is_empty() || after.starts_with([',', '}', ']', '，', '`', '<', '\'', '"']);
     (ends || !matches!(value, Value::String(_))).then_some(value)
 }

@@ -2,9 +2,9 @@
 
 use super::Protocol;
 use super::message::{Message, Role};
-use super::telling::{Outcomes, Telling};
+use super::message_entry::{MessageEntry, Outcomes};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
-use crate::tool::{Layout, Sample, ToolSet, ToolSpec};
+use crate::tool::{Layout, Sample, ToolSet, ToolSpec, spaced};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ pub enum Examples {
     /// One made from the tools of the run.
     #[default]
     OwnTools,
-    /// These; none where there are none.
+    /// These.
     Messages(Arc<[Message]>),
 }
 
 /// One step of an example.
 #[derive(Debug)]
 pub enum Step {
-    /// What the model is told.
-    Told(Vec<Telling>),
+    /// A message of the user.
+    UserMessage(Vec<MessageEntry>),
     /// What it replies.
     Reply(String),
 }
@@ -55,22 +55,24 @@ impl Examples {
     pub fn messages(&self, protocol: &dyn Protocol, tools: &ToolSet) -> Arc<[Message]> {
         match self {
             Self::Messages(messages) => Arc::clone(messages),
-            Self::OwnTools => tools.sample().map(|sample| made(protocol, tools, &sample)).unwrap_or_default().into(),
+            Self::OwnTools => {
+                tools.sample().map(|sample| example_run(protocol, tools, &sample)).unwrap_or_default().into()
+            }
         }
     }
 }
 
 /// A run of one call.
-fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Message> {
+fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Message> {
     let label = protocol.example_label(tools, sample.tool);
     let purpose = purpose(sample);
     let call = ExampleCall {
         tool: &label,
-        arguments: &spaced(&sample.arguments),
+        arguments: &spaced(&Json::Object(sample.arguments.clone())),
         signature: &signature(protocol, tools, sample.tool, &label),
         purpose: &purpose,
         ticket: TicketId(1),
-        task: &format!("Example: {}", asked(&purpose, &sample.arguments)),
+        task: &format!("Example: {}", task_text(&purpose, &sample.arguments)),
         answer: RESULT,
     };
     let none = TicketList::default();
@@ -99,13 +101,13 @@ fn made(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Me
             called = true;
             Message::new(Role::Assistant, text)
         }
-        Step::Told(mut tellings) => {
-            if let ([Telling::Task(_)], Some(reminder)) = (tellings.as_slice(), protocol.reminder(tools)) {
-                tellings.push(Telling::Reminder(reminder.to_owned()));
+        Step::UserMessage(mut entries) => {
+            if let ([MessageEntry::Task(_)], Some(reminder)) = (entries.as_slice(), protocol.reminder(tools)) {
+                entries.push(MessageEntry::Reminder(reminder.to_owned()));
             }
             let (tickets, listed): (_, &[TicketId]) = if called { (&tickets, &[call.ticket]) } else { (&none, &[]) };
             let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
-            Message::new(Role::User, protocol.message(&tellings, outcomes))
+            Message::new(Role::User, protocol.message(&entries, outcomes))
         }
     });
     steps.collect()
@@ -127,7 +129,7 @@ fn purpose(sample: &Sample<'_>) -> String {
 }
 
 /// `Get the weather in a city. City: Marlowe.`
-fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
+fn task_text(purpose: &str, arguments: &Map<String, Json>) -> String {
     let mut text = format!("{purpose}.");
     for (name, value) in arguments {
         let mut name = name.replace(['_', '-'], " ");
@@ -140,36 +142,5 @@ fn asked(purpose: &str, arguments: &Map<String, Json>) -> String {
             other => write!(text, " {name}: {other}."),
         };
     }
-    text
-}
-
-/// JSON with a blank after each colon and comma, as models write it and grammars have it.
-fn spaced(arguments: &Map<String, Json>) -> String {
-    fn write(value: &Json, into: &mut String) {
-        match value {
-            Json::Array(items) => {
-                into.push('[');
-                for (at, item) in items.iter().enumerate() {
-                    into.push_str(if at > 0 { ", " } else { "" });
-                    write(item, into);
-                }
-                into.push(']');
-            }
-            Json::Object(map) => object(map, into),
-            other => into.push_str(&other.to_string()),
-        }
-    }
-    fn object(map: &Map<String, Json>, into: &mut String) {
-        into.push('{');
-        for (at, (key, value)) in map.iter().enumerate() {
-            into.push_str(if at > 0 { ", " } else { "" });
-            into.push_str(&Json::from(key.as_str()).to_string());
-            into.push_str(": ");
-            write(value, into);
-        }
-        into.push('}');
-    }
-    let mut text = String::new();
-    object(arguments, &mut text);
     text
 }

@@ -1,8 +1,8 @@
 //! The examples in a prompt, read as replies are read: a prompt must not teach what the runtime refuses.
 
-use super::decode::read_whole;
+use super::decoder::read_whole;
 use super::{FinishReason, Protocol, ReadOptions, Reply};
-use crate::reply::json::{Machine, Progress, Settings};
+use crate::reply::json::{JsonReader, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{ReadLimits, RepairPolicy, Span};
 
@@ -34,10 +34,10 @@ pub(super) fn objects(prompt: &str, keys: &'static [&'static str]) -> Vec<Span> 
         let at = from + offset;
         // A broken example must not swallow those after it.
         let end = paragraph_end(prompt, at);
-        let mut machine = Machine::new(settings.clone(), at);
-        let done = machine.run(prompt, true) == Progress::Done;
-        let span = if done { machine.span() } else { Span::new(at, end) };
-        if machine.meant() {
+        let mut reader = JsonReader::new(settings.clone(), at);
+        let done = reader.run(prompt, true) == Progress::Done;
+        let span = if done { reader.span() } else { Span::new(at, end) };
+        if reader.meant() {
             spans.push(span);
             from = span.end;
         } else {

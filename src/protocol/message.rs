@@ -33,7 +33,7 @@ pub struct Message {
     pub role: Role,
     /// Its text.
     pub content: Arc<str>,
-    /// Its text without the results that were loaded into it, where there are any.
+    /// Its text without the results that were loaded into it, if one of them is longer than the sentence in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Arc<str>>,
 }

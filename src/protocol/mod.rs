@@ -1,55 +1,67 @@
 //! Values to moves, and outcomes to words: one file a protocol, over the shared vocabulary defined here.
 
-mod after;
+mod answer;
 mod arguments;
-mod around;
 mod correction;
-pub mod decode;
+pub mod decoder;
 pub mod example;
 pub mod feedback;
-mod field;
-pub(crate) mod foreign;
+mod field_reader;
+mod field_stream;
+mod find_payload;
+mod following_text;
 pub mod grammar;
 pub mod lint;
 mod message;
+pub mod message_entry;
 pub mod moves;
-mod notes;
 pub mod prompt;
 mod published;
 mod reasoning;
-mod refusal;
-mod seek;
-pub mod stored;
-pub mod telling;
-pub mod told;
-mod watch;
+mod repair_notes;
+pub mod snapshot;
+pub mod stored_protocol;
+mod surrounding_text;
+pub(crate) mod unknown_keys;
+mod violations;
 
 pub mod chatty;
 pub mod react;
 pub mod ticket;
 
-pub use crate::reply::violation::{self, Code, Violation};
+pub use crate::codes::Code;
+pub use crate::reply::violation::{self, Violation};
 pub use chatty::Chatty;
 pub use correction::Correction;
-pub use decode::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+pub use decoder::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use example::Examples;
 pub use message::{Message, Role};
+pub use message_entry::{MessageEntry, Outcomes};
 pub use moves::{Move, ToolCall};
 pub use prompt::TemplateError;
 pub use react::React;
-pub use telling::{Outcomes, Telling};
+pub use snapshot::ReplySnapshot;
 pub use ticket::Ticket;
-pub use told::Told;
 
 use crate::reply::Span;
-use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
+use crate::tool::{AnswerType, Budget, Layout, ToolSet, ToolSpec};
 use example::{ExampleCall, Step};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One way of writing moves and of telling outcomes.
+/// One way of writing moves and of reporting outcomes.
 pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// `ticket`, `chatty` or `react`.
     fn name(&self) -> &'static str;
+
+    /// The type of the answer; `None` for any that the protocol has.
+    fn returns(&self) -> Option<&AnswerType>;
+
+    /// The same protocol for runs with an answer of this type, or of none.
+    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol>;
+
+    /// The name of the answer in its moves.
+    fn answer_name(&self) -> &'static str;
 
     /// How tools are shown in its prompt, and how much of it they may take.
     fn interface(&self, tools: &ToolSet) -> (Layout, Budget);
@@ -83,7 +95,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     fn read_options(&self) -> ReadOptions;
 
     /// The next message to the model.
-    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String;
+    fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String;
 
     /// What feedback begins with, in the voice of the protocol.
     fn feedback_opening(&self) -> &'static str {
@@ -91,15 +103,15 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     }
 
     /// The smallest correct form of an answer, for feedback and for the last turn.
-    fn answer_form(&self) -> &'static str;
+    fn answer_form(&self) -> Cow<'static, str>;
 
     /// The smallest correct form of a call.
     fn call_form(&self) -> String;
 
-    /// The move that a refused reply was to be, or the form of it; `None` where that can't be told.
+    /// The move that a refused reply was to be, or the form of it; `None` if that is not certain.
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction>;
 
-    /// Whether a call runs in the background while the model goes on (ticket).
+    /// Whether a call runs in the background while the model continues (ticket).
     fn background(&self) -> bool {
         false
     }
@@ -119,12 +131,12 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether a result of so many bytes that is there at once is told without a `LOAD_TICKET` (ticket).
+    /// Whether a result of so many bytes that is there at once is shown without a `LOAD_TICKET` (ticket).
     fn inlines(&self, _bytes: usize) -> bool {
         false
     }
 
-    /// Whether the model is told which move shows a result that it has not seen, and is kept from making its call again
+    /// Whether a message says which move shows a result that it has not seen, and is kept from making its call again
     /// (ticket).
     fn guides_to_results(&self) -> bool {
         false
@@ -134,7 +146,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     fn examples(&self, prompt: &str) -> Vec<Span>;
 
     /// Itself, as it stands in a log.
-    fn stored(&self) -> stored::Stored;
+    fn stored(&self) -> stored_protocol::StoredProtocol;
 
     /// What may be said in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;

@@ -11,11 +11,14 @@ use std::sync::Arc;
 pub enum Move {
     /// The run is over.
     Finish {
-        /// The run's value: any JSON in the ticket protocol, text in the others.
+        /// The run's value: any JSON in the ticket protocol or of its type, else text.
         value: Arc<Value>,
         /// What a react reply says of its own success; `None` where the protocol has no such word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         success: Option<bool>,
+        /// JSON pointers into a typed answer, of the values that were read as another type than they were written in.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        coerced: Vec<String>,
     },
     /// Tool calls, side by side; one alone in the ticket and react protocols.
     Call {

@@ -43,7 +43,7 @@ pub enum TemplateError {
         written: String,
         /// Line, from 1.
         line: usize,
-        /// Those there are.
+        /// The placeholders that the protocol knows.
         known: String,
     },
     /// A brace that neither opens a placeholder nor is doubled.

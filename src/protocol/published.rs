@@ -5,26 +5,27 @@
 
 mod call;
 mod cursor;
-mod find;
+mod find_form;
 mod forms;
 
-use super::around::{invents, leading, shifted, without_tokens};
-use super::notes::{Fault, Notes};
 use super::reasoning::gaps;
-use super::{Code, Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, Violation, refusal};
+use super::repair_notes::RepairNotes;
+use super::surrounding_text::{invents, leading, shifted, without_tokens};
+use super::{Code, Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, Violation, violations};
 use crate::reply::buffer::Buffer;
-use crate::reply::{RepairCode, RepairPolicy, Span};
+use crate::reply::{BoxedViolation, RepairCode, RepairPolicy, Span};
 pub(super) use call::Call;
-use find::{Finder, Form, Mark};
+use find_form::{Finder, Form, Mark};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a protocol makes of such calls.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     /// What a call is to stand in, for messages.
-    pub(super) wanted: String,
+    pub(super) wanted: Cow<'static, str>,
     /// The smallest correct call.
-    pub(super) form: String,
+    pub(super) form: Cow<'static, str>,
     /// A reply may hold several calls, each with an id; else one, which has none (chatty).
     pub(super) several: bool,
     /// A call has a description (ticket).
@@ -50,7 +51,7 @@ pub(super) fn beside(
     let inner = own(options);
     let forms = Forms::new(host, options, reasoning, own);
     if options.repairs != RepairPolicy::Lenient {
-        return Box::new(Named { forms, inner, text: Buffer::default(), ahead: None });
+        return Box::new(Named { forms, inner, text: Buffer::default(), ahead: Ahead::Unknown });
     }
     let finder = forms.finder();
     Box::new(Lenient { forms, inner, buffer: Buffer::default(), finder, fed: 0, off: false })
@@ -181,17 +182,20 @@ impl Forms {
 
     /// The violation where text stands before the protocol's own call that may be a call too (chatty: elsewhere such
     /// text is noted as a repair).
-    fn ahead(&self, raw: &str, own: &ToolCall) -> Option<Fault> {
+    fn ahead(&self, raw: &str, own: &ToolCall) -> Option<BoxedViolation> {
         let text = raw.get(..own.span.start).filter(|_| self.host.answers)?;
         let tag =
             self.host.own_tag.as_deref().and_then(|tag| text.to_ascii_lowercase().rfind(&tag.to_ascii_lowercase()));
         let text = tag.map_or(text, |tag| text.get(..tag).unwrap_or(text));
+        if text.trim().is_empty() {
+            return None;
+        }
         let mut finder = self.finder();
         finder.advance(text, true);
         let mark = finder.found()?;
         self.nothing(text.get(..mark.span.start)?)?;
         if let Some(block) = forms::read(text, mark, &self.options) {
-            return Some(refusal::several(Span::new(mark.span.start, block.end), own.span, &self.host.form));
+            return Some(violations::several(Span::new(mark.span.start, block.end), own.span, &self.host.form));
         }
         let inside = text.get(mark.span.end..).unwrap_or("").trim();
         // The own call may stand between foreign tags.
@@ -212,10 +216,10 @@ impl Forms {
     }
 
     /// The violation of such a call where it is not read.
-    fn refused(&self, mark: Mark) -> Fault {
+    fn refused(&self, mark: Mark) -> BoxedViolation {
         let shown = mark.form.shown();
         let message = format!("expected {}: got a call in another form, {shown}", self.host.wanted);
-        Box::new(Violation::new(Code::WrongTag, message).at(mark.span).found(shown).expected(&self.host.form).hint(
+        Box::new(Violation::new(Code::WrongTag, message).at(mark.span).found(shown).expected(&*self.host.form).hint(
             if self.host.answers {
                 "write calls in the form of this conversation alone; to speak of another, put it in backticks"
             } else {
@@ -225,9 +229,9 @@ impl Forms {
     }
 
     /// The move that the calls are.
-    fn calls(&self, raw: &str, found: Found, reasoning: &[Span]) -> Result<Reply, Fault> {
+    fn calls(&self, raw: &str, found: Found, reasoning: &[Span]) -> Result<Reply, BoxedViolation> {
         let Found { mut calls, mark, place, before, invented, tokens, open } = found;
-        let mut notes = Notes::new(self.options.repairs);
+        let mut notes = RepairNotes::new(self.options.repairs);
         for block in reasoning {
             // Thoughts of the protocol are no reasoning.
             if self.host.tags.is_none() || !block.of(raw).to_ascii_lowercase().starts_with("<thought") {
@@ -249,7 +253,7 @@ impl Forms {
             let mut rest = calls.split_off(calls.len().min(1));
             let first = calls.first().map_or(place, |call| call.span);
             if let Some(other) = rest.iter().find(|other| calls.first().is_some_and(|first| !first.same(other))) {
-                return Err(refusal::several(first, other.span, &self.host.form));
+                return Err(violations::several(first, other.span, &self.host.form));
             }
             for copy in rest.drain(..) {
                 notes.note(RepairCode::DuplicateObjectDropped, copy.span)?;
@@ -276,7 +280,7 @@ impl Forms {
         })
     }
 
-    fn numbered(&self, calls: Vec<Call>, notes: &mut Notes) -> Result<Vec<ToolCall>, Fault> {
+    fn numbered(&self, calls: Vec<Call>, notes: &mut RepairNotes) -> Result<Vec<ToolCall>, BoxedViolation> {
         let mut read: Vec<ToolCall> = Vec::with_capacity(calls.len());
         for (number, call) in (1..).zip(calls) {
             let call_id = match call.id.filter(|_| self.host.several) {
@@ -294,7 +298,7 @@ impl Forms {
                     Violation::new(Code::DuplicateCallId, message)
                         .at(call.span)
                         .related(twin.span, "the first call with it")
-                        .expected(&self.host.form),
+                        .expected(&*self.host.form),
                 ));
             }
             read.push(ToolCall {
@@ -322,18 +326,31 @@ struct Named {
     inner: Box<dyn Decoder>,
     /// The text so far, where there may be text before a call (chatty).
     text: Buffer,
-    /// Whether such text may be a call too, once the first call is there.
-    ahead: Option<bool>,
+    ahead: Ahead,
+}
+
+/// What is known of the text before the first call.
+enum Ahead {
+    /// The first call has not arrived.
+    Unknown,
+    /// The text is no call.
+    Text,
+    /// The text may be a call too.
+    Call(BoxedViolation),
 }
 
 impl Decoder for Named {
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
         let status = self.inner.push(chunk, deltas);
-        if self.forms.host.answers && self.ahead.is_none() {
+        if self.forms.host.answers && matches!(self.ahead, Ahead::Unknown) {
             self.text.push(chunk);
-            self.ahead = self.inner.calls().first().map(|own| self.forms.ahead(self.text.text(), own).is_some());
+            self.ahead = match self.inner.calls().first().map(|own| self.forms.ahead(self.text.text(), own)) {
+                None => Ahead::Unknown,
+                Some(None) => Ahead::Text,
+                Some(Some(fault)) => Ahead::Call(fault),
+            };
         }
-        if self.ahead == Some(true) { Status::Doomed } else { status }
+        if matches!(self.ahead, Ahead::Call(_)) { Status::Doomed } else { status }
     }
 
     fn calls(&self) -> &[ToolCall] {
@@ -345,14 +362,20 @@ impl Decoder for Named {
     }
 
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
-        let reply = self.forms.own(self.inner.finish(reason));
+        let Self { forms, inner, ahead, .. } = *self;
+        let reply = inner.finish(reason);
+        let reply = match ahead {
+            Ahead::Unknown => forms.own(reply),
+            Ahead::Call(fault) if matches!(reply.outcome, Ok(Move::Call { .. })) => refused(reply, *fault),
+            Ahead::Text | Ahead::Call(_) => reply,
+        };
         let may_be = match &reply.outcome {
-            Ok(Move::Finish { .. }) => self.forms.host.answers,
+            Ok(Move::Finish { .. }) => forms.host.answers,
             Ok(_) => false,
             Err(violation) => violation.code != Code::Truncated,
         };
-        let Some(found) = may_be.then(|| self.forms.look(&reply.raw)).flatten() else { return reply };
-        let fault = self.forms.refused(found.mark);
+        let Some(found) = may_be.then(|| forms.look(&reply.raw)).flatten() else { return reply };
+        let fault = forms.refused(found.mark);
         refused(reply, *fault)
     }
 }
@@ -433,7 +456,7 @@ impl Decoder for Lenient {
                     Err(fault) => fault,
                 }
             }
-            Err(Unread::Several(first, second)) if own => refusal::several(first, second, &self.forms.host.form),
+            Err(Unread::Several(first, second)) if own => violations::several(first, second, &self.forms.host.form),
             // What the own decoder has read are pieces of a call that can't be read.
             _ if own && mark.form.names_outside() => self.forms.refused(mark),
             _ => return self.forms.own(reply),

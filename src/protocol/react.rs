@@ -3,18 +3,26 @@
 pub mod read;
 
 use super::example::{ExampleCall, Examples, Step};
+use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
-use super::stored::Stored;
-use super::telling::{Outcomes, Telling, quote, repetition};
+use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::{RepairPolicy, Span};
-use crate::tool::{Budget, Layout, ToolSet};
+use crate::tool::{AnswerType, Budget, Layout, ToolSet};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
 const TEMPLATE: &str = include_str!("prompts/react.txt");
+
+/// The key of the answer, and the passages of the built-in prompt that say that it is text.
+const ANSWER: &str = "final_answer";
+const PLAIN_ANSWER: &str = r#""final_answer": "the answer""#;
+const PLAIN_SUCCESS: &str = "Set `task_successful` to false and explain in `final_answer` if the task cannot be done.";
+/// The second of them where the answer has a type.
+const SUCCESS: &str = "Set `task_successful` to false if the task cannot be done.";
 
 /// The react protocol with its options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -34,6 +42,9 @@ pub struct React {
     /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasoning_tags: Vec<(String, String)>,
+    /// The type of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<AnswerType>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -41,6 +52,18 @@ pub struct React {
 impl Protocol for React {
     fn name(&self) -> &'static str {
         "react"
+    }
+
+    fn returns(&self) -> Option<&AnswerType> {
+        self.returns.as_ref()
+    }
+
+    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
+        Arc::new(Self { returns, ..self.clone() })
+    }
+
+    fn answer_name(&self) -> &'static str {
+        ANSWER
     }
 
     fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
@@ -61,9 +84,9 @@ impl Protocol for React {
             };
             placeholders.push(Placeholder { name: "value", value, required: true });
             placeholders.push(Placeholder { name: "args", value: args, required: true });
-            return render(TEMPLATE, Style::Format, &placeholders);
+            return Ok(self.with_answer(render(TEMPLATE, Style::Format, &placeholders)?));
         };
-        render(template, Style::Format, &placeholders)
+        Ok(self.with_answer(render(template, Style::Format, &placeholders)?))
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
@@ -76,10 +99,11 @@ impl Protocol for React {
         let args = if as_text { quote(call.arguments) } else { call.arguments.to_owned() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
+        let answer = self.typed().map_or(answer, |returns| answer::example(returns, ANSWER));
         vec![
-            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
             Step::Reply(format!(r#"{{"thought": {thought}, "action": {name}, "args": {args}}}"#)),
-            Step::Told(vec![Telling::Result { ticket: call.ticket, times: 1 }]),
+            Step::UserMessage(vec![MessageEntry::Result { ticket: call.ticket, times: 1 }]),
             Step::Reply(format!(
                 r#"{{"thought": "The observation has the result.", "action": "FINISH", "final_answer": {answer}, "task_successful": true}}"#
             )),
@@ -94,8 +118,8 @@ impl Protocol for React {
         self.read
     }
 
-    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
-        let parts: Vec<String> = tellings.iter().map(|telling| part(telling, outcomes)).collect();
+    fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
+        let parts: Vec<String> = entries.iter().map(|entry| part(entry, outcomes)).collect();
         parts.join("\n\n")
     }
 
@@ -103,8 +127,11 @@ impl Protocol for React {
         "Observation: "
     }
 
-    fn answer_form(&self) -> &'static str {
-        r#"{"thought": "...", "action": "FINISH", "final_answer": "...", "task_successful": true}"#
+    fn answer_form(&self) -> Cow<'static, str> {
+        match self.typed() {
+            None => r#"{"thought": "...", "action": "FINISH", "final_answer": "...", "task_successful": true}"#.into(),
+            Some(returns) => read::finish_form(returns).into(),
+        }
     }
 
     fn call_form(&self) -> String {
@@ -120,19 +147,19 @@ impl Protocol for React {
             let call = calls.first()?;
             return Some(Correction::certain(read::written_call(&call.tool, &call.arguments, self.read.repairs)));
         }
-        read::corrected(raw, self.read.repairs)
+        read::corrected(raw, self.read.repairs, self.typed())
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {
         lint::objects(prompt, read::MOVE_KEYS)
     }
 
-    fn stored(&self) -> Stored {
-        Stored::React(self.clone())
+    fn stored(&self) -> StoredProtocol {
+        StoredProtocol::React(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::react(scope, self.is_strict())
+        grammar::react(scope, self.is_strict(), self.typed())
     }
 }
 
@@ -142,21 +169,37 @@ impl React {
         self.read.repairs == RepairPolicy::Strict
     }
 
+    /// The type of an answer that is more than text.
+    fn typed(&self) -> Option<&AnswerType> {
+        self.returns.as_ref().filter(|returns| !returns.is_text())
+    }
+
+    /// The prompt with what it says of the type of the answer.
+    fn with_answer(&self, prompt: String) -> String {
+        let Some(returns) = self.typed() else { return prompt };
+        let (described, example) = (answer::described(returns, "`final_answer`"), answer::example(returns, ANSWER));
+        if self.template.is_some() {
+            return answer::appended(&prompt, &format!("{described} For example: {example}"));
+        }
+        let example = format!(r#""final_answer": {example}"#);
+        answer::replaced(prompt, &[(PLAIN_ANSWER, example), (PLAIN_SUCCESS, format!("{described}\n{SUCCESS}"))])
+    }
+
     fn layout(&self) -> Layout {
         if self.template.is_none() { Layout::Lines } else { Layout::List }
     }
 
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
-        let reasoning = self.reasoning_tags.clone();
-        move |options| read::decoder(options, &reasoning)
+        let (reasoning, returns) = (self.reasoning_tags.clone(), self.typed().cloned());
+        move |options| read::decoder(options, &reasoning, returns.as_ref())
     }
 
     /// What calls in published forms are read as.
     fn host(&self) -> published::Host {
         published::Host {
-            wanted: "one JSON object with 'action'".to_owned(),
-            form: read::call_form(self.read.repairs).to_owned(),
+            wanted: "one JSON object with 'action'".into(),
+            form: read::call_form(self.read.repairs).into(),
             several: false,
             described: false,
             answers: false,
@@ -174,14 +217,14 @@ fn has_text_args(template: &str) -> bool {
         .any(|after| after.trim_start().strip_prefix(':').is_some_and(|value| value.trim_start().starts_with('"')))
 }
 
-fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
-    match telling {
-        Telling::Task(text)
-        | Telling::Reminder(text)
-        | Telling::Note(text)
-        | Telling::Violation(text)
-        | Telling::LastTurn(text) => text.clone(),
-        Telling::Result { ticket, times } => {
+fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
+    match entry {
+        MessageEntry::Task(text)
+        | MessageEntry::Reminder(text)
+        | MessageEntry::Note(text)
+        | MessageEntry::Violation(text)
+        | MessageEntry::LastTurn(text) => text.clone(),
+        MessageEntry::Result { ticket, times } => {
             let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };
             let mut text = format!("Observation: {}", outcomes.text(ticket, outcome));
             if matches!(outcome, crate::ticket::Outcome::Error { .. }) {
@@ -194,6 +237,8 @@ fn part(telling: &Telling, outcomes: Outcomes<'_>) -> String {
             text
         }
         // React has one call at a time, whose result always follows it.
-        Telling::Spawned(_) | Telling::Loaded(_) | Telling::Dropped(_) | Telling::Completed(_) => String::new(),
+        MessageEntry::Spawned(_) | MessageEntry::Loaded(_) | MessageEntry::Dropped(_) | MessageEntry::Completed(_) => {
+            String::new()
+        }
     }
 }

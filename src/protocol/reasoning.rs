@@ -1,9 +1,9 @@
-//! Texts that grow while a reply arrives: reasoning, thoughts, narration. What was told is never taken back.
+//! Texts that grow while a reply arrives: reasoning, thoughts, narration. Published text is never taken back.
 
 use crate::reply::Span;
 use crate::reply::envelope::{Envelope, Mark};
 
-/// Text without blanks at its ends, told as it grows.
+/// Text without blanks at its ends, published as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     text: String,
@@ -37,7 +37,7 @@ impl Growing {
         }
     }
 
-    /// How much was told.
+    /// How much was published.
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
@@ -54,7 +54,7 @@ pub(crate) struct Reasoning {
     /// Each with its tags, and whether the chat template had opened it.
     pub(crate) blocks: Vec<(Span, bool)>,
     pub(crate) text: Growing,
-    /// Up to here it was told.
+    /// Up to here it was published.
     told: usize,
 }
 
@@ -90,7 +90,6 @@ impl Reasoning {
         gaps(0, raw.len(), &self.spans()).iter().all(|gap| gap.of(raw).trim().is_empty()).then_some(*last)
     }
 
-    /// The blocks alone.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.blocks.iter().map(|(span, _)| *span).collect()
     }

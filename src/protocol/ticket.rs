@@ -3,16 +3,17 @@
 pub mod read;
 
 use super::example::{ExampleCall, Examples, Step};
+use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
-use super::stored::Stored;
-use super::telling::{Outcomes, Telling, quote, repetition};
+use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, correction, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, grammar, lint};
+use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId, is_false};
-use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
+use crate::tool::{AnswerType, Budget, Layout, ToolSet, ToolSpec};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 const TEMPLATE: &str = include_str!("prompts/ticket.txt");
@@ -20,11 +21,15 @@ const TEMPLATE: &str = include_str!("prompts/ticket.txt");
 const DELEGATE: &str = r#"
 {"type": "DELEGATE", "task": "..."} opens a ticket and gives a part of the task, told in full, to another agent"#;
 
+/// The key of the answer, and the passage of the built-in prompt that says that it is any JSON.
+const ANSWER: &str = "value";
+const PLAIN_RETURN: &str = r#"{"type": "RETURN", "value": "..."} ends the task with a value, which may be any JSON"#;
+
 /// Bytes of JSON up to which a result stands in the message that says it is there: some 500 tokens, which is less than
 /// another turn takes.
 const INLINE_BYTES: usize = 2_000;
 
-/// How much of the tickets a message tells.
+/// How much a message says about the tickets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lists {
@@ -51,7 +56,7 @@ pub struct Ticket {
     /// Whether a short result of a call that ends within the grace stands in the next message.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inline_results: bool,
-    /// How much of the tickets a message tells.
+    /// How much a message says about the tickets.
     #[serde(default, skip_serializing_if = "Lists::is_whole")]
     pub lists: Lists,
     /// The messages of an example.
@@ -66,6 +71,9 @@ pub struct Ticket {
     /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasoning_tags: Vec<(String, String)>,
+    /// The type of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<AnswerType>,
     /// How replies are read.
     pub read: ReadOptions,
 }
@@ -80,6 +88,7 @@ impl Default for Ticket {
             template: None,
             budget: Budget::default(),
             reasoning_tags: Vec::new(),
+            returns: None,
             read: ReadOptions::default(),
         }
     }
@@ -88,6 +97,18 @@ impl Default for Ticket {
 impl Protocol for Ticket {
     fn name(&self) -> &'static str {
         "ticket"
+    }
+
+    fn returns(&self) -> Option<&AnswerType> {
+        self.returns.as_ref()
+    }
+
+    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
+        Arc::new(Self { returns, ..self.clone() })
+    }
+
+    fn answer_name(&self) -> &'static str {
+        ANSWER
     }
 
     fn interface(&self, tools: &ToolSet) -> (Layout, Budget) {
@@ -101,7 +122,8 @@ impl Protocol for Ticket {
             let value = if delegates { DELEGATE } else { "" };
             placeholders.push(Placeholder { name: "delegate", value, required: true });
         }
-        render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders)
+        let prompt = render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders)?;
+        Ok(self.with_answer(prompt))
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
@@ -119,21 +141,22 @@ impl Protocol for Ticket {
         let (route, purpose, id) = (quote(call.tool), quote(call.purpose), call.ticket);
         let payload = call.arguments;
         let mut steps = vec![
-            Step::Told(vec![Telling::Task(call.task.to_owned())]),
+            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
             reply(
                 &format!("No ticket has this yet. I call {}.", call.signature),
                 &format!(r#"{{"type": "CALL", "route": {route}, "payload": {payload}, "description": {purpose}}}"#),
             ),
         ];
         if !self.inline_results {
-            steps.push(Step::Told(vec![Telling::Completed(id)]));
+            steps.push(Step::UserMessage(vec![MessageEntry::Completed(id)]));
             steps.push(reply(
                 &format!("{id} is completed."),
                 &format!(r#"{{"type": "LOAD_TICKET", "ticket_id": "{id}"}}"#),
             ));
         }
-        steps.push(Step::Told(vec![Telling::Loaded(id)]));
-        let answer = quote(call.answer);
+        steps.push(Step::UserMessage(vec![MessageEntry::Loaded(id)]));
+        let answer =
+            self.returns.as_ref().map_or_else(|| quote(call.answer), |returns| answer::example(returns, ANSWER));
         steps.push(reply(
             &format!("{id} has the result: {}.", call.answer),
             &format!(r#"{{"type": "RETURN", "value": {answer}}}"#),
@@ -149,8 +172,8 @@ impl Protocol for Ticket {
         self.read
     }
 
-    fn message(&self, tellings: &[Telling], outcomes: Outcomes<'_>) -> String {
-        let mut parts: Vec<String> = tellings.iter().filter_map(|telling| part(telling, outcomes)).collect();
+    fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
+        let mut parts: Vec<String> = entries.iter().filter_map(|entry| part(entry, outcomes)).collect();
         let tickets = outcomes.tickets;
         let rows = match outcomes.listed.filter(|_| self.lists == Lists::Changes) {
             None => tickets.to_json(),
@@ -166,8 +189,11 @@ impl Protocol for Ticket {
         parts.join("\n\n")
     }
 
-    fn answer_form(&self) -> &'static str {
-        r#"<output>{"type": "RETURN", "value": "..."}</output>"#
+    fn answer_form(&self) -> Cow<'static, str> {
+        match &self.returns {
+            None => r#"<output>{"type": "RETURN", "value": "..."}</output>"#.into(),
+            Some(returns) => format!("<output>{}</output>", read::return_form(returns)).into(),
+        }
     }
 
     fn call_form(&self) -> String {
@@ -203,7 +229,7 @@ impl Protocol for Ticket {
                 let call = calls.first()?;
                 Correction::certain(read::written_call(&call.tool, &call.arguments))
             }
-            None => read::corrected(raw)?,
+            None => read::corrected(raw, self.returns.as_ref())?,
         };
         Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
     }
@@ -222,12 +248,12 @@ impl Protocol for Ticket {
             .collect()
     }
 
-    fn stored(&self) -> Stored {
-        Stored::Ticket(self.clone())
+    fn stored(&self) -> StoredProtocol {
+        StoredProtocol::Ticket(self.clone())
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::ticket(scope, self.names(scope.tools))
+        grammar::ticket(scope, self.names(scope.tools), self.returns.as_ref())
     }
 }
 
@@ -245,16 +271,28 @@ impl Ticket {
 impl Ticket {
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
-        let reasoning = self.reasoning_tags.clone();
-        move |options| read::decoder(options, &reasoning)
+        let (reasoning, returns) = (self.reasoning_tags.clone(), self.returns.clone());
+        move |options| read::decoder(options, &reasoning, returns.as_ref())
+    }
+
+    /// The prompt with what it says of the type of the answer.
+    fn with_answer(&self, prompt: String) -> String {
+        let Some(returns) = &self.returns else { return prompt };
+        let (described, example) =
+            (answer::described(returns, "the `value` of RETURN"), answer::example(returns, ANSWER));
+        if self.template.is_some() {
+            return answer::appended(&prompt, &format!("{described} For example: {example}"));
+        }
+        let passage = format!("{{\"type\": \"RETURN\", \"value\": {example}}} ends the task; {described}");
+        answer::replaced(prompt, &[(PLAIN_RETURN, passage)])
     }
 }
 
 /// What calls in published forms are read as.
 fn host() -> published::Host {
     published::Host {
-        wanted: "an <output> section with one JSON object".to_owned(),
-        form: r#"<output>{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}</output>"#.to_owned(),
+        wanted: "an <output> section with one JSON object".into(),
+        form: r#"<output>{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}</output>"#.into(),
         several: false,
         described: true,
         answers: false,
@@ -263,22 +301,24 @@ fn host() -> published::Host {
     }
 }
 
-fn part(telling: &Telling, outcomes: Outcomes<'_>) -> Option<String> {
-    match telling {
-        Telling::Task(text)
-        | Telling::Reminder(text)
-        | Telling::Note(text)
-        | Telling::Violation(text)
-        | Telling::LastTurn(text) => Some(text.clone()),
-        Telling::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
-        Telling::Dropped(id) => {
+fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> Option<String> {
+    match entry {
+        MessageEntry::Task(text)
+        | MessageEntry::Reminder(text)
+        | MessageEntry::Note(text)
+        | MessageEntry::Violation(text)
+        | MessageEntry::LastTurn(text) => Some(text.clone()),
+        MessageEntry::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
+        MessageEntry::Dropped(id) => {
             Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET {id} shows it again."))
         }
         // Only chatty has calls that end before their agents do.
-        Telling::Spawned(_) => None,
-        Telling::Completed(id) => Some(format!("{id} is COMPLETED: LOAD_TICKET {id} to see its result.")),
-        // The result itself is told when it is loaded.
-        Telling::Result { ticket, times } => repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}.")),
+        MessageEntry::Spawned(_) => None,
+        MessageEntry::Completed(id) => Some(format!("{id} is COMPLETED: LOAD_TICKET {id} to see its result.")),
+        // The result itself is shown when it is loaded.
+        MessageEntry::Result { ticket, times } => {
+            repetition(*times).map(|note| format!("Note on ticket {ticket}: {note}."))
+        }
     }
 }
 

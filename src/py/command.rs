@@ -8,14 +8,16 @@ use pyo3::prelude::*;
 /// One thing for a driver to do.
 #[pyclass(name = "Command", module = "callslip._core", frozen)]
 pub(super) enum PyCommand {
-    /// Ask the model.
+    /// Ask the model for a reply.
     AskModel { turn: u32 },
     /// Call a tool with keyword arguments.
     CallTool { ticket: u32, tool: String, arguments: Py<PyAny>, again: bool },
-    /// Start the run of a task, or go on with it.
+    /// Start the run of a task, or resume it.
     StartRun { ticket: u32, tool: String, role: Option<String>, task: String, again: bool },
-    /// Give the calls just started a moment to end.
+    /// Wait a moment for the calls just started.
     Settle {},
+    /// Check the final answer.
+    CheckAnswer { turn: u32, value: Py<PyAny> },
     /// Stop working on a ticket.
     Cancel { ticket: u32 },
     /// The run is over.
@@ -39,6 +41,9 @@ impl PyCommand {
                 task: task.clone(),
                 again: *again,
             },
+            Command::CheckAnswer { turn, value } => {
+                Self::CheckAnswer { turn: *turn, value: to_python(py, value)?.unbind() }
+            }
             Command::Settle => Self::Settle {},
             Command::Cancel { ticket } => Self::Cancel { ticket: ticket.0 },
             Command::Finish => Self::Finish {},
@@ -46,7 +51,7 @@ impl PyCommand {
     }
 }
 
-/// A piece of news from a reply that is still arriving. Texts only ever grow.
+/// A new part of a reply that is still arriving. Texts only grow.
 #[pyclass(name = "Delta", module = "callslip._core", frozen)]
 pub(super) enum PyDelta {
     /// More of the thoughts.

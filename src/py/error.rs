@@ -1,19 +1,101 @@
-//! From core errors to Python exceptions: one place, one match an error.
+//! From core errors to Python exceptions: the one place that names exceptions. A core error that has no variant here
+//! does not cross the border, and a variant without an exception does not compile.
 
+use crate::live::LiveError;
 use crate::protocol::TemplateError;
+use crate::run::{InputError, LoadError, ReplayError};
 use crate::store::StoreError;
 use crate::tool::ToolSetError;
-use pyo3::PyErr;
-use pyo3::Python;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use crate::tool::openapi::{DocumentError, RequestError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::{PyErr, Python};
+use std::sync::PoisonError;
+use thiserror::Error;
 
-/// The exceptions of the package, which are Python's own.
+/// The exceptions of the package, which are defined in Python.
 mod exceptions {
     pyo3::import_exception!(callslip.errors, ReplayError);
     pyo3::import_exception!(callslip.errors, StoreError);
     pyo3::import_exception!(callslip.errors, TemplateError);
     pyo3::import_exception!(callslip.errors, ToolError);
     pyo3::import_exception!(callslip.errors, UsageError);
+}
+
+pub(super) type CoreResult<T> = Result<T, CoreError>;
+
+/// Everything that can go wrong below the border, and at it.
+#[derive(Debug, Error)]
+pub(super) enum CoreError {
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    ToolSet(#[from] ToolSetError),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("this store is in memory: only one in a file can be queried")]
+    NoFile,
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// JSON of the Python half of the package.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A wrong value from the Python half of the package.
+    #[error("{0}")]
+    Value(String),
+    #[error("no memory for a value of {0} bytes")]
+    Memory(usize),
+    /// Another thread panicked while it held a lock, which is a bug in this package.
+    #[error("internal error: the state of the run was left locked; please report this")]
+    Poisoned,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// An exception of Python code.
+    #[error(transparent)]
+    Python(#[from] PyErr),
+}
+
+impl<T> From<PoisonError<T>> for CoreError {
+    fn from(_: PoisonError<T>) -> Self {
+        Self::Poisoned
+    }
+}
+
+impl From<CoreError> for PyErr {
+    fn from(error: CoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            CoreError::Template(_) => exceptions::TemplateError::new_err(message),
+            CoreError::ToolSet(_) | CoreError::Document(_) => exceptions::ToolError::new_err(message),
+            CoreError::Live(LiveError::NoLog(_)) | CoreError::Load(_) | CoreError::Replay(_) => {
+                exceptions::ReplayError::new_err(message)
+            }
+            CoreError::Live(
+                LiveError::Store(_)
+                | LiveError::Unreadable { .. }
+                | LiveError::NotCompacted { .. }
+                | LiveError::Changed { .. }
+                | LiveError::Present { .. },
+            )
+            | CoreError::Store(_)
+            | CoreError::NoFile => exceptions::StoreError::new_err(message),
+            CoreError::Input(_) => exceptions::UsageError::new_err(message),
+            CoreError::Request(_) | CoreError::Json(_) | CoreError::Value(_) => PyValueError::new_err(message),
+            CoreError::Memory(_) => PyMemoryError::new_err(message),
+            CoreError::Poisoned => PyRuntimeError::new_err(message),
+            CoreError::Io(error) => error.into(),
+            CoreError::Python(error) => error,
+        }
+    }
 }
 
 /// Imports what a store raises: it may have to while Python ends, when nothing can be imported any more.
@@ -24,47 +106,7 @@ pub(super) fn prepare(py: Python<'_>) {
     exceptions::UsageError::type_object(py);
 }
 
-/// A core error as it is raised in Python.
-pub(super) fn template(error: &TemplateError) -> PyErr {
-    exceptions::TemplateError::new_err(error.to_string())
-}
-
-/// A tool that can't be offered.
-pub(super) fn tool_set(error: &ToolSetError) -> PyErr {
-    tool(error.to_string())
-}
-
-/// The same, in words.
-pub(super) fn tool(message: impl Into<String>) -> PyErr {
-    exceptions::ToolError::new_err(message.into())
-}
-
-/// A run that can't be written down or read.
-pub(super) fn store(error: &StoreError) -> PyErr {
-    store_says(error.to_string())
-}
-
-/// The same, in words of the border's own.
-pub(super) fn store_says(message: impl Into<String>) -> PyErr {
-    exceptions::StoreError::new_err(message.into())
-}
-
-/// A log that does not come out again.
-pub(super) fn replay(message: impl Into<String>) -> PyErr {
-    exceptions::ReplayError::new_err(message.into())
-}
-
-/// A call that can't work.
-pub(super) fn usage(message: impl Into<String>) -> PyErr {
-    exceptions::UsageError::new_err(message.into())
-}
-
-/// A wrong value from the Python side of this package.
-pub(super) fn value(message: impl Into<String>) -> PyErr {
-    PyValueError::new_err(message.into())
-}
-
-/// Another thread panicked while it held the lock, which is a bug in this package.
-pub(super) fn poisoned() -> PyErr {
-    PyRuntimeError::new_err("internal error: the state of the run was left locked; please report this")
+/// A wrong value from the Python half of the package.
+pub(super) fn value(message: impl Into<String>) -> CoreError {
+    CoreError::Value(message.into())
 }

@@ -1,20 +1,21 @@
 //! The border to Python: the only place that names pyo3. Classes are frozen over a lock, no Python code runs while a
-//! lock is held, and Rust keeps no Python object but those that a reader's snapshots show.
+//! lock is held, and Rust keeps no Python object but the texts of an outcome and what a reader's snapshots show.
 
 mod command;
 mod error;
-mod live;
+mod growing_value;
 mod openapi;
+mod outcome;
 mod protocol;
 mod reader;
 mod reply;
+mod rows;
 mod run;
 mod sandbox;
 mod script;
 mod setup;
 mod store;
 mod toolset;
-mod under_way;
 mod value;
 
 use pyo3::prelude::*;
@@ -27,11 +28,15 @@ mod _core {
     #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
-    use super::protocol::{PyGrammar, PyProtocol};
+    use super::outcome::PyOutcome;
+    #[pymodule_export]
+    use super::protocol::{PyGrammar, PyPromptExample, PyProtocol};
     #[pymodule_export]
     use super::reader::{PyPartialCall, PyReader, PySnapshot};
     #[pymodule_export]
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
+    #[pymodule_export]
+    use super::rows::{PyEnding, PyHttpRequest, PyMessage, PyOpenTask, PyRunRow, PyTicketRow, PyUsage};
     #[pymodule_export]
     use super::run::PyRun;
     #[pymodule_export]

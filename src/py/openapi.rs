@@ -1,9 +1,10 @@
 //! `OpenAPI` documents: their operations, the requests that call them, their responses.
 
-use super::error;
-use crate::reply::json::{Machine, Progress, Settings};
+use super::error::{CoreResult, value};
+use super::rows::PyHttpRequest;
+use crate::reply::json::{JsonReader, Progress, Settings};
 use crate::reply::{ReadLimits, Value};
-use crate::tool::openapi::{Api, Credential, DocumentError, RequestError, Selection, Traits};
+use crate::tool::openapi::{Api, Credential, Selection, Traits};
 use pyo3::prelude::*;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -33,29 +34,18 @@ impl From<Secret> for Credential {
     }
 }
 
-/// Method, URL, headers and body of a request.
-type Planned = (String, String, Vec<(String, String)>, Vec<u8>);
-
-fn document(error: &DocumentError) -> PyErr {
-    error::tool(error.to_string())
-}
-
-fn request(error: &RequestError) -> PyErr {
-    error::value(error.to_string())
-}
-
 #[pymethods]
 impl PyDocument {
     /// Reads a document, which is JSON or YAML in UTF-8. Raises `ToolError`.
     #[new]
-    fn new(py: Python<'_>, text: &[u8]) -> PyResult<Self> {
-        let api = py.detach(|| Api::read(text)).map_err(|cause| document(&cause))?;
+    fn new(py: Python<'_>, text: &[u8]) -> CoreResult<Self> {
+        let api = py.detach(|| Api::read(text))?;
         Ok(Self { api: Arc::new(api) })
     }
 
     /// What the core knows of the tool for an operation, as JSON text.
-    fn spec(&self, name: &str) -> PyResult<String> {
-        serde_json::to_string(&self.api.spec(name)).map_err(|cause| error::value(cause.to_string()))
+    fn spec(&self, name: &str) -> CoreResult<String> {
+        Ok(serde_json::to_string(&self.api.spec(name))?)
     }
 
     /// The names of its operations, `METHOD /path`, in their order.
@@ -74,16 +64,16 @@ impl PyDocument {
     }
 
     /// The names of the operations that fit. Raises `ToolError`.
-    fn select(&self, include: Vec<String>, tags: Vec<String>, read_only: bool) -> PyResult<Vec<String>> {
+    fn select(&self, include: Vec<String>, tags: Vec<String>, read_only: bool) -> CoreResult<Vec<String>> {
         let selection = Selection { include, tags, read_only };
-        let names = self.api.select(&selection).map_err(|cause| document(&cause))?;
+        let names = self.api.select(&selection)?;
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
     /// The same document with these operations only. `traits` is JSON text: by name, what the program says of some.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn only(&self, py: Python<'_>, names: Vec<String>, traits: &str) -> PyResult<Self> {
-        let traits: Traits = serde_json::from_str(traits).map_err(|cause| error::value(cause.to_string()))?;
+    fn only(&self, py: Python<'_>, names: Vec<String>, traits: &str) -> CoreResult<Self> {
+        let traits: Traits = serde_json::from_str(traits)?;
         Ok(Self { api: py.detach(|| self.api.only(&names, &traits)) })
     }
 
@@ -101,8 +91,8 @@ impl PyDocument {
     }
 
     /// Its text as JSON.
-    fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.api).map_err(|cause| error::value(cause.to_string()))
+    fn to_json(&self) -> CoreResult<String> {
+        Ok(serde_json::to_string(&*self.api)?)
     }
 
     /// Its title; empty where it has none.
@@ -148,20 +138,27 @@ impl PyDocument {
     }
 
     /// The server of an operation as the document says it. Raises `ValueError`.
-    fn server(&self, name: &str) -> PyResult<Option<String>> {
-        self.api.server(name).map_err(|cause| request(&cause))
+    fn server(&self, name: &str) -> CoreResult<Option<String>> {
+        Ok(self.api.server(name)?)
     }
 
     /// The request that calls an operation with arguments given as JSON text. Raises `ValueError`.
-    fn request(&self, name: &str, arguments: &str, server: &str, secrets: Vec<(String, Secret)>) -> PyResult<Planned> {
-        let arguments: Value = serde_json::from_str(arguments).map_err(|cause| error::value(cause.to_string()))?;
+    fn request(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        arguments: &str,
+        server: &str,
+        secrets: Vec<(String, Secret)>,
+    ) -> CoreResult<PyHttpRequest> {
+        let arguments: Value = serde_json::from_str(arguments)?;
         let Value::Object(arguments) = arguments else {
-            return Err(error::value("expected the arguments as an object"));
+            return Err(value("expected the arguments as an object"));
         };
         let secrets: Vec<(String, Credential)> =
             secrets.into_iter().map(|(scheme, secret)| (scheme, secret.into())).collect();
-        let planned = self.api.request(name, &arguments, server, &secrets).map_err(|cause| request(&cause))?;
-        Ok((planned.method, planned.url, planned.headers, planned.body))
+        let planned = self.api.request(name, &arguments, server, &secrets)?;
+        Ok(PyHttpRequest::new(py, planned))
     }
 
     /// What of a JSON response is not as the document says.
@@ -172,8 +169,8 @@ impl PyDocument {
 
 /// JSON or YAML text as JSON text. Raises `ToolError`.
 #[pyfunction]
-pub(super) fn yaml_to_json(py: Python<'_>, text: &[u8]) -> PyResult<String> {
-    py.detach(|| Api::to_json(text)).map_err(|cause| document(&cause))
+pub(super) fn yaml_to_json(py: Python<'_>, text: &[u8]) -> CoreResult<String> {
+    Ok(py.detach(|| Api::to_json(text))?)
 }
 
 /// A response's text as compact JSON with its numbers as they were spelled; `None` where it is no JSON, or nested too
@@ -183,7 +180,7 @@ pub(super) fn json_text(py: Python<'_>, text: &str) -> Option<String> {
     py.detach(|| {
         let raw: &RawValue = serde_json::from_str(text).ok()?;
         let limits = ReadLimits { depth: DEPTH, ..ReadLimits::none() };
-        let mut machine = Machine::new(Settings { limits, ..Settings::plain() }, 0);
+        let mut machine = JsonReader::new(Settings { limits, ..Settings::plain() }, 0);
         (machine.run(raw.get(), true) == Progress::Done).then(|| machine.into_value().0.to_json())
     })
 }

@@ -1,16 +1,17 @@
 //! Protocols, and the reading of replies on its own.
 
-use super::error;
+use super::error::{self, CoreResult};
 use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
-use crate::protocol::decode::read_whole;
+use crate::protocol::decoder::read_whole;
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
 use crate::protocol::lint;
+use crate::protocol::stored_protocol::StoredProtocol;
 use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
 use crate::reply::{LineColumn, RepairPolicy};
-use crate::tool::Budget;
+use crate::tool::{AnswerType, Budget};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) struct PyProtocol {
     pub(super) protocol: Arc<dyn Protocol>,
 }
 
-fn read_options(repairs: &str, think_prefilled: bool) -> PyResult<ReadOptions> {
+fn read_options(repairs: &str, think_prefilled: bool) -> CoreResult<ReadOptions> {
     let repairs = match repairs {
         "default" => RepairPolicy::Default,
         "strict" => RepairPolicy::Strict,
@@ -33,31 +34,31 @@ fn read_options(repairs: &str, think_prefilled: bool) -> PyResult<ReadOptions> {
     Ok(ReadOptions { repairs, think_prefilled, ..ReadOptions::default() })
 }
 
-/// Role and content of each message of an example.
+/// The argument `examples` of a protocol.
 #[derive(FromPyObject)]
-pub(super) enum Given {
+pub(super) enum ExamplesArgument {
     /// One made from the tools of the run, or none.
-    Own(bool),
-    /// These messages.
+    OwnTools(bool),
+    /// Role and content of each message.
     Messages(Vec<(String, String)>),
 }
 
-fn examples(given: Given) -> PyResult<Examples> {
+fn examples(given: ExamplesArgument) -> CoreResult<Examples> {
     let messages = match given {
-        Given::Own(true) => return Ok(Examples::OwnTools),
-        Given::Own(false) => Vec::new(),
-        Given::Messages(messages) => messages,
+        ExamplesArgument::OwnTools(true) => return Ok(Examples::OwnTools),
+        ExamplesArgument::OwnTools(false) => Vec::new(),
+        ExamplesArgument::Messages(messages) => messages,
     };
     let message = |(role, content): (String, String)| match role.as_str() {
         "user" => Ok(Message::new(Role::User, content)),
         "assistant" => Ok(Message::new(Role::Assistant, content)),
         other => Err(error::value(format!("expected the role 'user' or 'assistant': got '{other}'"))),
     };
-    Ok(Examples::Messages(messages.into_iter().map(message).collect::<PyResult<Vec<_>>>()?.into()))
+    Ok(Examples::Messages(messages.into_iter().map(message).collect::<CoreResult<Vec<_>>>()?.into()))
 }
 
 /// How a client says that a reply ended: `stop` or `length`.
-pub(super) fn finish_reason(text: Option<&str>) -> PyResult<FinishReason> {
+pub(super) fn finish_reason(text: Option<&str>) -> CoreResult<FinishReason> {
     match text {
         None | Some("stop") => Ok(FinishReason::Stop),
         Some("length") => Ok(FinishReason::Length),
@@ -73,12 +74,12 @@ impl PyProtocol {
     fn react(
         persona: String,
         template: Option<String>,
-        examples: Given,
+        examples: ExamplesArgument,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
         reasoning_tags: Vec<(String, String)>,
-    ) -> PyResult<Self> {
+    ) -> CoreResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
         Ok(Self {
             protocol: Arc::new(React {
@@ -87,6 +88,7 @@ impl PyProtocol {
                 template,
                 budget: Budget(tool_tokens),
                 reasoning_tags,
+                returns: None,
                 read,
             }),
         })
@@ -98,12 +100,12 @@ impl PyProtocol {
     fn chatty(
         tool_tag: (String, String),
         template: Option<String>,
-        examples: Given,
+        examples: ExamplesArgument,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
         reasoning_tags: Vec<(String, String)>,
-    ) -> PyResult<Self> {
+    ) -> CoreResult<Self> {
         let (start, end) = tool_tag;
         if start.trim().is_empty() || end.trim().is_empty() || start == end {
             return Err(error::value(
@@ -126,12 +128,12 @@ impl PyProtocol {
         await_loads: bool,
         inline_results: bool,
         template: Option<String>,
-        examples: Given,
+        examples: ExamplesArgument,
         tool_tokens: usize,
         repairs: &str,
         think_prefilled: bool,
         reasoning_tags: Vec<(String, String)>,
-    ) -> PyResult<Self> {
+    ) -> CoreResult<Self> {
         let read = read_options(repairs, think_prefilled)?;
         let (examples, budget) = (self::examples(examples)?, Budget(tool_tokens));
         let ticket = Ticket {
@@ -147,6 +149,26 @@ impl PyProtocol {
         Ok(Self { protocol: Arc::new(ticket) })
     }
 
+    /// The same protocol for runs whose answer has this JSON Schema; `None` for any answer. Raises `ValueError` if the
+    /// schema can't be used.
+    fn returning(&self, schema: Option<&str>) -> CoreResult<Self> {
+        let returns = schema.map(serde_json::from_str).transpose()?.map(AnswerType::new);
+        if let Some(returns) = &returns {
+            returns.compile(self.protocol.answer_name()).map_err(error::value)?;
+            let stored = self.protocol.stored();
+            if matches!(&stored, StoredProtocol::Chatty(chatty) if chatty.tags.start.eq_ignore_ascii_case("<answer>")) {
+                return Err(error::value("expected a tool_tag other than 'answer', which is the tag of typed answers"));
+            }
+        }
+        Ok(Self { protocol: self.protocol.returning(returns) })
+    }
+
+    /// The name of the answer in moves: `final_answer`, `value` or `answer`.
+    #[getter]
+    fn answer_name(&self) -> &'static str {
+        self.protocol.answer_name()
+    }
+
     /// `ticket`, `chatty` or `react`.
     #[getter]
     fn name(&self) -> &'static str {
@@ -154,17 +176,17 @@ impl PyProtocol {
     }
 
     /// The tools as runs are offered them: with those that look up the others, where its prompt has no room for all.
-    fn offered(&self, py: Python<'_>, tools: &PyToolSet) -> PyResult<PyToolSet> {
+    fn offered(&self, py: Python<'_>, tools: &PyToolSet) -> CoreResult<PyToolSet> {
         let (layout, budget) = self.protocol.interface(&tools.tools);
         let more = py.detach(|| tools.tools.with_look_up(layout, budget));
-        let more = more.map_err(|cause| error::tool_set(&cause))?;
+        let more = more?;
         Ok(PyToolSet { tools: more.map_or_else(|| Arc::clone(&tools.tools), Arc::new) })
     }
 
     /// The system prompt with the tools rendered in, and with `DELEGATE` where tasks may be given to other runs (ticket).
     /// Raises `TemplateError`.
-    fn system_prompt(&self, tools: &PyToolSet, delegates: bool) -> PyResult<String> {
-        self.protocol.system_prompt(&tools.tools, delegates).map_err(|cause| error::template(&cause))
+    fn system_prompt(&self, tools: &PyToolSet, delegates: bool) -> CoreResult<String> {
+        Ok(self.protocol.system_prompt(&tools.tools, delegates)?)
     }
 
     /// Role and content of each message of the example that these tools are shown with.
@@ -181,25 +203,26 @@ impl PyProtocol {
         text: &str,
         finish_reason: Option<&str>,
         limits: Option<&str>,
-    ) -> PyResult<PyReply> {
+    ) -> CoreResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
         let options = self.options(limits)?;
         let read = || read_whole(&*self.protocol, options, text, reason);
         let reply = if text.len() > DETACH_BYTES { py.detach(read) } else { read() };
-        PyReply::new(py, reply)
+        Ok(PyReply::new(py, reply)?)
     }
 
     /// A reader of one reply that arrives in chunks.
     #[pyo3(signature = (limits = None))]
-    fn reader(&self, py: Python<'_>, limits: Option<&str>) -> PyResult<PyReader> {
+    fn reader(&self, py: Python<'_>, limits: Option<&str>) -> CoreResult<PyReader> {
         Ok(PyReader::new(py, &*self.protocol, self.options(limits)?))
     }
 
-    /// Every example of a reply in a prompt: its line from 1, its text, what is read from it.
-    fn examples(&self, py: Python<'_>, prompt: &str) -> PyResult<Vec<(usize, String, PyReply)>> {
+    /// Every example of a reply in a prompt.
+    fn examples(&self, py: Python<'_>, prompt: &str) -> CoreResult<Vec<PyPromptExample>> {
         let read = |example: lint::Example| {
             let line = LineColumn::of(prompt, example.span.start).line;
-            Ok((line, example.span.of(prompt).to_owned(), PyReply::new(py, example.reply)?))
+            let reply = Py::new(py, PyReply::new(py, example.reply)?)?;
+            Ok(PyPromptExample { line, text: example.span.of(prompt).to_owned(), reply })
         };
         lint::examples(&*self.protocol, prompt).into_iter().map(read).collect()
     }
@@ -228,14 +251,22 @@ impl PyProtocol {
 
 impl PyProtocol {
     /// How replies are read, within the limits that are given as JSON text.
-    fn options(&self, limits: Option<&str>) -> PyResult<ReadOptions> {
+    fn options(&self, limits: Option<&str>) -> CoreResult<ReadOptions> {
         let options = self.protocol.read_options();
         match limits.map(serde_json::from_str) {
             None => Ok(options),
             Some(Ok(limits)) => Ok(ReadOptions { limits, ..options }),
-            Some(Err(cause)) => Err(error::value(cause.to_string())),
+            Some(Err(cause)) => Err(cause.into()),
         }
     }
+}
+
+/// An example of a reply in a prompt.
+#[pyclass(name = "PromptExample", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyPromptExample {
+    line: usize,
+    text: String,
+    reply: Py<PyReply>,
 }
 
 /// The bounds of a model: any object with these attributes.

@@ -1,11 +1,11 @@
 //! Reading a reply that arrives in chunks: what is new of it, and what is there of it.
 
 use super::command::PyDelta;
-use super::error;
-use super::live::Live;
+use super::error::{self, CoreError, CoreResult};
+use super::growing_value::GrowingValue;
 use super::protocol::{DETACH_BYTES, finish_reason};
 use super::reply::PyReply;
-use crate::protocol::told::{Told, ToldAnswer, ToldCall};
+use crate::protocol::snapshot::{ReplySnapshot, SnapshotAnswer, SnapshotCall};
 use crate::protocol::{Decoder, Protocol, ReadOptions, Status};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The reply as far as it has come.
 struct Reading {
     decoder: Option<Box<dyn Decoder>>,
-    told: Told,
+    told: ReplySnapshot,
     status: Status,
     /// How many calls the list has; `None` while it is extended.
     listed: Option<usize>,
@@ -27,14 +27,14 @@ struct Shared {
     reading: Arc<Mutex<Reading>>,
     options: ReadOptions,
     calls: Py<PyList>,
-    answer: Live,
+    answer: GrowingValue,
 }
 
-fn lock(reading: &Mutex<Reading>) -> PyResult<MutexGuard<'_, Reading>> {
-    reading.lock().map_err(|_| error::poisoned())
+fn lock(reading: &Mutex<Reading>) -> CoreResult<MutexGuard<'_, Reading>> {
+    Ok(reading.lock()?)
 }
 
-fn finished() -> PyErr {
+fn finished() -> CoreError {
     error::value("the reader is finished: make a new one for the next reply")
 }
 
@@ -54,7 +54,7 @@ impl PyReader {
     pub(super) fn new(py: Python<'_>, protocol: &dyn Protocol, options: ReadOptions) -> Self {
         let reading = Reading {
             decoder: Some(protocol.decoder(options)),
-            told: Told::default(),
+            told: ReplySnapshot::default(),
             status: Status::Open,
             listed: Some(0),
         };
@@ -62,7 +62,7 @@ impl PyReader {
             reading: Arc::new(Mutex::new(reading)),
             options,
             calls: PyList::empty(py).unbind(),
-            answer: Live::any(options),
+            answer: GrowingValue::any(options),
         }))
     }
 }
@@ -71,7 +71,7 @@ impl PyReader {
 impl PyReader {
     /// Takes the next bytes. Returns what is new, and `open`, `complete` or `doomed`.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn push<'py>(&self, py: Python<'py>, chunk: Chunk) -> PyResult<(Bound<'py, PyList>, &Bound<'py, PyString>)> {
+    fn push<'py>(&self, py: Python<'py>, chunk: Chunk) -> CoreResult<(Bound<'py, PyList>, &Bound<'py, PyString>)> {
         let bytes = chunk.bytes();
         let push = || {
             let mut deltas = Vec::new();
@@ -82,20 +82,20 @@ impl PyReader {
             for delta in &deltas {
                 reading.told.add(delta);
             }
-            Ok::<_, PyErr>((deltas, reading.status))
+            Ok::<_, CoreError>((deltas, reading.status))
         };
         let (deltas, status) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
         Ok((PyList::new(py, deltas.into_iter().map(PyDelta::from))?, status_text(py, status)))
     }
 
     /// What is there of the reply.
-    fn snapshot(&self) -> PyResult<PySnapshot> {
+    fn snapshot(&self) -> CoreResult<PySnapshot> {
         let reading = lock(&self.0.reading)?;
         let told = &reading.told;
         let answer = match &told.answer {
             None => None,
-            Some(ToldAnswer::Text(text)) => Some(text.len()),
-            Some(ToldAnswer::Json(_)) => Some(0),
+            Some(SnapshotAnswer::Text(text)) => Some(text.len()),
+            Some(SnapshotAnswer::Json(_)) => Some(0),
         };
         let texts = [told.thoughts.len(), told.reasoning.len(), told.text.len()];
         let ticket = told.ticket_id.is_some();
@@ -104,10 +104,10 @@ impl PyReader {
 
     /// Closes the reply and reads what is left.
     #[pyo3(signature = (finish_reason = None))]
-    fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> PyResult<PyReply> {
+    fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> CoreResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
         let decoder = lock(&self.0.reading)?.decoder.take().ok_or_else(finished)?;
-        PyReply::new(py, decoder.finish(reason))
+        Ok(PyReply::new(py, decoder.finish(reason))?)
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) struct PySnapshot {
 }
 
 impl PySnapshot {
-    fn text_of(&self, of: impl FnOnce(&Told) -> &String, length: usize) -> PyResult<String> {
+    fn text_of(&self, of: impl FnOnce(&ReplySnapshot) -> &String, length: usize) -> CoreResult<String> {
         let reading = lock(&self.shared.reading)?;
         Ok(of(&reading.told).get(..length).unwrap_or_default().to_owned())
     }
@@ -141,35 +141,35 @@ impl PySnapshot {
 
     /// The thoughts so far.
     #[getter]
-    fn thoughts(&self) -> PyResult<String> {
+    fn thoughts(&self) -> CoreResult<String> {
         self.text_of(|told| &told.thoughts, self.texts[0])
     }
 
     /// The reasoning so far, in front of a react or ticket reply.
     #[getter]
-    fn reasoning(&self) -> PyResult<String> {
+    fn reasoning(&self) -> CoreResult<String> {
         self.text_of(|told| &told.reasoning, self.texts[1])
     }
 
     /// The text before a tool block so far, which may yet be a direct answer (chatty).
     #[getter]
-    fn text(&self) -> PyResult<String> {
+    fn text(&self) -> CoreResult<String> {
         self.text_of(|told| &told.text, self.texts[2])
     }
 
     /// The final answer so far; `None` before it begins.
     #[getter]
-    fn answer(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn answer(&self, py: Python<'_>) -> CoreResult<Option<Py<PyAny>>> {
         let Some(length) = self.answer else { return Ok(None) };
         let text = match &lock(&self.shared.reading)?.told.answer {
-            Some(ToldAnswer::Text(text)) => Some(text.get(..length).unwrap_or_default().to_owned()),
+            Some(SnapshotAnswer::Text(text)) => Some(text.get(..length).unwrap_or_default().to_owned()),
             _ => None,
         };
         if let Some(text) = text {
-            return Ok(Some(text.into_pyobject(py)?.into_any().unbind()));
+            return Ok(Some(PyString::new(py, &text).into_any().unbind()));
         }
         self.shared.answer.read(py, |text| {
-            if let Some(ToldAnswer::Json(unread)) = &mut lock(&self.shared.reading)?.told.answer {
+            if let Some(SnapshotAnswer::Json(unread)) = &mut lock(&self.shared.reading)?.told.answer {
                 unread.read_to(text);
             }
             Ok(())
@@ -178,7 +178,7 @@ impl PySnapshot {
 
     /// The calls so far.
     #[getter]
-    fn calls(&self, py: Python<'_>) -> PyResult<Py<PyList>> {
+    fn calls(&self, py: Python<'_>) -> CoreResult<Py<PyList>> {
         let Shared { reading, options, calls, .. } = &*self.shared;
         let (listed, known) = {
             let mut reading = lock(reading)?;
@@ -187,7 +187,7 @@ impl PySnapshot {
         };
         if let Some(listed) = listed {
             let extended = (listed..known).try_for_each(|call| {
-                let arguments = Live::object(py, *options);
+                let arguments = GrowingValue::object(py, *options);
                 calls.bind(py).append(PyPartialCall { reading: Arc::clone(reading), call, arguments })
             });
             lock(reading)?.listed = Some(known);
@@ -198,12 +198,12 @@ impl PySnapshot {
 
     /// The id of the ticket to await or load (ticket).
     #[getter]
-    fn ticket_id(&self) -> PyResult<Option<String>> {
+    fn ticket_id(&self) -> CoreResult<Option<String>> {
         let reading = lock(&self.shared.reading)?;
         Ok(if self.ticket { reading.told.ticket_id.clone() } else { None })
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> CoreResult<String> {
         let answer = match self.answer(py)? {
             Some(answer) => format!(", answer={}", answer.bind(py).repr()?),
             None => String::new(),
@@ -222,11 +222,11 @@ impl PySnapshot {
 pub(super) struct PyPartialCall {
     reading: Arc<Mutex<Reading>>,
     call: usize,
-    arguments: Live,
+    arguments: GrowingValue,
 }
 
 impl PyPartialCall {
-    fn of(&self, of: impl FnOnce(&ToldCall) -> &Option<String>) -> PyResult<Option<String>> {
+    fn of(&self, of: impl FnOnce(&SnapshotCall) -> &Option<String>) -> CoreResult<Option<String>> {
         Ok(lock(&self.reading)?.told.call(self.call).and_then(|call| of(call).clone()))
     }
 }
@@ -235,19 +235,19 @@ impl PyPartialCall {
 impl PyPartialCall {
     /// The model's own name for the call (chatty), once it is complete.
     #[getter]
-    fn call_id(&self) -> PyResult<Option<String>> {
+    fn call_id(&self) -> CoreResult<Option<String>> {
         self.of(|call| &call.id)
     }
 
     /// The tool's name or route, once it is complete.
     #[getter]
-    fn tool(&self) -> PyResult<Option<String>> {
+    fn tool(&self) -> CoreResult<Option<String>> {
         self.of(|call| &call.tool)
     }
 
     /// The arguments so far.
     #[getter]
-    fn arguments(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn arguments(&self, py: Python<'_>) -> CoreResult<Option<Py<PyAny>>> {
         self.arguments.read(py, |text| {
             if let Some(call) = lock(&self.reading)?.told.call_mut(self.call) {
                 call.arguments.read_to(text);
@@ -256,9 +256,9 @@ impl PyPartialCall {
         })
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> CoreResult<String> {
         let tool = match self.tool()? {
-            Some(tool) => tool.into_pyobject(py)?.repr()?.to_string(),
+            Some(tool) => PyString::new(py, &tool).repr()?.to_string(),
             None => "None".to_owned(),
         };
         let arguments = match self.arguments(py)? {

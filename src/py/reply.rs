@@ -56,7 +56,7 @@ pub(super) enum PyMove {
 impl PyMove {
     fn new(py: Python<'_>, moved: &Move) -> PyResult<Self> {
         Ok(match moved {
-            Move::Finish { value, success } => {
+            Move::Finish { value, success, .. } => {
                 Self::Finish { value: to_python(py, value)?.unbind(), success: *success }
             }
             Move::Call { calls } => Self::Call {

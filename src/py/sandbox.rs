@@ -1,6 +1,6 @@
 //! Scripts in their box: jobs whose events Python takes.
 
-use super::error;
+use super::error::CoreResult;
 use crate::sandbox::job::{Answer, Job};
 use crate::sandbox::packages::InstallRequest;
 use crate::sandbox::{Request, install, probe as try_profiles, run};
@@ -16,16 +16,16 @@ pub(super) struct PyScriptJob(Job);
 impl PyScriptJob {
     /// Starts a script.
     #[staticmethod]
-    fn run(request: &str) -> PyResult<Self> {
-        let request: Request = serde_json::from_str(request).map_err(|cause| error::value(cause.to_string()))?;
-        Ok(Self(Job::start(move |teller| run(request, teller))?))
+    fn run(request: &str) -> CoreResult<Self> {
+        let request: Request = serde_json::from_str(request)?;
+        Ok(Self(Job::start(move |events| run(request, events))?))
     }
 
     /// Starts the installation of packages.
     #[staticmethod]
-    fn install(request: &str) -> PyResult<Self> {
-        let request: InstallRequest = serde_json::from_str(request).map_err(|cause| error::value(cause.to_string()))?;
-        Ok(Self(Job::start(move |teller| install(request, teller))?))
+    fn install(request: &str) -> CoreResult<Self> {
+        let request: InstallRequest = serde_json::from_str(request)?;
+        Ok(Self(Job::start(move |events| install(request, events))?))
     }
 
     /// The descriptor to watch: readable while there are events.
@@ -63,7 +63,7 @@ impl PyScriptJob {
 
 /// Which profiles the machine offers, as JSON; each is tried once in a process.
 #[pyfunction]
-pub(super) fn probe(py: Python<'_>, launcher: PathBuf, bwrap: Option<PathBuf>) -> PyResult<String> {
+pub(super) fn probe(py: Python<'_>, launcher: PathBuf, bwrap: Option<PathBuf>) -> CoreResult<String> {
     let offered = py.detach(|| try_profiles(launcher, bwrap))?;
-    serde_json::to_string(&offered).map_err(|cause| error::value(cause.to_string()))
+    Ok(serde_json::to_string(&offered)?)
 }

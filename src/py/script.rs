@@ -1,6 +1,6 @@
 //! What a script declares, and what its errors mean, as JSON texts.
 
-use super::error;
+use super::error::CoreResult;
 use crate::sandbox::script::{self, Script};
 use crate::sandbox::{Refused, RefusedCode};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ pub(super) fn read_script(
     py: Python<'_>,
     code: &Bound<'_, PyString>,
     python_version: Option<&str>,
-) -> PyResult<String> {
+) -> CoreResult<String> {
     let read = match code.to_str() {
         Ok(code) => py.detach(|| {
             let script = Script::read(code)?;
@@ -30,10 +30,10 @@ pub(super) fn read_script(
         Ok(script) => serde_json::to_string(&script),
         Err(refused) => serde_json::to_string(&json!({"refused": refused})),
     };
-    said.map_err(|cause| error::value(cause.to_string()))
+    Ok(said?)
 }
 
-/// What the end of a script's stderr means for whoever wrote it. `interactive` is whether its questions were answered,
+/// What the end of a script's stderr means for the script's author. `interactive` is whether its questions were answered,
 /// `network` whether it had one.
 #[pyfunction]
 #[pyo3(signature = (code, stderr, *, interactive, network))]

@@ -1,11 +1,11 @@
 //! What the runs of an agent share.
 
-use super::error;
+use super::error::{self, CoreResult};
 use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
 use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
-use crate::run::{Limits, Setup};
+use crate::run::{Limits, PossibleMoves, Setup};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,9 +16,15 @@ pub(super) struct PySetup {
     pub(super) grammars: Grammars,
 }
 
-/// What decides, beside the setup, on the grammar of the coming reply: whether calls may be made, whether the run may
-/// be finished, the tickets in progress and completed, the agents, the length of thoughts, and the model's bounds.
-pub(super) type Situation = (bool, bool, Vec<String>, Vec<String>, Vec<String>, Option<u32>, Option<Bounds>);
+/// What the grammar of the next reply depends on, beside the setup.
+#[derive(PartialEq)]
+pub(super) struct Situation {
+    pub(super) moves: PossibleMoves,
+    /// Characters of thoughts, at most.
+    pub(super) thoughts: Option<u32>,
+    /// The bounds of the model.
+    pub(super) bounds: Option<Bounds>,
+}
 
 type Known = (Situation, Arc<Grammar>);
 
@@ -49,7 +55,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start))]
+    #[pyo3(signature = (protocol, tools, *, prompt, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -66,7 +72,8 @@ impl PySetup {
         call_first: bool,
         early_stop: bool,
         early_start: bool,
-    ) -> PyResult<Self> {
+        checks_answer: bool,
+    ) -> CoreResult<Self> {
         let limits: Limits =
             serde_json::from_str(limits).map_err(|cause| error::value(format!("expected limits: {cause}")))?;
         let setup = Arc::new(Setup {
@@ -80,6 +87,7 @@ impl PySetup {
             on_open_tickets: if cancel_open { OnOpenTickets::Cancel } else { OnOpenTickets::Wait },
             delegates,
             call_first,
+            checks_answer,
             early_stop,
             early_start,
         });

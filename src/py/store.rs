@@ -1,11 +1,12 @@
-//! Stores: where runs are kept, and how an event loop is told that something was written down.
+//! Stores, and the descriptor that wakes an event loop after a commit.
 
-use super::error;
-use crate::run::{Machine, Record, compact, resume};
+use super::error::{self, CoreError, CoreResult};
+use super::rows::{PyRunRow, PyTicketRow};
+use crate::live;
+use crate::run::read_log;
 use crate::store::sqlite::SqlValue;
 use crate::store::{
-    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, TicketRow,
-    Wake,
+    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, Wake,
 };
 use crate::ticket::{Status, TicketKind};
 use pyo3::prelude::*;
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// How long Ctrl-C may have to wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Where runs are kept.
+/// The logs of runs, in memory or in a file.
 #[pyclass(name = "Store", module = "callslip._core", frozen, weakref)]
 pub(super) struct PyStore {
     store: Arc<dyn Store>,
@@ -31,7 +32,7 @@ pub(super) struct PyStore {
 }
 
 /// The files that are open, with the number of their handles. Its lock is held while one is opened or closed, so that
-/// nobody is given a store that the last of the others is about to close.
+/// no handle is opened on a store that another thread is closing.
 static FILES: Mutex<Vec<(Arc<SqliteStore>, usize)>> = Mutex::new(Vec::new());
 
 fn open_file(path: &Path, durability: Durability) -> Result<Arc<SqliteStore>, StoreError> {
@@ -57,13 +58,13 @@ fn close_file(store: &Arc<SqliteStore>) -> Result<(), StoreError> {
 
 impl PyStore {
     /// The store, while this handle is open: others may have the same file open.
-    pub(super) fn open(&self) -> PyResult<&Arc<dyn Store>> {
+    pub(super) fn open(&self) -> CoreResult<&Arc<dyn Store>> {
         if !self.closed.load(Ordering::Relaxed) {
             return Ok(&self.store);
         }
-        // Where it has failed, whoever still works with it is told of that.
-        let told = self.store.failed().map_or(StoreError::Closed, StoreError::Failed);
-        Err(error::store(&told))
+        // A store that failed says so, also after it was closed.
+        let error = self.store.failed().map_or(StoreError::Closed, StoreError::Failed);
+        Err(error.into())
     }
 
     /// Closes this handle, once.
@@ -77,62 +78,9 @@ impl PyStore {
 
 impl Drop for PyStore {
     fn drop(&mut self) {
-        // Whoever wanted to know whether it can be written has closed it.
+        // An error on the way is reported by `close`, which the program calls to see it.
         let _ = self.shut();
     }
-}
-
-/// Run, id, kind, description, status, tool, call id, whether it waits for approval, outcome, opened, completed, arguments as
-/// JSON: the rows that the stub describes.
-pub(super) type PyTicketRow = (
-    String,
-    String,
-    &'static str,
-    String,
-    &'static str,
-    String,
-    Option<String>,
-    bool,
-    Option<(String, String)>,
-    f64,
-    Option<f64>,
-    Option<String>,
-);
-
-pub(super) fn status_word(status: Status) -> &'static str {
-    match status {
-        Status::InProgress => "IN_PROGRESS",
-        Status::Completed => "COMPLETED",
-    }
-}
-
-fn ticket_row(row: TicketRow) -> PyTicketRow {
-    let status = status_word(row.status());
-    let outcome = row.outcome.zip(row.text);
-    (
-        row.run_id,
-        row.ticket.to_string(),
-        row.kind.as_str(),
-        row.description,
-        status,
-        row.tool,
-        row.call_id,
-        row.parked,
-        outcome,
-        row.opened_at,
-        row.completed_at,
-        row.arguments,
-    )
-}
-
-/// Reads the lines of a log.
-pub(super) fn read_log(lines: &[String]) -> PyResult<Vec<Arc<Record>>> {
-    let read = |(number, line): (usize, &String)| {
-        serde_json::from_str(line)
-            .map(Arc::new)
-            .map_err(|cause| error::replay(format!("line {} is no event of a run: {cause}", number + 1)))
-    };
-    lines.iter().enumerate().map(read).collect()
 }
 
 #[pymethods]
@@ -147,7 +95,7 @@ impl PyStore {
     /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn sqlite(py: Python<'_>, path: PathBuf, durability: &str) -> PyResult<Self> {
+    fn sqlite(py: Python<'_>, path: PathBuf, durability: &str) -> CoreResult<Self> {
         error::prepare(py);
         let durability = match durability {
             "full" => Durability::Full,
@@ -155,26 +103,26 @@ impl PyStore {
             "memory" => Durability::Memory,
             other => return Err(error::value(format!("expected 'full', 'normal' or 'memory': got '{other}'"))),
         };
-        let file = py.detach(|| open_file(&path, durability)).map_err(|cause| error::store(&cause))?;
+        let file = py.detach(|| open_file(&path, durability))?;
         Ok(Self { store: file.clone(), file: Some(file), closed: AtomicBool::default() })
     }
 
     /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
-    fn durable(&self) -> PyResult<u64> {
-        self.open()?.durable().map(Position::get).map_err(|cause| error::store(&cause))
+    fn durable(&self) -> CoreResult<u64> {
+        Ok(self.open()?.durable()?.get())
     }
 
     /// Waits until everything up to a position is durable. Ctrl-C is answered.
-    fn wait(&self, py: Python<'_>, position: u64) -> PyResult<()> {
+    fn wait(&self, py: Python<'_>, position: u64) -> CoreResult<()> {
         let store = self.open()?;
-        while !py.detach(|| store.wait(Position::from(position), PATIENCE)).map_err(|cause| error::store(&cause))? {
+        while !py.detach(|| store.wait(Position::from(position), PATIENCE))? {
             py.check_signals()?;
         }
         Ok(())
     }
 
     /// A descriptor that becomes readable after each commit.
-    fn waker(&self) -> PyResult<PyWaker> {
+    fn waker(&self) -> CoreResult<PyWaker> {
         let (writing, reading) = UnixStream::pair()?;
         writing.set_nonblocking(true)?;
         reading.set_nonblocking(true)?;
@@ -185,51 +133,38 @@ impl PyStore {
     }
 
     /// Whether a run is being worked on in this process.
-    fn is_claimed(&self, run_id: &str) -> PyResult<bool> {
+    fn is_claimed(&self, run_id: &str) -> CoreResult<bool> {
         Ok(self.open()?.is_claimed(run_id))
     }
 
     /// Whether it has a run.
-    fn has(&self, py: Python<'_>, run_id: &str) -> PyResult<bool> {
+    fn has(&self, py: Python<'_>, run_id: &str) -> CoreResult<bool> {
         let store = self.open()?;
         match py.detach(|| store.load(run_id)) {
             Ok(_) => Ok(true),
             Err(StoreError::NoSuchRun { .. }) => Ok(false),
-            Err(cause) => Err(error::store(&cause)),
+            Err(cause) => Err(cause.into()),
         }
     }
 
-    /// Runs, the latest first, as the rows that the stub describes.
+    /// Runs, the latest first.
     #[pyo3(signature = (*, status, agent, parent, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
-    fn runs<'py>(
+    fn runs(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         status: Option<&str>,
         agent: Option<String>,
         parent: Option<String>,
         since: Option<f64>,
         until: Option<f64>,
         limit: Option<usize>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> CoreResult<Vec<PyRunRow>> {
         let status = status.map(|word| if word == "running" { RunStatus::Running } else { RunStatus::Finished });
         let filter = RunFilter { status, agent, parent, since, until, limit };
         let store = self.open()?;
-        let rows = py.detach(|| store.runs(&filter)).map_err(|cause| error::store(&cause))?;
-        let list = PyList::empty(py);
-        for row in rows {
-            let status = row.status().as_str();
-            let (parent_run, parent_ticket) =
-                row.parent.map(|parent| (parent.run_id, parent.ticket.to_string())).unzip();
-            let reason = row.stop_reason.map(crate::run::StopReason::name);
-            // A tuple of more than twelve has no conversion of its own.
-            let names = (row.run_id, row.agent, row.protocol, row.task, parent_run, parent_ticket);
-            let state = (status, reason, row.error, row.turns, row.violations);
-            let usage = (row.input_tokens, row.output_tokens, row.cached_tokens, row.cost);
-            let times = (row.started_at, row.updated_at, row.finished_at);
-            list.append((names, state, usage, times))?;
-        }
-        Ok(list)
+        let rows = py.detach(|| store.runs(&filter))?;
+        Ok(rows.into_iter().map(PyRunRow::from).collect())
     }
 
     /// Tickets, the latest first, with their whole results.
@@ -246,7 +181,7 @@ impl PyStore {
         since: Option<f64>,
         until: Option<f64>,
         limit: Option<usize>,
-    ) -> PyResult<Vec<PyTicketRow>> {
+    ) -> CoreResult<Vec<PyTicketRow>> {
         let status = status.map(|word| if word == "COMPLETED" { Status::Completed } else { Status::InProgress });
         let known = |name| {
             TicketKind::from_name(name)
@@ -255,8 +190,8 @@ impl PyStore {
         let kind = kind.map(known).transpose()?;
         let filter = TicketFilter { run, status, kind, parent, parked, since, until, limit };
         let store = self.open()?;
-        let rows = py.detach(|| store.tickets(&filter)).map_err(|cause| error::store(&cause))?;
-        Ok(rows.into_iter().map(ticket_row).collect())
+        let rows = py.detach(|| store.tickets(&filter))?;
+        Ok(rows.into_iter().map(PyTicketRow::from).collect())
     }
 
     /// Names and rows of a query.
@@ -266,13 +201,13 @@ impl PyStore {
         py: Python<'py>,
         sql: &str,
         parameters: Vec<Bound<'py, PyAny>>,
-    ) -> PyResult<(Vec<String>, Bound<'py, PyList>)> {
+    ) -> CoreResult<(Vec<String>, Bound<'py, PyList>)> {
         self.open()?;
         let Some(file) = &self.file else {
-            return Err(error::store_says("this store is in memory: only one in a file can be queried"));
+            return Err(CoreError::NoFile);
         };
-        let parameters: Vec<SqlValue> = parameters.iter().map(column).collect::<PyResult<_>>()?;
-        let table = py.detach(|| file.query(sql, &parameters)).map_err(|cause| error::store(&cause))?;
+        let parameters: Vec<SqlValue> = parameters.iter().map(column).collect::<CoreResult<_>>()?;
+        let table = py.detach(|| file.query(sql, &parameters))?;
         let list = PyList::empty(py);
         for row in table.rows {
             let row: Vec<Bound<'py, PyAny>> = row.into_iter().map(|column| to_python(py, column)).collect();
@@ -281,52 +216,34 @@ impl PyStore {
         Ok((table.columns, list))
     }
 
-    /// Takes in the lines of a log. Returns the run's id.
+    /// Imports the lines of a log. Returns the run's id.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn import_run(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<String> {
+    fn import_run(&self, py: Python<'_>, lines: Vec<String>) -> CoreResult<String> {
         let records = read_log(&lines)?;
-        Machine::load(&records).map_err(|cause| error::replay(cause.to_string()))?;
-        let run_id = resume::start(&records).map_err(|cause| error::replay(cause.to_string()))?.run_id.clone();
         let store = self.open()?;
-        let append = || {
-            let _claim = store.claim(&run_id).map_err(|cause| error::store(&cause))?;
-            if store.load(&run_id).is_ok() {
-                return Err(error::store_says(format!(
-                    "run {run_id} is in this store already: delete it first to take it in anew"
-                )));
-            }
-            store.append(&run_id, records).map_err(|cause| error::store(&cause))
-        };
-        let position = py.detach(append)?;
+        let (run_id, position) = py.detach(|| live::import(&**store, records))?;
         self.wait(py, position.get())?;
         Ok(run_id)
     }
 
     /// Deletes runs with all that were started in their calls. Returns how many.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn delete(&self, py: Python<'_>, run_ids: Vec<String>) -> PyResult<usize> {
+    fn delete(&self, py: Python<'_>, run_ids: Vec<String>) -> CoreResult<usize> {
         let store = self.open()?;
-        py.detach(|| store.delete(&run_ids)).map_err(|cause| error::store(&cause))
+        Ok(py.detach(|| store.delete(&run_ids))?)
     }
 
     /// Deletes runs that ended before a Unix time, all but the latest of them. Returns how many.
     #[pyo3(signature = (before, keep))]
-    fn prune(&self, py: Python<'_>, before: Option<f64>, keep: Option<usize>) -> PyResult<usize> {
+    fn prune(&self, py: Python<'_>, before: Option<f64>, keep: Option<usize>) -> CoreResult<usize> {
         let store = self.open()?;
-        py.detach(|| store.prune(before, keep)).map_err(|cause| error::store(&cause))
+        Ok(py.detach(|| store.prune(before, keep))?)
     }
 
-    /// Folds the events of a run into one.
-    fn compact(&self, py: Python<'_>, run_id: &str) -> PyResult<()> {
+    /// Replaces the events of a run by their fold.
+    fn compact(&self, py: Python<'_>, run_id: &str) -> CoreResult<()> {
         let store = self.open()?;
-        let fold = || {
-            let claimed = store.claim(run_id).and_then(|claim| Ok((claim, store.load(run_id)?)));
-            let (_claim, records) = claimed.map_err(|cause| error::store(&cause))?;
-            let snapshot = compact(&records)
-                .map_err(|cause| error::store_says(format!("run {run_id} can't be folded: {cause}")))?;
-            store.compact(run_id, snapshot).map_err(|cause| error::store(&cause))
-        };
-        py.detach(fold)
+        Ok(py.detach(|| live::compact(&**store, run_id))?)
     }
 
     /// In a forked child: leaves the file to the parent.
@@ -343,12 +260,12 @@ impl PyStore {
     }
 
     /// Writes what is pending; the last handle of a file gives it up.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.shut()).map_err(|cause| error::store(&cause))
+    fn close(&self, py: Python<'_>) -> CoreResult<()> {
+        Ok(py.detach(|| self.shut())?)
     }
 }
 
-fn column(value: &Bound<'_, PyAny>) -> PyResult<SqlValue> {
+fn column(value: &Bound<'_, PyAny>) -> CoreResult<SqlValue> {
     if value.is_none() {
         return Ok(SqlValue::Null);
     }
@@ -391,7 +308,7 @@ impl Wake for Signal {
     }
 }
 
-/// Tells an event loop that a store has written something down. No thread of the store runs Python.
+/// Wakes an event loop after each commit of a store. No thread of the store runs Python.
 #[pyclass(name = "Waker", module = "callslip._core", frozen)]
 pub(super) struct PyWaker {
     reading: UnixStream,

@@ -1,9 +1,10 @@
 //! The tools of an agent.
 
-use super::error;
+use super::error::{CoreResult, value};
 use super::openapi::PyDocument;
+use super::value::to_python;
 use crate::reply::Value;
-use crate::tool::{ToolSet, ToolSpec, agents};
+use crate::tool::{ToolSet, ToolSpec, agent_tools};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ pub(super) struct PyToolSet {
     pub(super) tools: Arc<ToolSet>,
 }
 
-fn read_specs(specs: &[String]) -> PyResult<Vec<ToolSpec>> {
+fn read_specs(specs: &[String]) -> CoreResult<Vec<ToolSpec>> {
     let specs: Result<_, _> = specs.iter().map(|spec| serde_json::from_str(spec)).collect();
-    specs.map_err(|cause: serde_json::Error| error::value(format!("expected the specification of a tool: {cause}")))
+    specs.map_err(|cause: serde_json::Error| value(format!("expected the specification of a tool: {cause}")))
 }
 
-fn to_json(said: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(said).map_err(|cause| error::value(cause.to_string()))
+fn to_json(said: &impl serde::Serialize) -> CoreResult<String> {
+    Ok(serde_json::to_string(said)?)
 }
 
 #[pymethods]
@@ -29,43 +30,43 @@ impl PyToolSet {
     #[new]
     #[pyo3(signature = (specs, documents = Vec::new()))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn new(specs: Vec<String>, documents: Vec<PyRef<'_, PyDocument>>) -> PyResult<Self> {
+    fn new(specs: Vec<String>, documents: Vec<PyRef<'_, PyDocument>>) -> CoreResult<Self> {
         let documents = documents.iter().map(|document| Arc::clone(&document.api)).collect();
         let tools = ToolSet::with_documents(documents, read_specs(&specs)?);
-        Ok(Self { tools: Arc::new(tools.map_err(|cause| error::tool_set(&cause))?) })
+        Ok(Self { tools: Arc::new(tools?) })
     }
 
     /// The tools by which a run of this protocol gives tasks to other runs, as JSON texts; `roles` are those prepared.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn delegation(protocol: &str, roles: Vec<String>) -> PyResult<Vec<String>> {
+    fn delegation(protocol: &str, roles: Vec<String>) -> CoreResult<Vec<String>> {
         let specs = match protocol {
-            "chatty" => agents::spawning(&roles),
-            "react" => vec![agents::delegating()],
+            "chatty" => agent_tools::background(&roles),
+            "react" => vec![agent_tools::delegate()],
             _ => Vec::new(),
         };
-        let written: Result<_, _> = specs.iter().map(serde_json::to_string).collect();
-        written.map_err(|cause| error::value(cause.to_string()))
+        let written: Result<_, serde_json::Error> = specs.iter().map(serde_json::to_string).collect();
+        Ok(written?)
     }
 
     /// These tools without those named, and with further ones, given as for the constructor.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn changed(&self, without: Vec<String>, further: Vec<String>) -> PyResult<Self> {
+    fn changed(&self, without: Vec<String>, further: Vec<String>) -> CoreResult<Self> {
         let tools = self.tools.without(&without).with(read_specs(&further)?);
-        Ok(Self { tools: Arc::new(tools.map_err(|cause| error::tool_set(&cause))?) })
+        Ok(Self { tools: Arc::new(tools?) })
     }
 
     /// The tools that a query means, as JSON text; `routes` is whether they are called by routes.
-    fn search(&self, py: Python<'_>, query: &str, routes: bool) -> PyResult<String> {
+    fn search(&self, py: Python<'_>, query: &str, routes: bool) -> CoreResult<String> {
         to_json(&py.detach(|| self.tools.search(query, routes)))
     }
 
     /// What is said of one tool, as JSON text. Raises `ValueError` where there is none of this name.
-    fn describe(&self, py: Python<'_>, name: &str, routes: bool) -> PyResult<String> {
+    fn describe(&self, py: Python<'_>, name: &str, routes: bool) -> CoreResult<String> {
         let described = py.detach(|| self.tools.describe(name, routes));
         let described = described.map_err(|violation| match &violation.hint {
-            Some(hint) => error::value(format!("{}: {hint}", violation.message)),
-            None => error::value(violation.message.clone()),
+            Some(hint) => value(format!("{}: {hint}", violation.message)),
+            None => value(violation.message.clone()),
         })?;
         to_json(&described)
     }
@@ -76,18 +77,18 @@ impl PyToolSet {
     }
 
     /// The tool's name that a route means; raises `ValueError` where it means none.
-    fn resolve_route(&self, route: &str) -> PyResult<String> {
-        let resolved = self.tools.resolve_route(route).map_err(|violation| error::value(violation.message))?;
+    fn resolve_route(&self, route: &str) -> CoreResult<String> {
+        let resolved = self.tools.resolve_route(route).map_err(|violation| value(violation.message))?;
         Ok(resolved.tool.name.clone())
     }
 
     /// Checks arguments given as JSON text. Returns them as they would reach the tool; raises `ValueError` naming all
     /// problems.
-    fn check<'py>(&self, py: Python<'py>, name: &str, arguments: &str) -> PyResult<Bound<'py, PyAny>> {
-        let arguments: Value = serde_json::from_str(arguments).map_err(|cause| error::value(cause.to_string()))?;
-        let spec = self.tools.resolve(name).map_err(|violation| error::value(violation.message))?;
-        let checked = self.tools.check(spec, &arguments).map_err(|violation| error::value(violation.message))?;
-        super::value::to_python(py, &Value::Object(checked.arguments))
+    fn check<'py>(&self, py: Python<'py>, name: &str, arguments: &str) -> CoreResult<Bound<'py, PyAny>> {
+        let arguments: Value = serde_json::from_str(arguments)?;
+        let spec = self.tools.resolve(name).map_err(|violation| value(violation.message))?;
+        let checked = self.tools.check(spec, &arguments).map_err(|violation| value(violation.message))?;
+        Ok(to_python(py, &Value::Object(checked.arguments))?)
     }
 
     fn __len__(&self) -> usize {

@@ -103,7 +103,7 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
     }
     match text.parse::<i64>() {
         Ok(small) => Ok(small.into_pyobject(py)?.into_any()),
-        // Python reads no integer of more than 4,300 digits unless it is told to.
+        // By default Python reads no integer of more than 4,300 digits.
         Err(_) => {
             py.get_type::<PyInt>().call1((text,)).or_else(|_| py.import("decimal")?.getattr("Decimal")?.call1((text,)))
         }

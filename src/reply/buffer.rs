@@ -5,7 +5,7 @@
 pub struct Buffer {
     text: String,
     /// The bytes of a character whose end has not arrived.
-    cut: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 impl Buffer {
@@ -16,10 +16,10 @@ impl Buffer {
 
     /// Takes the next bytes.
     pub fn push(&mut self, chunk: &[u8]) {
-        if self.cut.is_empty() {
+        if self.partial.is_empty() {
             self.append(chunk);
         } else {
-            let mut joined = std::mem::take(&mut self.cut);
+            let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(chunk);
             self.append(&joined);
         }
@@ -27,8 +27,8 @@ impl Buffer {
 
     /// Closes the text and gives it; a character that never ended becomes U+FFFD.
     pub fn close(&mut self) {
-        if !self.cut.is_empty() {
-            self.cut.clear();
+        if !self.partial.is_empty() {
+            self.partial.clear();
             self.text.push(char::REPLACEMENT_CHARACTER);
         }
     }
@@ -46,7 +46,7 @@ impl Buffer {
                     let (valid, rest) = bytes.split_at(error.valid_up_to());
                     self.text.push_str(&String::from_utf8_lossy(valid));
                     let Some(length) = error.error_len() else {
-                        self.cut.extend_from_slice(rest);
+                        self.partial.extend_from_slice(rest);
                         return;
                     };
                     self.text.push(char::REPLACEMENT_CHARACTER);

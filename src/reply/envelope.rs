@@ -1,78 +1,16 @@
-//! The push machine for the text around payloads: tags, reasoning blocks, Markdown code and the brackets that may
-//! begin a payload. It never looks into a payload: whoever reads one sets the position past it.
+//! The push reader for the text around payloads: tags, reasoning blocks, Markdown code and the brackets that may
+//! begin a payload. It never looks into a payload: the reader of a payload sets the position past it.
+
+mod code;
+mod reasoning;
+
+pub(crate) use reasoning::reasoning_ends;
 
 use super::Span;
 use super::tag::{Match, Tag};
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-/// The names of tags whose content is reasoning.
-const REASONING: [&str; 8] =
-    ["think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad", "reflection"];
-
-/// Marks of models whose reasoning stands in none of these tags: Magistral, Kimi, Command A, `OpenThinker`, Apertus, gpt-oss.
-const REASONING_MARKS: [(&str, &[&str]); 9] = [
-    ("[THINK]", &["[/THINK]"]),
-    ("◁think▷", &["◁/think▷"]),
-    ("<|START_THINKING|>", &["<|END_THINKING|>"]),
-    ("<|begin_of_thought|>", &["<|end_of_thought|>"]),
-    ("<|inner_prefix|>", &["<|inner_suffix|>"]),
-    ("<|think|>", &["<|/think|>"]),
-    ("<|thinking|>", &["<|/thinking|>"]),
-    ("<|channel|>analysis<|message|>", CHANNEL_ENDS),
-    ("<|start|>assistant<|channel|>analysis<|message|>", CHANNEL_ENDS),
-];
-const CHANNEL_ENDS: &[&str] = &["<|end|>", "<|start|>assistant", "<|channel|>final<|message|>"];
-/// What such models write before the reply proper. It is set aside like a reasoning block without content.
-const HEADERS: [&str; 6] = [
-    "<|start|>assistant<|channel|>final<|message|>",
-    "<|channel|>final<|message|>",
-    "<|start|>assistant<|channel|>commentary<|message|>",
-    "<|channel|>commentary<|message|>",
-    "<|START_RESPONSE|>",
-    "<|begin_of_solution|>",
-];
-
-/// How one kind of reasoning begins and ends; without an end it is a mark alone.
-#[derive(Debug, Clone)]
-struct Kind {
-    /// The name of its tag, where it has one.
-    name: &'static str,
-    start: Tag,
-    ends: Vec<Tag>,
-    /// Its ends are those of reasoning alone; names such as "thought" are also those of other tags.
-    telling: bool,
-}
-
-/// The kinds that are known, made once: every reply has an envelope of its own.
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let named = REASONING.iter().chain(&["seed:think"]);
-    let named = named.map(|name| Kind {
-        name,
-        start: Tag::open(name),
-        ends: vec![Tag::close(name)],
-        telling: name.contains("think"),
-    });
-    let marks = REASONING_MARKS.iter().map(|(start, ends)| Kind {
-        name: "",
-        start: Tag::new(*start),
-        ends: ends.iter().map(|end| Tag::new(*end)).collect(),
-        telling: *ends != CHANNEL_ENDS,
-    });
-    let headers =
-        HEADERS.iter().map(|header| Kind { name: "", start: Tag::new(*header), ends: Vec::new(), telling: false });
-    named.chain(marks).chain(headers).collect()
-});
-
-/// How the reasoning of models begins and ends, where its end says by itself that it was reasoning.
-pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
-    KINDS.iter().filter(|kind| kind.telling).flat_map(|kind| kind.ends.iter().map(|end| (&kind.start, end)))
-}
-
-/// The longest run of backticks that is read as one.
-const TICKS: usize = 100;
-/// The deepest indent of a line that closes a fence.
-const INDENT: usize = 8;
+use code::Code;
+use reasoning::{Bytes, FIRSTS, KINDS, Kind};
+use std::sync::Arc;
 
 /// What is found in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +30,7 @@ pub enum Mark {
     Reasoning {
         /// With its tags.
         whole: Span,
-        /// Without them.
+        /// Without its tags.
         content: Span,
         /// The chat template had opened it.
         implicit: bool,
@@ -102,11 +40,11 @@ pub enum Mark {
 /// What counts at the present place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Brackets.
+    /// Whether brackets count.
     pub brackets: bool,
-    /// Reasoning blocks.
+    /// Whether reasoning blocks count.
     pub reasoning: bool,
-    /// Markdown code, inside which nothing counts.
+    /// Whether Markdown code is recognised: nothing inside it counts.
     pub code: bool,
 }
 
@@ -119,60 +57,41 @@ struct Reasoning {
     ends: Vec<Tag>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Fence {
-    byte: u8,
-    count: usize,
-    start: usize,
-    first_line: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Inline {
-    start: usize,
-    count: usize,
-    /// The first place inside that may be a tag.
-    doubt: Option<usize>,
-}
-
-/// The machine.
+/// Finds the marks of one reply.
 #[derive(Debug)]
 pub struct Envelope {
     position: usize,
     settled: usize,
-    tags: Vec<Tag>,
-    kinds: Vec<Cow<'static, Kind>>,
-    /// The first bytes of what begins reasoning.
-    firsts: Vec<u8>,
+    tags: Arc<[Tag]>,
+    /// Names of reasoning tags that the protocol uses for something else.
+    own: &'static [&'static str],
+    /// Reasoning between marks that were added.
+    added: Vec<Kind>,
+    /// The bytes that a tag or a mark of reasoning may begin with.
+    firsts: Bytes,
     open: Option<Reasoning>,
     /// The chat template has opened a reasoning block, and nothing was read yet.
     prefilled: bool,
-    fence: Option<Fence>,
-    inline: Option<Inline>,
-    /// Up to here backticks are plain text: the code they would begin has no end.
-    plain_until: usize,
-    /// Where the present line begins.
-    line: usize,
-    code: Vec<Span>,
+    code: Code,
 }
 
 impl Envelope {
-    /// A machine that finds `tags`, and reasoning blocks under any name that is not among `own`.
-    pub fn new(tags: Vec<Tag>, own: &[&str], prefilled: bool) -> Self {
-        let kinds = KINDS.iter().filter(|kind| !own.contains(&kind.name)).map(Cow::Borrowed).collect();
+    /// A reader that finds `tags`, and reasoning blocks under any name that is not among `own`.
+    pub fn new(tags: Arc<[Tag]>, own: &'static [&'static str], prefilled: bool) -> Self {
+        let mut firsts = *FIRSTS;
+        for tag in &*tags {
+            firsts.insert_letter(tag.first());
+        }
         Self {
             position: 0,
             settled: 0,
             tags,
-            kinds,
-            firsts: vec![b'<', b'[', 0xe2],
+            own,
+            added: Vec::new(),
+            firsts,
             open: None,
             prefilled,
-            fence: None,
-            inline: None,
-            plain_until: 0,
-            line: 0,
-            code: Vec::new(),
+            code: Code::default(),
         }
     }
 
@@ -182,10 +101,15 @@ impl Envelope {
         for (start, end) in marks {
             let kind =
                 Kind { name: "", start: Tag::new(start.as_str()), ends: vec![Tag::new(end.as_str())], telling: false };
-            self.firsts.extend([kind.start.first().to_ascii_lowercase(), kind.start.first().to_ascii_uppercase()]);
-            self.kinds.push(Cow::Owned(kind));
+            self.firsts.insert_letter(kind.start.first());
+            self.added.push(kind);
         }
         self
+    }
+
+    /// How reasoning begins and ends here.
+    fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        KINDS.iter().filter(|kind| !self.own.contains(&kind.name)).chain(&self.added)
     }
 
     /// Up to here the text is read; what lies before it and is no mark is plain.
@@ -193,7 +117,7 @@ impl Envelope {
         self.settled
     }
 
-    /// Goes on at `position`, after something that was read by another machine.
+    /// Continues at `position`, after text that another reader has read.
     pub fn resume(&mut self, position: usize) {
         self.position = self.position.max(position);
         self.settled = self.position;
@@ -217,13 +141,13 @@ impl Envelope {
 
     /// The spans of Markdown code so far; one that is open ends at `end`.
     pub fn code(&self, end: usize) -> Vec<Span> {
-        let open = self.fence.map(|fence| Span::new(fence.start, end));
-        self.code.iter().copied().chain(open).collect()
+        let open = self.code.fence.map(|fence| Span::new(fence.start, end));
+        self.code.spans.iter().copied().chain(open).collect()
     }
 
     /// The end of the first Markdown code, once it is closed.
     pub fn first_code_end(&self) -> Option<usize> {
-        self.code.first().map(|code| code.end)
+        self.code.spans.first().map(|code| code.end)
     }
 
     /// The next mark, or `None` where more text is needed; `end` says that no more will come.
@@ -236,44 +160,36 @@ impl Envelope {
             if self.open.is_some() {
                 return self.in_reasoning(text, end);
             }
-            if self.fence.is_some() {
+            if self.code.fence.is_some() {
                 if !self.in_fence(text, end) {
                     return None;
                 }
                 continue;
             }
             let Some(&byte) = bytes.get(self.position) else {
-                if end && let Some(inline) = self.inline.take() {
+                if end && let Some(inline) = self.code.inline.take() {
                     self.no_code(inline);
                     continue;
                 }
-                self.settled = self.inline.and_then(|inline| inline.doubt).unwrap_or(self.position);
+                self.settled = self.code.inline.and_then(|inline| inline.doubt).unwrap_or(self.position);
                 return None;
             };
             match byte {
                 b'\n' => {
-                    if let Some(inline) = self.inline.take() {
-                        self.plain_until = self.position;
+                    if let Some(inline) = self.code.inline.take() {
+                        self.code.plain_until = self.position;
                         self.no_code(inline);
                         continue;
                     }
                     self.position += 1;
-                    self.line = self.position;
+                    self.code.line = self.position;
                 }
-                b'`' | b'~' if look.code && self.position >= self.plain_until => {
+                b'`' | b'~' if look.code && self.position >= self.code.plain_until => {
                     if !self.ticks(bytes, byte, end) {
                         return None;
                     }
                 }
-                _ if self.inline.is_some() => {
-                    if self.tags.iter().any(|tag| tag.first() == byte) || self.firsts.contains(&byte) {
-                        let place = self.position;
-                        if let Some(inline) = &mut self.inline {
-                            inline.doubt.get_or_insert(place);
-                        }
-                    }
-                    self.position += 1;
-                }
+                _ if self.code.inline.is_some() => self.in_inline_code(byte),
                 b'{' | b'[' if look.brackets && !self.may_be_tag(text, end, look) => {
                     self.settled = self.position;
                     return Some(Mark::Bracket(self.position));
@@ -291,10 +207,24 @@ impl Envelope {
         }
     }
 
+    /// Passes a byte of code in a line, which is plain text after all if the code has no end.
+    fn in_inline_code(&mut self, byte: u8) {
+        if self.firsts.contains(byte) {
+            let position = self.position;
+            if let Some(inline) = &mut self.code.inline {
+                inline.doubt.get_or_insert(position);
+            }
+        }
+        self.position += 1;
+    }
+
     /// Whether a tag begins with the bracket here.
     fn may_be_tag(&self, text: &str, end: bool, look: Look) -> bool {
         let rest = text.get(self.position..).unwrap_or("");
-        let reasoning = self.kinds.iter().map(|kind| &kind.start).filter(|_| look.reasoning && !self.quoted(text));
+        if !rest.bytes().next().is_some_and(|byte| self.firsts.contains(byte)) {
+            return false;
+        }
+        let reasoning = self.kinds().map(|kind| &kind.start).filter(|_| look.reasoning && !self.quoted(text));
         self.tags.iter().chain(reasoning).any(|tag| !matches!(tag.at(rest, end), Match::No))
     }
 
@@ -305,8 +235,7 @@ impl Envelope {
     }
 
     fn tag(&mut self, text: &str, byte: u8, end: bool, look: Look) -> Found {
-        let own = self.tags.iter().any(|tag| tag.first().eq_ignore_ascii_case(&byte));
-        if !own && !self.firsts.contains(&byte) {
+        if !self.firsts.contains(byte) {
             return Found::Nothing;
         }
         let Some(rest) = text.get(self.position..) else { return Found::Nothing };
@@ -323,24 +252,28 @@ impl Envelope {
                 }
             }
         }
-        if look.reasoning && self.firsts.contains(&byte) && !self.quoted(text) {
-            for kind in &self.kinds {
+        if look.reasoning && !self.quoted(text) {
+            let mut begun = None;
+            for kind in self.kinds() {
                 match kind.start.at(rest, end) {
                     Match::No => {}
                     Match::Partial => partial = true,
                     Match::Yes { length, .. } => {
-                        let start = self.position;
-                        self.position += length;
-                        self.settled = self.position;
-                        if kind.ends.is_empty() {
-                            let (whole, content) = (Span::new(start, self.position), Span::at(self.position));
-                            return Found::Mark(Mark::Reasoning { whole, content, implicit: false });
-                        }
-                        let ends = kind.ends.clone();
-                        self.open = Some(Reasoning { start, content: self.position, implicit: false, ends });
-                        return Found::Reasoning;
+                        begun = Some((length, kind.ends.clone()));
+                        break;
                     }
                 }
+            }
+            if let Some((length, ends)) = begun {
+                let start = self.position;
+                self.position += length;
+                self.settled = self.position;
+                if ends.is_empty() {
+                    let (whole, content) = (Span::new(start, self.position), Span::at(self.position));
+                    return Found::Mark(Mark::Reasoning { whole, content, implicit: false });
+                }
+                self.open = Some(Reasoning { start, content: self.position, implicit: false, ends });
+                return Found::Reasoning;
             }
         }
         if partial { Found::Partial } else { Found::Nothing }
@@ -354,13 +287,13 @@ impl Envelope {
         if rest.is_empty() && !end {
             return false;
         }
-        let matches: Vec<Match> = self.kinds.iter().map(|kind| kind.start.at(rest, end)).collect();
+        let matches: Vec<Match> = self.kinds().map(|kind| kind.start.at(rest, end)).collect();
         if matches.contains(&Match::Partial) {
             return false;
         }
         self.prefilled = false;
         if !matches.iter().any(|found| matches!(found, Match::Yes { .. })) {
-            let ends = self.kinds.iter().flat_map(|kind| kind.ends.iter().cloned()).collect();
+            let ends = self.kinds().flat_map(|kind| kind.ends.iter().cloned()).collect();
             self.open = Some(Reasoning { start: 0, content: 0, implicit: true, ends });
         }
         true
@@ -410,109 +343,6 @@ impl Envelope {
             }
             self.position += 1;
         }
-    }
-
-    /// A run of backticks or tildes: it may open a fence, or open or close code in a line.
-    fn ticks(&mut self, bytes: &[u8], byte: u8, end: bool) -> bool {
-        let start = self.position;
-        let count = bytes.iter().skip(start).take(TICKS).take_while(|&&other| other == byte).count();
-        if start + count == bytes.len() && count < TICKS && !end {
-            self.settled = self.inline.and_then(|inline| inline.doubt).unwrap_or(start);
-            return false;
-        }
-        self.position = start + count;
-        if let Some(inline) = self.inline {
-            if byte == b'`' && count == inline.count {
-                self.code.push(Span::new(inline.start, self.position));
-                self.inline = None;
-            }
-            return true;
-        }
-        let indent = bytes.get(self.line..start).unwrap_or_default();
-        if count >= 3 && is_container(indent) {
-            self.fence = Some(Fence { byte, count, start, first_line: true });
-        } else if byte == b'`' {
-            self.inline = Some(Inline { start, count, doubt: None });
-        }
-        true
-    }
-
-    /// Backticks that began no code: what follows them is read as plain text.
-    fn no_code(&mut self, inline: Inline) {
-        self.plain_until = self.plain_until.max(self.position);
-        self.position = inline.start + inline.count;
-    }
-
-    /// Goes on in a fence; `false` where more text is needed.
-    fn in_fence(&mut self, text: &str, end: bool) -> bool {
-        let Some(fence) = self.fence else { return true };
-        let bytes = text.as_bytes();
-        loop {
-            let rest = bytes.get(self.position..).unwrap_or_default();
-            if rest.is_empty() {
-                self.settled = self.position;
-                return false;
-            }
-            let first_line = self.fence.is_some_and(|fence| fence.first_line);
-            // In a block quote each line begins with its marks.
-            let blanks = rest.iter().take(INDENT + 1).take_while(|byte| matches!(byte, b' ' | b'\t' | b'>')).count();
-            let run = rest.iter().skip(blanks).take(TICKS).take_while(|&&byte| byte == fence.byte).count();
-            let at_start = self.position == self.line && blanks <= INDENT;
-            if at_start && run < TICKS && blanks + run == rest.len() && !end {
-                self.settled = self.position;
-                return false;
-            }
-            if at_start && run >= fence.count {
-                self.position += blanks + run;
-                self.code.push(Span::new(fence.start, self.position));
-                self.fence = None;
-                return true;
-            }
-            let stop = if first_line { memchr::memchr2(b'\n', fence.byte, rest) } else { memchr::memchr(b'\n', rest) };
-            let Some(stop) = stop else {
-                self.position = bytes.len();
-                self.settled = self.position;
-                return false;
-            };
-            self.position += stop;
-            if bytes.get(self.position) == Some(&b'\n') {
-                self.position += 1;
-                self.line = self.position;
-                if let Some(fence) = &mut self.fence {
-                    fence.first_line = false;
-                }
-                continue;
-            }
-            // Code that opens and closes in one line.
-            let rest = bytes.get(self.position..).unwrap_or_default();
-            let run = rest.iter().take(TICKS).take_while(|&&byte| byte == fence.byte).count();
-            if run == rest.len() && run < TICKS && !end {
-                self.settled = self.position;
-                return false;
-            }
-            self.position += run;
-            if run >= fence.count {
-                self.code.push(Span::new(fence.start, self.position));
-                self.fence = None;
-                return true;
-            }
-        }
-    }
-}
-
-/// Whether the beginning of a line holds nothing but the marks of the block quotes and lists around a block.
-fn is_container(line: &[u8]) -> bool {
-    let mut line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-    loop {
-        line = line.trim_ascii_start();
-        let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let rest = line.get(digits..).unwrap_or_default();
-        line = match (digits, rest) {
-            (0, []) => return true,
-            (0, [b'>', rest @ ..]) => rest,
-            (0, [b'-' | b'*' | b'+', rest @ ..]) | (1..=9, [b'.' | b')', rest @ ..]) if rest.starts_with(b" ") => rest,
-            _ => return false,
-        };
     }
 }
 

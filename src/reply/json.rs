@@ -1,4 +1,4 @@
-//! The push JSON machine: an explicit stack, places for everything, and repairs as labelled transitions.
+//! The push JSON reader: an explicit stack, places for everything, and repairs as labelled transitions.
 //!
 //! It runs over text that only grows, from the opening bracket to the end of the value, found by structure. Where a
 //! byte is no JSON it takes a transition that carries the name of a repair, if only one reading is left; else it ends
@@ -21,15 +21,13 @@ pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
 
 use super::tag::Tag;
-use super::{Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
+use super::{BoxedViolation, Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
 use compact_str::CompactString;
 use frame::Frame;
+use std::sync::Arc;
 use string::StringToken;
 
-/// A boxed violation: errors are rare and large.
-type Fault = Box<Violation>;
-
-/// What a machine is told about the value to come.
+/// How a value is read.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What is done where a repair is possible.
@@ -45,7 +43,7 @@ pub struct Settings {
     /// Other names of keys of a record, each with the key it is read as where the policy is lenient.
     pub aliases: &'static [(&'static str, &'static str)],
     /// End tags: after a complete value they prove that the payload has ended.
-    pub ends: Vec<Tag>,
+    pub ends: Arc<[Tag]>,
     /// A fence stands before the value, so that a closing one proves that the payload has ended.
     pub fenced: bool,
     /// Reads text that is known to be JSON: the last of equal keys counts, any number passes.
@@ -62,7 +60,7 @@ impl Settings {
             keys: &[],
             own: &[],
             aliases: &[],
-            ends: Vec::new(),
+            ends: Arc::default(),
             fenced: false,
             plain: false,
         }
@@ -74,14 +72,14 @@ impl Settings {
     }
 }
 
-/// How far a machine has come.
+/// How far a reader has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// It needs more text.
     More,
     /// The value has ended.
     Done,
-    /// It can no longer become a value: [`Machine::fault`] says why.
+    /// It can no longer become a value: [`JsonReader::fault`] says why.
     Failed,
 }
 
@@ -117,7 +115,7 @@ enum Token {
     BlockComment { start: usize },
 }
 
-/// What a step of the machine asks for.
+/// What a step of the reader asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Go,
@@ -141,25 +139,37 @@ enum LastKind {
     Other,
 }
 
-/// The machine.
+/// Reads one JSON value from text that only grows.
 #[derive(Debug)]
-pub struct Machine {
+pub struct JsonReader {
     settings: Settings,
     position: usize,
-    start: usize,
-    array: bool,
-    proven: Option<usize>,
     state: State,
     token: Token,
     string: StringToken,
     stack: Vec<Frame>,
+    /// By depth, the keys of the object that was closed last.
+    shapes: Vec<Vec<CompactString>>,
+    /// How many values have ended.
+    values: usize,
+    recent: Recent,
+    doubts: Doubts,
+    output: Output,
+    fault: Option<BoxedViolation>,
+}
+
+/// The tokens right before the present position.
+#[derive(Debug)]
+struct Recent {
     last: Last,
     comma: Span,
     /// Blanks since the last token.
     blanks: usize,
-    values: usize,
-    /// By depth, the keys of the object that was closed last.
-    shapes: Vec<Vec<CompactString>>,
+}
+
+/// Findings that only later text shows to be harmless or wrong.
+#[derive(Debug, Default)]
+struct Doubts {
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
     /// A comment where a member is due: if a closing bracket follows, it stands for what was left out.
@@ -170,53 +180,61 @@ pub struct Machine {
     foreign_escape: Option<Span>,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
+}
+
+/// What was read so far.
+#[derive(Debug)]
+struct Output {
+    start: usize,
+    span: Span,
+    /// Where the end was certain, if that is not the end of the value.
+    proven: Option<usize>,
+    array: bool,
     committed: bool,
     meant: bool,
+    value: Value,
     records: Vec<Record>,
     /// A record in doubled braces of which the outer ones are still open.
     inner: Option<Record>,
-    value: Value,
-    span: Span,
     repairs: Vec<Repair>,
-    fault: Option<Fault>,
 }
 
-impl Machine {
-    /// A machine for the value that begins at or after `position`.
+impl JsonReader {
+    /// A reader for the value that begins at or after `position`.
     pub fn new(settings: Settings, position: usize) -> Self {
         let nowhere = Span::at(position);
         Self {
             settings,
             position,
-            start: position,
-            array: false,
-            proven: None,
             state: State::Value,
             token: Token::None,
             string: StringToken::default(),
             stack: Vec::new(),
-            last: Last { span: nowhere, kind: LastKind::Other, newline: false },
-            comma: nowhere,
-            blanks: 0,
-            values: 0,
             shapes: Vec::new(),
-            swallowed: None,
-            elision: None,
-            python: None,
-            foreign_escape: None,
-            strays: Vec::new(),
-            committed: false,
-            meant: false,
-            records: Vec::new(),
-            inner: None,
-            value: Value::Null,
-            span: nowhere,
-            repairs: Vec::new(),
+            values: 0,
+            recent: Recent {
+                last: Last { span: nowhere, kind: LastKind::Other, newline: false },
+                comma: nowhere,
+                blanks: 0,
+            },
+            doubts: Doubts::default(),
+            output: Output {
+                start: position,
+                span: nowhere,
+                proven: None,
+                array: false,
+                committed: false,
+                meant: false,
+                value: Value::Null,
+                records: Vec::new(),
+                inner: None,
+                repairs: Vec::new(),
+            },
             fault: None,
         }
     }
 
-    /// Goes on over `text`, which begins with all text of the runs before; `end` says that no more will come.
+    /// Reads on in `text`, which begins with all text of the earlier calls; `end` says that no more will come.
     pub fn run(&mut self, text: &str, end: bool) -> Progress {
         if self.fault.is_some() {
             return Progress::Failed;
@@ -252,47 +270,47 @@ impl Machine {
         self.position
     }
 
-    /// Where prose goes on after a failure: inside the string that was read last, if there is one, because in prose its
+    /// Where prose continues after a failure: inside the string that was read last, if there is one, because in prose its
     /// quote may be plain text and the string may hold the payload.
     pub fn prose_after(&self) -> usize {
         let key = self.stack.last().and_then(|frame| frame.key.as_ref());
         let after_string = match (self.token, self.state) {
             (Token::String, _) => true,
             (_, State::Colon) => key.is_some_and(|key| key.quoted),
-            (_, State::After) => self.last.kind == LastKind::String,
+            (_, State::After) => self.recent.last.kind == LastKind::String,
             _ => false,
         };
-        if after_string { self.string.content() } else { self.position.max(self.start + 1) }
+        if after_string { self.string.content() } else { self.position.max(self.output.start + 1) }
     }
 
     /// Where the value begins.
     pub fn start(&self) -> usize {
-        self.start
+        self.output.start
     }
 
     /// The whole value in the text, once it is done.
     pub fn span(&self) -> Span {
-        self.span
+        self.output.span
     }
 
     /// Where it is certain that the value has ended: past the end tag or fence, where that was the proof.
     pub fn proven_at(&self) -> usize {
-        self.proven.unwrap_or(self.span.end)
+        self.output.proven.unwrap_or(self.output.span.end)
     }
 
     /// Whether the outermost value is an array.
     pub fn is_array(&self) -> bool {
-        self.array
+        self.output.array
     }
 
     /// Whether this is certainly meant as JSON: a quoted key with its colon, or a key of the protocol, was read.
     pub fn committed(&self) -> bool {
-        self.committed || self.meant
+        self.output.committed || self.output.meant
     }
 
     /// Whether this is certainly meant as a payload of the protocol: a record has one of the protocol's keys.
     pub fn meant(&self) -> bool {
-        self.meant
+        self.output.meant
     }
 
     /// What is wrong, once it has failed.
@@ -307,49 +325,49 @@ impl Machine {
 
     /// The records read so far.
     pub fn records(&self) -> &[Record] {
-        &self.records
+        &self.output.records
     }
 
     /// The records and the repairs, once it is done.
     pub fn into_records(self) -> (Vec<Record>, Vec<Repair>) {
-        (self.records, self.repairs)
+        (self.output.records, self.output.repairs)
     }
 
     /// The value and the repairs, once it is done.
     pub fn into_value(self) -> (Value, Vec<Repair>) {
-        (self.value, self.repairs)
+        (self.output.value, self.output.repairs)
     }
 
     /// Records a repair, or refuses it where the policy is strict.
-    fn repair(&mut self, code: RepairCode, span: Span) -> Result<(), Fault> {
+    fn repair(&mut self, code: RepairCode, span: Span) -> Result<(), BoxedViolation> {
         if self.settings.policy == RepairPolicy::Strict {
             return Err(refused(code, span));
         }
-        if let Some(last) = self.repairs.last_mut()
+        if let Some(last) = self.output.repairs.last_mut()
             && last.code == code
             && last.span.end == span.start
         {
             last.span.end = span.end;
             return Ok(());
         }
-        if self.repairs.len() >= self.settings.limits.repairs {
+        if self.output.repairs.len() >= self.settings.limits.repairs {
             let message = format!("expected at most {} departures from JSON: got more", self.settings.limits.repairs);
             return Err(Box::new(Violation::new(Code::LimitExceeded, message).at(span)));
         }
-        self.repairs.push(Repair::new(code, span));
+        self.output.repairs.push(Repair::new(code, span));
         Ok(())
     }
 
     /// A violation at a place of the value, with its JSON pointer.
-    fn violation(&self, code: Code, message: impl Into<String>, span: Span) -> Fault {
+    fn violation(&self, code: Code, message: impl Into<String>, span: Span) -> BoxedViolation {
         let violation = Violation::new(code, message).at(span);
         let pointer = self.pointer();
         Box::new(if pointer.is_empty() { violation } else { violation.pointer(pointer) })
     }
 
     /// The text ended with something open.
-    fn truncated(&self, text: &str) -> Fault {
-        if let Some((code, span)) = self.strays.first() {
+    fn truncated(&self, text: &str) -> BoxedViolation {
+        if let Some((code, span)) = self.doubts.strays.first() {
             return self.unbalanced(*code, *span);
         }
         let end = text.len();

@@ -10,13 +10,13 @@ const ATTRIBUTES: usize = 120;
 /// Whether a tag stands at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// It does not.
+    /// There is none.
     No,
-    /// It may, once more text has come.
+    /// There may be one once more text has arrived.
     Partial,
-    /// It does.
+    /// There is one.
     Yes {
-        /// Its bytes.
+        /// Its length in bytes.
         length: usize,
         /// It is written exactly as configured.
         exact: bool,
@@ -59,6 +59,12 @@ impl Tag {
     /// Whether it stands at the beginning of `rest`; `end` says that no more text will come.
     pub fn at(&self, rest: &str, end: bool) -> Match {
         let partial = if end { Match::No } else { Match::Partial };
+        if rest.as_bytes().first().is_some_and(|byte| !byte.eq_ignore_ascii_case(&self.first())) {
+            return Match::No;
+        }
+        if rest.starts_with(&*self.literal) {
+            return Match::Yes { length: self.literal.len(), exact: true };
+        }
         let angled = self.literal.starts_with('<') && self.literal.ends_with('>');
         let rest = rest.as_bytes();
         let mut position = 0;
@@ -117,6 +123,9 @@ const NAMED: [&str; 13] = [
 
 /// The length of the chat template's control token that `rest` begins with, such as `<|im_end|>` or `</s>`.
 pub fn special_token(rest: &str) -> Option<usize> {
+    if !rest.starts_with(['<', '[']) {
+        return None;
+    }
     for (opening, closing) in [("<|", "|>"), ("<｜", "｜>")] {
         if let Some(inside) = rest.strip_prefix(opening) {
             let length = inside

@@ -1,7 +1,7 @@
 //! JSON values as they were written: key order, number spelling and size are kept.
 
 use super::Object;
-use super::json::{Machine, Progress, Settings};
+use super::json::{JsonReader, Progress, Settings};
 use compact_str::CompactString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -37,7 +37,7 @@ impl Number {
         (raw.get().len() == text.len() && (first == b'-' || first.is_ascii_digit())).then(|| Self(text.into()))
     }
 
-    /// Takes text that the JSON machine has already found to be a number.
+    /// Takes text that the JSON reader has already found to be a number.
     pub(crate) fn from_valid(text: &str) -> Self {
         Self(text.into())
     }
@@ -121,10 +121,10 @@ impl Serialize for Value {
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let mut machine = Machine::new(Settings::plain(), 0);
-        if machine.run(raw.get(), true) == Progress::Done {
-            return Ok(machine.into_value().0);
+        let mut reader = JsonReader::new(Settings::plain(), 0);
+        if reader.run(raw.get(), true) == Progress::Done {
+            return Ok(reader.into_value().0);
         }
-        Err(D::Error::custom(machine.fault().map_or("expected a JSON value", |fault| fault.message.as_str())))
+        Err(D::Error::custom(reader.fault().map_or("expected a JSON value", |fault| fault.message.as_str())))
     }
 }

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What runs have cost, and opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct Spent {
     /// Tokens and cost of the replies.
     pub usage: Usage,
-    /// Tickets opened.
     pub tickets: u32,
-    /// Runs started.
     pub runs: u32,
 }
 
@@ -25,8 +24,8 @@ impl Spent {
         self.runs = self.runs.saturating_add(other.runs);
     }
 
-    /// What was spent over and above `other`, if anything.
-    fn beyond(&self, other: &Self) -> Option<Self> {
+    /// The difference to `other`, if there is any.
+    fn minus(&self, other: &Self) -> Option<Self> {
         let (mine, others) = (&self.usage, &other.usage);
         let cost = mine.cost - others.cost;
         let usage = Usage {
@@ -35,10 +34,11 @@ impl Spent {
             cached_tokens: mine.cached_tokens.saturating_sub(others.cached_tokens),
             // The two were added up in different orders: the last digits may differ.
             cost: if cost > mine.cost * 1e-12 { cost } else { 0.0 },
+            unpriced: false,
         };
         let tickets = self.tickets.saturating_sub(other.tickets);
-        let beyond = Self { usage, tickets, runs: self.runs.saturating_sub(other.runs) };
-        (!beyond.is_nothing()).then_some(beyond)
+        let rest = Self { usage, tickets, runs: self.runs.saturating_sub(other.runs) };
+        (!rest.is_nothing()).then_some(rest)
     }
 
     pub(super) fn is_nothing(&self) -> bool {
@@ -46,7 +46,7 @@ impl Spent {
     }
 
     /// The limit of tokens or cost that this has reached.
-    pub(super) fn reached(&self, limits: &Limits) -> Option<Limit> {
+    pub(super) fn limit_reached(&self, limits: &Limits) -> Option<Limit> {
         let tokens = self.usage.input_tokens.saturating_add(self.usage.output_tokens);
         if limits.tokens.is_some_and(|limit| tokens >= limit) {
             return Some(Limit::Tokens);
@@ -54,8 +54,8 @@ impl Spent {
         limits.cost.is_some_and(|limit| self.usage.cost >= limit).then_some(Limit::Cost)
     }
 
-    /// The limit of tickets or runs that this is beyond.
-    pub(super) fn exceeded(&self, limits: &Limits) -> Option<Limit> {
+    /// The limit of tickets or runs that this exceeds.
+    pub(super) fn limit_exceeded(&self, limits: &Limits) -> Option<Limit> {
         if limits.tickets.is_some_and(|limit| self.tickets > limit) {
             return Some(Limit::Tickets);
         }
@@ -86,17 +86,22 @@ impl Account {
         }
     }
 
-    /// What was spent here over and above this.
-    pub(super) fn beyond(&self, spent: &Spent) -> Option<Spent> {
-        self.lock().beyond(spent)
+    /// The difference between the amounts of this account and these, if there is any.
+    pub(super) fn minus(&self, spent: &Spent) -> Option<Spent> {
+        self.lock().minus(spent)
     }
 
     /// The limit of tokens or cost that is reached, here or above.
-    pub(super) fn reached(&self) -> Option<Limit> {
-        self.chain().find_map(|account| account.lock().reached(&account.limits))
+    pub(super) fn limit_reached(&self) -> Option<Limit> {
+        self.chain().find_map(|account| account.lock().limit_reached(&account.limits))
     }
 
-    /// Takes so many tickets and runs, if they are left here and everywhere above; else nothing is taken.
+    /// The limits of tokens and cost that there are, here or above.
+    pub(super) fn usage_limits(&self) -> Vec<Limit> {
+        self.chain().flat_map(|account| account.limits.of_usage()).collect()
+    }
+
+    /// Reserves tickets and runs here and in all accounts above, or nothing.
     pub(super) fn reserve(&self, tickets: u32, runs: u32) -> Result<(), Limit> {
         let wanted = Spent { tickets, runs, ..Spent::default() };
         // All are held until all have agreed. They are always taken from below upwards.
@@ -105,7 +110,7 @@ impl Account {
             let spent = account.lock();
             let mut after = *spent;
             after.add(&wanted);
-            if let Some(limit) = after.exceeded(&account.limits) {
+            if let Some(limit) = after.limit_exceeded(&account.limits) {
                 return Err(limit);
             }
             held.push(spent);
@@ -152,8 +157,8 @@ mod tests {
         let root = Account::open(None, limits(3), tokens(10));
         let children = [(); 2].map(|()| Account::open(Some(Arc::clone(&root)), limits(9), Spent::default()));
         children[0].spend(&tokens(60));
-        assert_eq!(children[1].reached(), None);
+        assert_eq!(children[1].limit_reached(), None);
         children[1].spend(&tokens(30));
-        assert_eq!(children[0].reached(), Some(Limit::Tokens));
+        assert_eq!(children[0].limit_reached(), Some(Limit::Tokens));
     }
 }

@@ -1,16 +1,17 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::{Message, Protocol, stored};
+use crate::protocol::{Message, Protocol, stored_protocol};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// One thing for the driver to do. What it leads to comes back as an input of the machine.
+/// One thing for the driver to do. Its result is passed to the machine as an input.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum Command {
     /// Ask the model for the reply of this turn, with all messages there are now.
     AskModel {
@@ -21,14 +22,13 @@ pub enum Command {
     CallTool {
         /// The ticket its outcome completes.
         ticket: TicketId,
-        /// The tool's name.
         tool: Arc<str>,
         /// Checked arguments, an object.
         arguments: Arc<Value>,
         /// Whether it may have been made before, by a process that ended while it was under way.
         again: bool,
     },
-    /// Start the run of a task, or go on with it.
+    /// Start the run of a task, or resume it.
     StartRun {
         /// The ticket its outcome completes.
         ticket: TicketId,
@@ -41,13 +41,17 @@ pub enum Command {
         /// Whether it may have been started before, by a process that ended while it was under way.
         again: bool,
     },
-    /// Give the calls just started a moment to end before the model goes on (ticket).
+    /// Wait a moment for the calls just started before the model is asked again (ticket).
     Settle,
-    /// Stop working on this ticket, which is completed as cancelled.
-    Cancel {
-        /// The ticket.
-        ticket: TicketId,
+    /// Check the final answer: the run ends with it only if it is accepted.
+    CheckAnswer {
+        /// The turn of the reply.
+        turn: u32,
+        /// The value of the run.
+        value: Arc<Value>,
     },
+    /// Stop working on this ticket, which is completed as cancelled.
+    Cancel { ticket: TicketId },
     /// The run is over.
     Finish,
 }
@@ -79,7 +83,7 @@ pub enum OnOpenTickets {
 #[expect(clippy::struct_excessive_bools, reason = "each is one option, which stands by its name in the log")]
 pub struct Setup {
     /// How moves are written.
-    #[serde(with = "stored")]
+    #[serde(with = "stored_protocol")]
     pub protocol: Arc<dyn Protocol>,
     /// The system prompt, rendered.
     pub prompt: Arc<str>,
@@ -97,11 +101,14 @@ pub struct Setup {
     pub on_limit: OnLimit,
     /// What happens to open tickets at the end.
     pub on_open_tickets: OnOpenTickets,
-    /// Whether tasks may be given to other runs: `DELEGATE` (ticket). The other protocols have tools for it.
+    /// Whether tasks can be delegated: `DELEGATE` (ticket). The other protocols have tools for it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub delegates: bool,
     /// Whether a call is required before an answer.
     pub call_first: bool,
+    /// Whether the program checks each answer before the run ends with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub checks_answer: bool,
     /// Whether a stream is stopped where its first whole move ends.
     pub early_stop: bool,
     /// Whether a readonly call starts while the rest of its block is still arriving.

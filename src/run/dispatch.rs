@@ -2,10 +2,11 @@
 
 use super::command::Command;
 use super::event::{Event, FILLED};
-use super::machine::{Machine, Tree};
+use super::machine::{RunMachine, SharedLimits};
 use super::plan;
 use super::state::OpenCall;
 use super::state::Phase;
+use crate::protocol::Move;
 use crate::reply::{Span, Value};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use crate::tool::ToolKind;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// What whoever waits for agents is told of one of them.
+/// How one agent ended, for a call that waits for agents.
 #[derive(Serialize)]
 struct AgentEnd<'a> {
     agent_id: &'a str,
@@ -36,7 +37,7 @@ impl<'a> AgentEnd<'a> {
     }
 }
 
-/// What a run is told is text: a result of another kind is told as its JSON.
+/// The arguments with JSON text in place of values that are not text: a task is text.
 fn as_texts(arguments: &Value) -> Value {
     let text = |value: &Value| match value {
         Value::String(_) => value.clone(),
@@ -48,7 +49,7 @@ fn as_texts(arguments: &Value) -> Value {
     }
 }
 
-impl Machine {
+impl RunMachine {
     /// Completes what needs nobody's work: calls whose references can't be filled, because what they refer to failed,
     /// and those that wait for agents which have all ended.
     pub(super) fn settle_dependants(&mut self, now: f64) {
@@ -82,7 +83,7 @@ impl Machine {
     /// Fills the references of one call whose needs are all there, which may turn out to give wrong arguments. Returns
     /// whether there was one.
     fn fill(&mut self, now: f64) -> bool {
-        if let Tree::Recorded(recorded) = &self.tree
+        if let SharedLimits::Replayed(recorded) = &self.shared_limits
             && self.seq < recorded.end
             && !recorded.filled.contains(&self.seq)
         {
@@ -107,7 +108,7 @@ impl Machine {
         self.setup.tools.get(&call.tool).is_some_and(|spec| spec.kind == ToolKind::Wait)
     }
 
-    /// A call whose agents have all ended, with what it gives.
+    /// A call that waits for agents which have all ended, with its outcome.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
         let (ticket, call) = self.pending.iter().find_map(|ticket| {
             let call = self.state.open_calls.get(ticket)?;
@@ -119,7 +120,7 @@ impl Machine {
         Some((ticket, Outcome::Ok(json.into())))
     }
 
-    /// What the driver is to do now. Each command is given once.
+    /// The commands for the driver. Each is returned once.
     pub fn commands(&mut self, now: f64) -> Vec<Command> {
         let mut commands: Vec<Command> = self
             .cancelled
@@ -143,6 +144,12 @@ impl Machine {
             Phase::Asking if self.asked < self.state.turn => {
                 self.asked = self.state.turn;
                 commands.push(Command::AskModel { turn: self.state.turn });
+            }
+            Phase::Checking if self.checked < self.state.turn => {
+                self.checked = self.state.turn;
+                if let Some(Move::Finish { value, .. }) = self.state.offered.as_deref() {
+                    commands.push(Command::CheckAnswer { turn: self.state.turn, value: Arc::clone(value) });
+                }
             }
             Phase::Settling if self.settled < self.state.turn => {
                 self.settled = self.state.turn;
@@ -185,7 +192,7 @@ impl Machine {
             }
             Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments, again }),
             Err(outcome) => {
-                self.completed(ticket, outcome, now);
+                self.complete_call(ticket, outcome, now);
                 None
             }
         }
@@ -206,7 +213,7 @@ impl Machine {
         .collect()
     }
 
-    /// What a call is made with, checked, and whether a person has to approve of it.
+    /// The final arguments of a call, and whether it needs approval.
     fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, bool), Outcome> {
         let Some(call) = self.state.open_calls.get(&ticket) else { return Ok((Arc::default(), false)) };
         let mut arguments = self.state.filled(call);
@@ -217,7 +224,7 @@ impl Machine {
         let checked = self.setup.tools.check(spec, &arguments).and_then(|checked| {
             let checked = Value::Object(checked.arguments);
             if !spec.repeatable {
-                plan::guard(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
+                plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
             let needs_approval = self.setup.tools.needs_approval(spec, &checked)?;
             Ok((Arc::new(checked), needs_approval))

@@ -12,23 +12,26 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
 
+/// The first version whose runs end if nothing counts what a limit bounds.
+pub(super) const COUNTED: u32 = 4;
+
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct Record {
     /// Position in the log, from 0.
     pub seq: u64,
-    /// Unix seconds, as the driver said.
+    /// Unix seconds of the driver's clock.
     pub at: f64,
-    /// What happened.
     pub event: Event,
 }
 
-/// What the model client says a reply cost.
+/// What a reply cost, as the model client reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -38,8 +41,11 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Those of the input that came from the client's cache.
     pub cached_tokens: u64,
-    /// In the client's own currency; 0 where it does not say.
+    /// In the client's own currency; 0 if it reports none.
     pub cost: f64,
+    /// Whether the client reports no cost for a reply; not known of sums.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unpriced: bool,
 }
 
 impl AddAssign for Usage {
@@ -51,10 +57,30 @@ impl AddAssign for Usage {
     }
 }
 
+/// One request to one model that has failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// The turn of the reply.
+    pub turn: u32,
+    /// The name of the model.
+    pub model: String,
+    /// What went wrong.
+    pub error: String,
+    /// Seconds until the next attempt; `None` if there is no other.
+    pub wait: Option<f64>,
+    /// Whether a part of the reply was streamed, and is void.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dropped: bool,
+    /// What it cost, where the client says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
+}
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum StopReason {
     /// The model finished it.
     Finished,
@@ -62,9 +88,8 @@ pub enum StopReason {
     Limit,
     /// Too many violations in a row.
     Violations,
-    /// The model client failed.
+    /// Ends the run because the model client failed.
     ModelError,
-    /// It was cancelled.
     Cancelled,
 }
 
@@ -116,10 +141,10 @@ impl StopReason {
     }
 }
 
-/// A call that is to be made, or a task that is to be given to another run.
+/// A call to make, or a task for another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct Opened {
-    /// Its ticket.
     pub ticket: TicketId,
     /// Whether it is a call or a task.
     #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
@@ -138,7 +163,7 @@ pub struct Opened {
     pub arguments: Arc<Value>,
     /// The tickets whose results it waits for, because its arguments refer to them.
     pub needs: Vec<TicketId>,
-    /// Whether the model goes on without its outcome, and asks for it later (chatty).
+    /// Whether the model continues without its outcome, and asks for it later (chatty).
     #[serde(default, skip_serializing_if = "is_false")]
     pub detached: bool,
     /// Whether it waits for a person's approval now. One that refers to other calls is asked for with
@@ -153,6 +178,7 @@ pub struct Opened {
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum Event {
     /// The run began.
     RunStarted(Box<Start>),
@@ -176,14 +202,24 @@ pub enum Event {
         /// What was repaired in it.
         repairs: Vec<Repair>,
     },
+    /// A request for a reply failed, and nothing of the reply was executed. The model, or another one, is asked again
+    /// unless the run ends.
+    ModelAttemptFailed(Box<FailedAttempt>),
     /// The reply broke the protocol; nothing of it is executed.
     Violated {
         /// The turn of the reply.
         turn: u32,
-        /// What is wrong.
         violation: Box<Violation>,
     },
-    /// The reply asks for this.
+    /// The model gave an answer, which the program is to check before it counts.
+    AnswerOffered {
+        /// The turn of the reply.
+        turn: u32,
+        /// The final answer.
+        #[serde(rename = "move")]
+        moved: Move,
+    },
+    /// The move of a valid reply.
     Moved {
         /// The turn of the reply.
         turn: u32,
@@ -191,16 +227,15 @@ pub enum Event {
         #[serde(rename = "move")]
         moved: Move,
     },
-    /// The user has said more, while the run was under way or after its end; it goes on with that.
+    /// A message of the user, during the run or after its end. The run continues with it.
     UserSaid {
         /// In the user's words.
         text: Arc<str>,
     },
     /// A call is to be made, or a task is to be given to another run.
     TicketOpened(Box<Opened>),
-    /// The results that a call refers to are there: this is what it is made with.
+    /// The results that a call refers to are there, and its arguments are final.
     ArgumentsFilled {
-        /// Its ticket.
         ticket: TicketId,
         /// Its checked arguments, whole and final.
         arguments: Arc<Value>,
@@ -208,29 +243,23 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         needs_approval: bool,
     },
-    /// A person has approved of a call.
+    /// A person has approved a call.
     Approved {
-        /// Its ticket.
         ticket: TicketId,
-        /// Whether nobody was working on the run, so that the call has not begun with it.
+        /// Whether no driver worked on the run, so that the call has not begun.
         #[serde(default, skip_serializing_if = "is_false")]
         at_rest: bool,
     },
     /// A call ended.
     TicketCompleted {
-        /// Its ticket.
         ticket: TicketId,
-        /// How it ended.
         outcome: Outcome,
         /// What the run of a task has spent, with those below it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Box<Spent>>,
     },
-    /// The runtime's own decision that the model is told of.
-    Noted {
-        /// What was decided.
-        note: Note,
-    },
+    /// A decision of the runtime.
+    Noted { note: Note },
     /// The events so far, folded: this takes their place, at the `seq` of the last of them.
     Compacted {
         /// How the run began.
@@ -244,7 +273,6 @@ pub enum Event {
     },
     /// The run ended.
     RunFinished {
-        /// Why.
         reason: StopReason,
         /// Its value; null where there is none.
         value: Arc<Value>,
@@ -265,6 +293,6 @@ pub enum Note {
     LastTurn(Limit),
     /// A limit of this run or of one above it is reached by what the runs below that have spent.
     Exhausted(Limit),
-    /// The run is gone on with, after its process ended or its model failed.
+    /// The run was resumed, after its process ended or its model failed.
     Resumed,
 }

@@ -13,8 +13,9 @@ const DEPTH: u32 = 4;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Model turns; default 50.
-    pub steps: Option<u32>,
+    /// Turns; default 50. Logs call them steps.
+    #[serde(rename = "steps")]
+    pub turns: Option<u32>,
     /// Tickets in all; default 500.
     pub tickets: Option<u32>,
     /// Tickets in progress at once; default 32.
@@ -56,7 +57,7 @@ fn is_default_depth(depth: &Option<u32>) -> bool {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            steps: Some(50),
+            turns: Some(50),
             tickets: Some(500),
             open_tickets: Some(32),
             runs: Some(RUNS),
@@ -72,13 +73,22 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Those that are set of what replies use up.
+    pub(super) fn of_usage(&self) -> impl Iterator<Item = Limit> {
+        let tokens = self.tokens.map(|_| Limit::Tokens);
+        tokens.into_iter().chain(self.cost.map(|_| Limit::Cost))
+    }
+}
+
 /// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// `Limits::steps`
-    Steps,
+    /// `Limits::turns`
+    #[serde(rename = "steps")]
+    Turns,
     /// `Limits::tickets`
     Tickets,
     /// `Limits::open_tickets`
@@ -99,7 +109,7 @@ impl Limit {
     /// The name of its field in `Limits`.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Steps => "steps",
+            Self::Turns => "steps",
             Self::Tickets => "tickets",
             Self::OpenTickets => "open_tickets",
             Self::Runs => "runs",
@@ -114,7 +124,7 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Steps => "steps",
+            Self::Turns => "steps",
             Self::Tickets => "tickets",
             Self::OpenTickets => "open tickets at once",
             Self::Runs => "runs",

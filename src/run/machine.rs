@@ -3,35 +3,33 @@
 //! It has no clock and does no I/O: every input brings the time with it.
 
 use super::account::{Account, Spent};
-use super::command::{OnLimit, OnOpenTickets, Setup};
-use super::event::{Event, FILLED, Note, Opened, Parent, Record, Start, StopReason, VERSION};
+use super::command::{OnOpenTickets, Setup};
+use super::event::{Event, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
-use super::plan::{self, Planned, Refusal};
-use super::state::{OpenCall, Phase, RunState};
+use super::state::{Phase, RunState};
 use super::stream::Stream;
-use crate::protocol::Move;
-use crate::reply::violation::{Code, Violation};
+use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the runs around this one have spent: they share limits.
+/// The limits that this run shares with the runs above and below it.
 #[derive(Debug)]
-pub(super) enum Tree {
-    /// There are none.
-    Alone,
-    /// As it is now.
+pub(super) enum SharedLimits {
+    /// The run has none above it or below it.
+    None,
+    /// The accounts of the runs under way.
     Live(Arc<Account>),
-    /// As it was, by its log.
-    Recorded(Recorded),
+    /// What the log of a replayed run says of them.
+    Replayed(ReplayedLimits),
 }
 
-/// What a log says of the runs around its own, by the positions of the events that say so.
+/// What a log says of the runs above and below its own, by the positions of its events.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct ReplayedLimits {
     /// The limits that were found reached.
     pub(super) limits: BTreeMap<u64, Limit>,
-    /// What runs had spent that were given up.
+    /// The amounts that cancelled runs had spent.
     pub(super) spent: BTreeMap<u64, Spent>,
     /// Where arguments were filled, which versions before 3 did not write down.
     pub(super) filled: BTreeSet<u64>,
@@ -41,49 +39,52 @@ pub(super) struct Recorded {
 
 /// One run under way.
 #[derive(Debug)]
-pub struct Machine {
+pub struct RunMachine {
     pub(super) start: Start,
     pub(super) setup: Arc<Setup>,
     pub(super) state: RunState,
-    pub(super) tree: Tree,
-    /// Events not yet taken for the log.
+    pub(super) shared_limits: SharedLimits,
+    /// Events that were not taken for the log yet.
     fresh: Vec<Arc<Record>>,
     pub(super) seq: u64,
     pub(super) stream: Option<Stream>,
-    /// The turn that the driver was last told to ask, to settle.
+    /// The turns of the last `AskModel` and of the last `Settle`.
     pub(super) asked: u32,
     pub(super) settled: u32,
-    /// Open tickets whose calls the driver was not told to make yet.
+    /// The turn of the last `CheckAnswer`.
+    pub(super) checked: u32,
+    /// Open tickets whose calls have no command yet.
     pub(super) pending: BTreeSet<TicketId>,
-    /// Tickets whose calls the driver was told to make.
+    /// Tickets whose calls have a command.
     pub(super) started: BTreeSet<TicketId>,
-    /// Tickets whose calls a process that ended may have made.
+    /// Tickets whose calls an earlier process may have made.
     pub(super) again: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     pub(super) ended: bool,
-    /// Whether its commands are carried out: a run that was only loaded may be told something all the same.
+    /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
     pub(super) attended: bool,
 }
 
-impl Machine {
-    /// A run that has not begun: unique among runs, of an agent of that name, started in a call of another run.
+impl RunMachine {
+    /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
         let task = Arc::default();
         Self::of(Start { version: VERSION, run_id, agent, parent, depth: 0, task, setup })
     }
 
-    /// A run that has not begun, and begins so.
+    /// A run that will begin with this event.
     pub(super) fn of(start: Start) -> Self {
         Self {
             setup: Arc::clone(&start.setup),
             start,
             state: RunState::default(),
-            tree: Tree::Alone,
+            shared_limits: SharedLimits::None,
             fresh: Vec::new(),
             seq: 0,
             stream: None,
             asked: 0,
             settled: 0,
+            checked: 0,
             pending: BTreeSet::new(),
             started: BTreeSet::new(),
             again: BTreeSet::new(),
@@ -93,20 +94,20 @@ impl Machine {
         }
     }
 
-    /// Says that so many runs are above it, and what it draws from.
+    /// Places the run below others: how many they are, and the account that it draws from.
     pub fn join(&mut self, depth: u32, above: &Arc<Account>) {
         self.start.depth = depth;
         let account = Account::open(Some(Arc::clone(above)), self.setup.limits.clone(), self.state.spent());
-        self.tree = Tree::Live(account);
+        self.shared_limits = SharedLimits::Live(account);
     }
 
     /// The account that the runs below it draw from.
     pub fn account(&mut self) -> Arc<Account> {
-        if let Tree::Live(account) = &self.tree {
+        if let SharedLimits::Live(account) = &self.shared_limits {
             return Arc::clone(account);
         }
         let account = Account::open(None, self.setup.limits.clone(), self.state.spent());
-        self.tree = Tree::Live(Arc::clone(&account));
+        self.shared_limits = SharedLimits::Live(Arc::clone(&account));
         account
     }
 
@@ -135,7 +136,7 @@ impl Machine {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Events that were taken and do not stand in the log yet.
+    /// Returns events that were taken, because the log does not have them yet.
     pub(super) fn put_back(&mut self, records: Vec<Arc<Record>>) {
         self.fresh = records;
     }
@@ -145,7 +146,7 @@ impl Machine {
         !self.fresh.is_empty()
     }
 
-    /// Unix seconds at which the driver is to say `timed_out`.
+    /// Unix seconds at which the driver calls `time_out`.
     pub fn deadline(&self) -> Option<f64> {
         let seconds = self.setup.limits.seconds?;
         // The last turn after a time limit is bounded too: by the same time once more.
@@ -153,7 +154,7 @@ impl Machine {
         Some(self.state.timed_from() + times * seconds)
     }
 
-    /// Begins the run.
+    /// Starts the run.
     pub fn start(&mut self, task: &str, now: f64) {
         if self.state.turn > 0 || self.state.phase != Phase::Idle {
             return;
@@ -163,7 +164,8 @@ impl Machine {
         self.ask(now);
     }
 
-    /// The user says more. A run that was over goes on with it; one that is under way is told with its next message.
+    /// Adds a message of the user. A run that has ended continues with it; a run in progress has it in its next
+    /// message.
     pub fn send(&mut self, text: &str, now: f64) {
         if self.state.messages.is_empty() {
             return;
@@ -172,243 +174,63 @@ impl Machine {
         self.emit(Event::UserSaid { text: text.into() }, now);
         if was_over {
             (self.ended, self.attended) = (false, true);
-            (self.asked, self.settled) = (self.state.turn, self.state.turn);
+            (self.asked, self.settled, self.checked) = (self.state.turn, self.state.turn, self.state.turn);
         }
-        self.go_on(now);
+        self.advance(now);
     }
 
-    /// A person approves of a call, which is made now, or once the run is gone on with.
+    /// Approves a call. It is made now, or when the run is resumed.
     pub fn approve(&mut self, ticket: TicketId, now: f64) {
         // Before version 3 approval was asked for before references were filled.
-        if self.awaits_approval(ticket) || (self.is_parked(ticket) && matches!(self.tree, Tree::Recorded(_))) {
+        if self.awaits_approval(ticket)
+            || (self.is_parked(ticket) && matches!(self.shared_limits, SharedLimits::Replayed(_)))
+        {
             self.emit(Event::Approved { ticket, at_rest: !self.attended }, now);
         }
     }
 
-    /// Somebody carries its commands out once more.
+    /// A driver performs the commands again.
     pub fn attend(&mut self) {
         self.attended = true;
     }
 
-    /// Nobody carries its commands out any more.
+    /// No driver performs the commands any more.
     pub fn leave(&mut self) {
         self.attended = false;
     }
 
-    /// Whether a call waits for a person's approval with the arguments that it is made with.
+    /// Whether a call awaits approval and its arguments are final.
     pub fn awaits_approval(&self, ticket: TicketId) -> bool {
         self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
     }
 
-    /// Whether a call is not made before a person approves.
+    /// Whether a call awaits approval.
     pub(super) fn is_parked(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
-    pub(super) fn enact(&mut self, moved: Move, now: f64) {
-        if let Some(limit) = self.state.last_turn
-            && !matches!(moved, Move::Finish { .. })
-        {
-            let error = format!("the limit is reached ({limit}), and the last turn gave no answer but another move");
-            return self.finish(StopReason::Limit, Some(error), now);
-        }
-        let refused = match &moved {
-            Move::Finish { .. } => self.answer_allowed(),
-            Move::Call { .. } | Move::Delegate { .. } => match self.plan(&moved, now) {
-                Ok(planned) => {
-                    let turn = self.state.turn;
-                    self.emit(Event::Moved { turn, moved }, now);
-                    for call in planned {
-                        self.open(call, now);
-                    }
-                    return self.go_on(now);
-                }
-                Err(Refusal::Violation(violation)) => Err(violation),
-                Err(Refusal::Limit(limit)) => return self.limit(limit, now),
-            },
-            Move::Await { ticket_id } => self.ticket(ticket_id).map(|_| ()),
-            Move::Load { ticket_id } => self.loadable(ticket_id),
-        };
-        match refused {
-            Ok(()) => {
-                let turn = self.state.turn;
-                self.emit(Event::Moved { turn, moved }, now);
-                self.go_on(now);
-            }
-            Err(violation) => self.violated(violation, now),
-        }
+    /// Completes a call. A second outcome of the same ticket is ignored.
+    pub fn complete_call(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
+        self.complete_task(ticket, outcome, None, now);
     }
 
-    /// What a move opens, once it is sure that all of it may be opened.
-    fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
-        let planned = match moved {
-            Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
-            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start.task)?,
-            _ => Vec::new(),
-        };
-        let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-        let runs = plan::runs(&planned);
-        self.consult(now, |account| account.reserve(tickets, runs)).map_err(Refusal::Limit)?;
-        Ok(planned)
-    }
-
-    /// Asks what the runs around this one leave of the limits they share. What they do not leave stands in the log.
-    pub(super) fn consult(&mut self, now: f64, ask: impl FnOnce(&Account) -> Result<(), Limit>) -> Result<(), Limit> {
-        let reached = match &self.tree {
-            Tree::Alone => return Ok(()),
-            Tree::Live(account) => ask(account).err(),
-            Tree::Recorded(recorded) => recorded.limits.get(&self.seq).copied(),
-        };
-        let Some(limit) = reached else { return Ok(()) };
-        self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
-        Err(limit)
-    }
-
-    fn answer_allowed(&self) -> Result<(), Violation> {
-        if self.setup.call_first && !self.state.called && self.state.last_turn.is_none() {
-            return Err(Violation::new(
-                Code::CallRequired,
-                "expected a tool call before the answer: none was made yet",
-            )
-            .expected(self.setup.protocol.call_form()));
-        }
-        Ok(())
-    }
-
-    pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
-        let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
-        known.ok_or_else(|| {
-            let ids = if self.setup.protocol.guides_to_results() {
-                self.state.tickets.ids_without(&[])
-            } else {
-                let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
-                ids.join(", ")
-            };
-            let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {ids}") };
-            Violation::new(Code::UnknownTicket, format!("expected the id of a ticket of this run: got '{id}', {there}"))
-        })
-    }
-
-    fn loadable(&self, id: &str) -> Result<(), Violation> {
-        let ticket = self.ticket(id)?;
-        match self.state.tickets.get(ticket) {
-            Some(ticket) if ticket.outcome.is_none() => Err(Violation::new(
-                Code::TicketInProgress,
-                format!("expected a COMPLETED ticket: {} is still IN_PROGRESS", ticket.id),
-            )
-            .expected(format!(r#"{{"type": "AWAIT", "ticket_id": "{}"}}"#, ticket.id))
-            .hint("AWAIT it first, then LOAD_TICKET")),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn open(&mut self, call: Planned, now: f64) {
-        let opened = Opened {
-            ticket: call.ticket,
-            kind: call.kind,
-            turn: self.state.turn,
-            call: call.call,
-            call_id: call.call_id,
-            description: call.description.into(),
-            tool: call.tool,
-            arguments: call.arguments,
-            needs_approval: call.needs_approval && (call.needs.is_empty() || self.start.version < FILLED),
-            needs: call.needs,
-            detached: call.detached,
-            coerced: call.coerced,
-        };
-        self.emit(Event::TicketOpened(Box::new(opened)), now);
-    }
-
-    /// A call has ended. The outcome of a ticket that has one already is let drop.
-    pub fn completed(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
-        self.run_ended(ticket, outcome, None, now);
-    }
-
-    /// The same for the run of a task, with what it has spent.
-    pub fn run_ended(&mut self, ticket: TicketId, outcome: Outcome, spent: Option<Spent>, now: f64) {
+    /// Completes a task with the outcome of its run and the amounts that it has spent.
+    pub fn complete_task(&mut self, ticket: TicketId, outcome: Outcome, spent: Option<Spent>, now: f64) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;
         }
         self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
-        self.go_on(now);
+        self.advance(now);
     }
 
-    /// The grace for calls just started is over.
-    pub fn settled(&mut self, now: f64) {
+    /// Ends the time that calls just started have before the model is asked again (ticket).
+    pub fn end_grace(&mut self, now: f64) {
         if self.state.phase == Phase::Settling {
             self.ask(now);
         }
     }
 
-    /// The deadline is reached: what is under way is given up. Before the deadline this does nothing, so that each of
-    /// several waiters may say it.
-    pub fn timed_out(&mut self, now: f64) {
-        let due = self.deadline().is_some_and(|deadline| now >= deadline);
-        if !due || matches!(self.state.phase, Phase::Finished | Phase::Idle) {
-            return;
-        }
-        self.stream = None;
-        self.cancel_all_but_waits(now);
-        if self.state.phase == Phase::Closing {
-            return self.close(now);
-        }
-        self.limit(Limit::Seconds, now);
-    }
-
-    /// The model client failed.
-    pub fn failed(&mut self, error: &str, now: f64) {
-        if self.state.phase != Phase::Finished {
-            self.finish(StopReason::ModelError, Some(error.to_owned()), now);
-        }
-    }
-
-    /// The run is to end now.
-    pub fn cancel(&mut self, now: f64) {
-        if self.state.phase != Phase::Finished {
-            self.finish(StopReason::Cancelled, Some("the run was cancelled".to_owned()), now);
-        }
-    }
-
-    /// What waited for agents tells the last turn what has come of them.
-    fn cancel_all_but_waits(&mut self, now: f64) {
-        self.cancel_those(|machine, call| !machine.waits(call), now);
-        self.settle_dependants(now);
-    }
-
-    fn cancel_open(&mut self, now: f64) {
-        self.cancel_those(|_, _| true, now);
-    }
-
-    fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
-        let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
-        let chosen: Vec<(TicketId, bool)> =
-            chosen.map(|(ticket, call)| (*ticket, self.may_have_begun(*ticket, call))).collect();
-        for (ticket, begun) in chosen {
-            self.cancel_call(ticket, begun, now);
-        }
-    }
-
-    /// Whether a call may have had an effect: it waits for nobody.
-    pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
-        // Versions before 3 made calls without writing down what their references were filled with.
-        let ready = call.is_final() || (self.start.version < FILLED && self.state.has_needs(call));
-        ready && !self.is_parked(ticket) && !self.state.unbegun.contains(&ticket)
-    }
-
-    pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {
-        self.cancelled.push(ticket);
-        let outcome = if begun { Outcome::Cancelled } else { Outcome::NotBegun };
-        // Nobody tells what a run had spent that is given up. Where there are several, it is said of the first.
-        let spent = match &self.tree {
-            Tree::Live(account) if self.is_task(ticket) => account.beyond(&self.state.spent()),
-            Tree::Recorded(recorded) => recorded.spent.get(&self.seq).copied(),
-            _ => None,
-        };
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
-    }
-
-    pub(super) fn violated(&mut self, violation: Violation, now: f64) {
+    pub(super) fn record_violation(&mut self, violation: Violation, now: f64) {
         let message = violation.message.clone();
         self.emit(Event::Violated { turn: self.state.turn, violation: Box::new(violation) }, now);
         if let Some(limit) = self.state.last_turn {
@@ -434,19 +256,8 @@ impl Machine {
         self.ask(now);
     }
 
-    /// Grants one last turn, or ends the run.
-    fn limit(&mut self, limit: Limit, now: f64) {
-        if self.setup.on_limit == OnLimit::Raise || self.state.last_turn.is_some() {
-            let error =
-                format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
-            return self.end(StopReason::Limit, Some(error), Some(limit), now);
-        }
-        self.emit(Event::Noted { note: Note::LastTurn(limit) }, now);
-        self.ask_now(now);
-    }
-
-    /// Goes on after a move or an outcome, if nothing is left to wait for.
-    pub(super) fn go_on(&mut self, now: f64) {
+    /// Asks the model or ends the run, if nothing is left to wait for.
+    pub(super) fn advance(&mut self, now: f64) {
         self.settle_dependants(now);
         match self.state.phase {
             Phase::Idle => self.ask(now),
@@ -462,34 +273,12 @@ impl Machine {
         }
     }
 
-    fn close(&mut self, now: f64) {
-        if self.state.tickets.open_count() == 0 {
-            let reason = if self.state.last_turn.is_some() { StopReason::Limit } else { StopReason::Finished };
-            self.finish(reason, None, now);
-        }
-    }
-
-    fn finish(&mut self, reason: StopReason, error: Option<String>, now: f64) {
-        self.end(reason, error, None, now);
-    }
-
-    /// However a run ends, no ticket is left open.
-    fn end(&mut self, reason: StopReason, error: Option<String>, limit: Option<Limit>, now: f64) {
-        // A reply that was broken off is no part of the next one.
-        self.stream = None;
-        self.cancel_open(now);
-        let (value, success) = match &error {
-            None => self.state.answer.clone().unwrap_or_default(),
-            Some(_) => Default::default(),
-        };
-        self.emit(Event::RunFinished { reason, value, success, error, limit }, now);
-    }
-
     /// Asks the model, unless a limit is reached.
-    fn ask(&mut self, now: f64) {
+    pub(super) fn ask(&mut self, now: f64) {
         if self.state.last_turn.is_none() {
-            let reached = self.reached(now).map_or(Ok(()), Err);
-            let reached = reached.and_then(|()| self.consult(now, |account| account.reached().map_or(Ok(()), Err)));
+            let reached = self.limit_reached(now).map_or(Ok(()), Err);
+            let reached = reached
+                .and_then(|()| self.check_shared_limits(now, |account| account.limit_reached().map_or(Ok(()), Err)));
             if let Err(limit) = reached {
                 return self.limit(limit, now);
             }
@@ -497,19 +286,19 @@ impl Machine {
         self.ask_now(now);
     }
 
-    fn ask_now(&mut self, now: f64) {
+    pub(super) fn ask_now(&mut self, now: f64) {
         self.emit(Event::ModelAsked { turn: self.state.turn.saturating_add(1) }, now);
     }
 
-    fn reached(&self, now: f64) -> Option<Limit> {
+    pub(super) fn limit_reached(&self, now: f64) -> Option<Limit> {
         let limits = &self.setup.limits;
-        if limits.steps.is_some_and(|steps| self.state.steps() >= steps) {
-            return Some(Limit::Steps);
+        if limits.turns.is_some_and(|turns| self.state.turns() >= turns) {
+            return Some(Limit::Turns);
         }
         if self.deadline().is_some_and(|deadline| now >= deadline) {
             return Some(Limit::Seconds);
         }
-        self.state.spent().reached(limits)
+        self.state.spent().limit_reached(limits)
     }
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {

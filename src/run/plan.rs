@@ -5,8 +5,9 @@ use super::limits::Limit;
 use super::reference;
 use super::repetition::{self, Verdict};
 use super::state::RunState;
-use crate::protocol::{ToolCall, foreign};
-use crate::reply::violation::{Code, Violation};
+use crate::codes::Code;
+use crate::protocol::{ToolCall, unknown_keys};
+use crate::reply::violation::Violation;
 use crate::reply::{Object, RepairPolicy, Span, Value};
 use crate::ticket::{Ticket, TicketId, TicketKind};
 use crate::tool::{Checked, ToolKind, ToolSpec, misread};
@@ -118,7 +119,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
     }
     let arguments: Object = [("task", Value::from(task))].into_iter().collect();
     let arguments = Arc::new(Value::Object(arguments));
-    guard(DELEGATE, &arguments, Span::at(0), state, setup)?;
+    refuse_repetition(DELEGATE, &arguments, Span::at(0), state, setup)?;
     Ok(Planned {
         ticket: state.tickets.next_id(),
         kind: TicketKind::Task,
@@ -134,7 +135,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
     })
 }
 
-/// Whether a task is the run's own, but for blanks: whoever gets it would give it on for ever.
+/// Whether a task is the run's own, but for blanks: it would be delegated without end.
 fn is_own(task: &str, own: &str) -> bool {
     task.split_whitespace().eq(own.split_whitespace())
 }
@@ -169,24 +170,19 @@ struct Block<'a> {
     later: HashMap<&'a str, Span>,
 }
 
+/// What a call uses of other calls.
+struct Needs {
+    /// With `$$` read as `$` where nothing is referred to.
+    arguments: Arc<Value>,
+    /// JSON pointers of the arguments that refer to other calls.
+    pointers: Vec<String>,
+    tickets: Vec<TicketId>,
+}
+
 impl Block<'_> {
     fn plan(&self, position: usize, call: &ToolCall, ticket: TicketId, last: bool) -> Result<Planned, Refusal> {
         let tools = &*self.setup.tools;
-        let (mut arguments, mut pointers, mut needs) = (call.arguments.clone(), Vec::new(), Vec::new());
-        let waits = tools.get(&call.tool).filter(|spec| spec.kind == ToolKind::Wait);
-        if let Some(spec) = waits {
-            if !last {
-                let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);
-                let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
-                return Err(violation.hint("put it at the end, or into the next block").into());
-            }
-            needs = self.waited_for(spec, call)?;
-        } else if self.setup.protocol.references() {
-            (pointers, needs) = self.references(call)?;
-            if needs.is_empty() {
-                arguments = Arc::new(reference::substitute(&arguments, &|_| None));
-            }
-        }
+        let Needs { arguments, pointers, tickets: needs } = self.needs(call, last)?;
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
         let found = tools.find(&call.tool, self.setup.protocol.routes());
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
@@ -210,7 +206,7 @@ impl Block<'_> {
         };
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
-            guard(&tool, &arguments, call.span, self.state, self.setup)?;
+            refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
         }
         let task = || arguments.as_object()?.get("task")?.as_str();
         if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, self.own_task)) {
@@ -233,6 +229,28 @@ impl Block<'_> {
             needs_approval,
             coerced,
         })
+    }
+
+    /// The tickets whose outcomes a call uses, because it refers to them or waits for them.
+    fn needs(&self, call: &ToolCall, last: bool) -> Result<Needs, Violation> {
+        let arguments = Arc::clone(&call.arguments);
+        if let Some(spec) = self.setup.tools.get(&call.tool).filter(|spec| spec.kind == ToolKind::Wait) {
+            if !last {
+                let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);
+                let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
+                return Err(violation.hint("put it at the end, or into the next block"));
+            }
+            return Ok(Needs { arguments, pointers: Vec::new(), tickets: self.waited_for(spec, call)? });
+        }
+        if !self.setup.protocol.references() {
+            return Ok(Needs { arguments, pointers: Vec::new(), tickets: Vec::new() });
+        }
+        let (pointers, tickets) = self.references(call)?;
+        if tickets.is_empty() {
+            let arguments = Arc::new(reference::substitute(&arguments, &|_| None));
+            return Ok(Needs { arguments, pointers, tickets });
+        }
+        Ok(Needs { arguments, pointers, tickets })
     }
 
     /// The agents that a call waits for, each by its `call_id` with or without the `$`.
@@ -322,7 +340,7 @@ fn unread_arguments(call: &ToolCall, spec: &ToolSpec) -> Result<(), Violation> {
     let beside: Vec<&str> = call
         .unread
         .iter()
-        .filter(|key| properties.keys().any(|name| foreign::plain(name) == foreign::plain(key)))
+        .filter(|key| properties.keys().any(|name| unknown_keys::plain(name) == unknown_keys::plain(key)))
         .map(String::as_str)
         .collect();
     if beside.is_empty() {
@@ -331,13 +349,13 @@ fn unread_arguments(call: &ToolCall, spec: &ToolSpec) -> Result<(), Violation> {
     let message = format!(
         "expected every argument of '{}' inside its arguments: got the {} beside them",
         spec.name,
-        foreign::listed(beside.into_iter())
+        unknown_keys::listed(beside.into_iter())
     );
     Err(Violation::new(Code::UnknownKey, message).at(call.span).expected(crate::tool::expected(spec)))
 }
 
 /// Refuses a call that failed before, that keeps giving the same result, or whose result the model has not looked at.
-pub(super) fn guard(
+pub(super) fn refuse_repetition(
     tool: &str,
     arguments: &Value,
     span: Span,
@@ -371,7 +389,7 @@ pub(super) fn guard(
     Err(violation.at(span))
 }
 
-/// The answer to a call that was made already, and whose result the model has not seen (ticket).
+/// The violation of a call that was made before, and whose result the model has not seen (ticket).
 fn unseen(ticket: &Ticket) -> Violation {
     let id = ticket.id;
     let (message, hint) = if ticket.outcome.is_some() {

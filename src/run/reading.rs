@@ -1,17 +1,18 @@
 //! The machine's reading: replies in, whole or chunk by chunk, and what may be done before one has ended.
 
 use super::account::Spent;
-use super::event::{Event, Usage};
-use super::machine::{Machine, Tree};
+use super::event::{COUNTED, Event, FailedAttempt, Note, Usage};
+use super::limits::Limit;
+use super::machine::{RunMachine, SharedLimits};
 use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
-use crate::protocol::decode::read_whole;
+use crate::protocol::decoder::read_whole;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
 use crate::tool::ToolKind;
 
-impl Machine {
+impl RunMachine {
     /// Takes the next bytes of the reply.
     pub fn push(&mut self, chunk: &[u8], now: f64) -> Pushed {
         if self.state.phase != Phase::Asking {
@@ -34,7 +35,7 @@ impl Machine {
     }
 
     /// The reply has ended, or was stopped. Everything pushed for this turn is it.
-    pub fn replied(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
+    pub fn end_reply(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
         if self.state.phase != Phase::Asking {
             return;
         }
@@ -63,15 +64,74 @@ impl Machine {
     fn take(&mut self, reply: Reply, streamed: bool, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
         let turn = self.state.turn;
         let Reply { raw, repairs, outcome, .. } = reply;
-        if let (Tree::Live(account), Some(usage)) = (&self.tree, usage) {
+        if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
         let usage = usage.map(Box::new);
         self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
-        match outcome {
-            Ok(moved) => self.enact(moved, now),
-            Err(violation) => self.violated(violation, now),
+        if let Some(limit) = self.find_uncounted(now) {
+            return self.end_uncounted(limit, now);
         }
+        match outcome {
+            Ok(moved) => self.apply_move(moved, now),
+            Err(violation) => self.record_violation(violation, now),
+        }
+    }
+
+    /// A request for the reply failed, and another one follows or the run ends. Does nothing if calls of the reply were
+    /// started: see `has_early_calls`.
+    pub fn attempt_failed(&mut self, attempt: FailedAttempt, now: f64) {
+        if self.state.phase != Phase::Asking || attempt.turn != self.state.turn || self.has_early_calls() {
+            return;
+        }
+        self.stream = None;
+        if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, attempt.usage.as_deref()) {
+            account.spend(&Spent { usage: *usage, ..Spent::default() });
+        }
+        self.emit(Event::ModelAttemptFailed(Box::new(attempt)), now);
+    }
+
+    /// Whether calls of the reply that is still arriving were started.
+    pub fn has_early_calls(&self) -> bool {
+        self.state.phase == Phase::Asking && !self.state.batch.is_empty()
+    }
+
+    /// Whether a part of the reply was read.
+    pub fn has_streamed(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.length > 0)
+    }
+
+    /// Whether tokens or cost are limited, here or above.
+    pub fn limits_usage(&self) -> bool {
+        let shared = match &self.shared_limits {
+            SharedLimits::Live(account) => account.usage_limits(),
+            _ => Vec::new(),
+        };
+        self.setup.limits.of_usage().next().is_some() || !shared.is_empty()
+    }
+
+    /// A limit of tokens or cost, here or above, for which nothing was counted.
+    fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
+        if self.start.version < COUNTED {
+            return None;
+        }
+        if let Some(limit) = self.setup.limits.of_usage().find(|limit| !self.state.is_counted(*limit)) {
+            return Some(limit);
+        }
+        let found = match &self.shared_limits {
+            SharedLimits::None => None,
+            SharedLimits::Live(account) => {
+                account.usage_limits().into_iter().find(|limit| !self.state.is_counted(*limit))
+            }
+            // Tickets and runs are reserved at the same place.
+            SharedLimits::Replayed(replayed) => {
+                replayed.limits.get(&self.seq).copied().filter(|limit| matches!(limit, Limit::Tokens | Limit::Cost))
+            }
+        };
+        if let Some(limit) = found {
+            self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
+        }
+        found
     }
 
     fn read(&self, text: &str, reason: FinishReason) -> Reply {
@@ -86,7 +146,7 @@ impl Machine {
         ReadOptions { limits: self.setup.limits.read, ..self.setup.protocol.read_options() }
     }
 
-    /// Why a reply that says this can no longer become valid in this run.
+    /// The violation of a reply that can no longer become valid in this run.
     fn refuse(&self, delta: &Delta) -> Option<Violation> {
         let tools = &self.setup.tools;
         match delta {
@@ -120,7 +180,7 @@ impl Machine {
                 call.ticket = self.state.tickets.next_id();
                 if call.needs.is_empty()
                     && !call.needs_approval
-                    && self.consult(now, |account| account.reserve(1, 0)).is_ok()
+                    && self.check_shared_limits(now, |account| account.reserve(1, 0)).is_ok()
                 {
                     self.open(call, now);
                 }

@@ -2,14 +2,14 @@
 
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId, TicketList};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Calls seen in a run, by tool and canonical arguments.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Repetition {
-    seen: BTreeMap<String, Seen>,
+    seen: IndexMap<String, Seen>,
     refused: u32,
 }
 
@@ -67,12 +67,12 @@ impl Repetition {
         self.refused += 1;
     }
 
-    /// Whether the run is to end: the model was told twice and goes on.
+    /// Whether the run ends because the model has ignored two refusals.
     pub(super) fn refused_too_often(&self) -> bool {
         self.refused >= LAST_REFUSAL
     }
 
-    /// A call was let through: the model has left its loop.
+    /// A call was admitted, so the model has left its loop.
     pub(super) fn left(&mut self) {
         self.refused = 0;
     }

@@ -1,16 +1,17 @@
 //! A log driven through the machine once more: the replies and outcomes that it records must give the same events.
 
-use super::event::{Event, Note, Record, StopReason};
+use super::event::{Event, FailedAttempt, Note, Record, StopReason};
 use super::limits::Limit;
-use super::machine::{Machine, Recorded, Tree};
+use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A log that the machine does not write again.
+/// Why a log can't be replayed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum ReplayError {
     /// It is not the log of a run.
     #[error(transparent)]
@@ -21,7 +22,6 @@ pub enum ReplayError {
     /// Another event follows than the one recorded.
     #[error("event {seq} differs: the log has {recorded}, the replay gives {replayed}")]
     Differs {
-        /// Its position.
         seq: u64,
         /// The event of the log, as JSON.
         recorded: String,
@@ -34,16 +34,16 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// It is not the log of a run, it was compacted, or an event differs.
-pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
+pub fn replay(records: &[Arc<Record>]) -> Result<RunMachine, ReplayError> {
     let start = resume::start(records)?.clone();
     let Some(first) = records.first().filter(|first| matches!(first.event, Event::RunStarted(_))) else {
         return Err(ReplayError::Compacted);
     };
     // A log with gaps is no log, rather than one that differs.
-    Machine::fold(records)?;
+    RunMachine::fold(records)?;
     let task = Arc::clone(&start.task);
-    let mut machine = Machine::of(start);
-    machine.tree = recorded(records);
+    let mut machine = RunMachine::of(start);
+    machine.shared_limits = replayed_limits(records);
     machine.start(&task, first.at);
     let mut done = compare(&mut machine, first.at, records)?;
     while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
@@ -52,67 +52,72 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Machine, ReplayError> {
     Ok(machine)
 }
 
-/// What the runs around this one had left of the limits they shared, as its log says.
-pub(super) fn recorded(records: &[Arc<Record>]) -> Tree {
-    let mut recorded = Recorded::default();
+/// The shared limits that were reached, by the events of the log.
+pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
+    let mut replayed = ReplayedLimits::default();
     for record in records {
         match &record.event {
-            Event::Noted { note: Note::Exhausted(limit) } => drop(recorded.limits.insert(record.seq, *limit)),
-            Event::ArgumentsFilled { .. } => drop(recorded.filled.insert(record.seq)),
+            Event::Noted { note: Note::Exhausted(limit) } => drop(replayed.limits.insert(record.seq, *limit)),
+            Event::ArgumentsFilled { .. } => drop(replayed.filled.insert(record.seq)),
             Event::TicketCompleted { outcome, spent: Some(spent), .. } if outcome.is_cancelled() => {
-                recorded.spent.insert(record.seq, **spent);
+                replayed.spent.insert(record.seq, **spent);
             }
             _ => {}
         }
     }
-    recorded.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
-    Tree::Recorded(recorded)
+    replayed.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
+    SharedLimits::Replayed(replayed)
 }
 
-/// Gives the machine the input that these records begin with. Returns how many of them it led to.
-pub(super) fn step(machine: &mut Machine, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
+/// Passes the machine the input that these records begin with. Returns how many of them follow from it.
+pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
     let Some(first) = records.first() else { return Ok(0) };
     let at = first.at;
     match &first.event {
         Event::ModelReplied { text, streamed, finish_reason, usage, .. } => {
             if *streamed {
                 machine.push(unread(machine, text), at);
-                machine.replied(*finish_reason, usage.as_deref().copied(), at);
+                machine.end_reply(*finish_reason, usage.as_deref().copied(), at);
             } else {
                 machine.reply(text, *finish_reason, usage.as_deref().copied(), at);
             }
         }
+        Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
         Event::TicketOpened(_) => open_early(machine, records, at),
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }
         Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
-            machine.run_ended(*ticket, outcome.clone(), spent.as_deref().copied(), at);
+            machine.complete_task(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
         Event::Approved { ticket, at_rest } => {
             machine.attended = !at_rest;
             machine.approve(*ticket, at);
         }
+        Event::Moved { turn, .. } if machine.state().phase == Phase::Checking => machine.accept_answer(*turn, at),
+        Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
+            machine.refuse_answer(*turn, &violation.message, at);
+        }
         Event::UserSaid { text } => machine.send(text, at),
-        Event::Noted { note: Note::Resumed } => machine.resumed(at),
+        Event::Noted { note: Note::Resumed } => machine.resume(at),
         _ => match cause(machine, records) {
-            Cause::Failed(error) => machine.failed(error, at),
+            Cause::Failed(error) => machine.model_failed(error, at),
             Cause::Cancelled => machine.cancel(at),
-            Cause::TimedOut => machine.timed_out(at),
-            Cause::Settled => machine.settled(at),
+            Cause::TimedOut => machine.time_out(at),
+            Cause::Settled => machine.end_grace(at),
         },
     }
     compare(machine, at, records)
 }
 
 /// What is left of a reply of which a part was pushed already, to start calls early.
-fn unread<'a>(machine: &Machine, text: &'a str) -> &'a [u8] {
+fn unread<'a>(machine: &RunMachine, text: &'a str) -> &'a [u8] {
     let pushed = machine.stream.as_ref().map_or(0, |stream| stream.length);
     text.as_bytes().get(pushed..).unwrap_or_default()
 }
 
 /// A call that started before its reply had ended: the reply is pushed until that happens.
-fn open_early(machine: &mut Machine, records: &[Arc<Record>], at: f64) {
+fn open_early(machine: &mut RunMachine, records: &[Arc<Record>], at: f64) {
     let reply = records.iter().find_map(|record| match &record.event {
         Event::ModelReplied { text, .. } => Some(Some(text)),
         Event::Noted { note: Note::Exhausted(_) } => None,
@@ -132,7 +137,7 @@ fn open_early(machine: &mut Machine, records: &[Arc<Record>], at: f64) {
     }
 }
 
-/// An input that the first event alone does not tell.
+/// An input that the first event alone does not show.
 enum Cause<'a> {
     Failed(&'a str),
     Cancelled,
@@ -140,7 +145,7 @@ enum Cause<'a> {
     Settled,
 }
 
-fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
+fn cause<'a>(machine: &RunMachine, records: &'a [Arc<Record>]) -> Cause<'a> {
     let is_cancelled = |record: &&Arc<Record>| matches!(&record.event, Event::TicketCompleted { outcome, .. } if outcome.is_cancelled());
     let cancelled = records.iter().take_while(is_cancelled).count();
     let settling = machine.state().phase == Phase::Settling;
@@ -161,7 +166,7 @@ fn cause<'a>(machine: &Machine, records: &'a [Arc<Record>]) -> Cause<'a> {
 
 /// Compares what the machine has just written with the records. Returns how many of them it has written; what it wrote
 /// beyond the end of the log is left to be taken.
-fn compare(machine: &mut Machine, at: f64, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
+fn compare(machine: &mut RunMachine, at: f64, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
     machine.commands(at);
     let json = |record: &Record| serde_json::to_string(record).unwrap_or_default();
     let mut written = machine.take_records();

@@ -1,8 +1,8 @@
-//! From a log back to a run: what was done stands, what was under way is dealt with, and the run goes on.
+//! From a log back to a run: completed calls stay completed, interrupted ones are resolved, and the run continues.
 
 use super::command::Setup;
 use super::event::{Event, Note, Record, Start, VERSION};
-use super::machine::{Machine, Tree};
+use super::machine::{RunMachine, SharedLimits};
 use super::replay;
 use super::snapshot::{Snapshot, sha256};
 use super::state::Phase;
@@ -11,10 +11,19 @@ use crate::tool::Effect;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A log that is not that of a run.
+/// Why a log can't be read as that of a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum LoadError {
+    /// A line of the log is not JSON, or not the JSON of an event.
+    #[error("line {line} is no event of a run: {cause}")]
+    NotAnEvent {
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        cause: String,
+    },
     /// There is nothing in it.
     #[error("the log is empty: a run begins with run_started")]
     Empty,
@@ -31,25 +40,28 @@ pub enum LoadError {
     },
     /// An event that no run writes there.
     #[error("event {seq} can't follow those before it: the log was changed")]
-    Impossible {
-        /// Its position.
-        seq: u64,
-    },
+    Impossible { seq: u64 },
     /// It was written by a later version.
     #[error("the log has version {found}, this callslip reads up to {VERSION}: use a newer callslip")]
-    Newer {
-        /// Its version.
-        found: u32,
-    },
+    Newer { found: u32 },
     /// A folded state that is not the one that was written.
     #[error("the state in event {seq} is not the one that was written: the log was changed")]
-    Changed {
-        /// Its position.
-        seq: u64,
-    },
+    Changed { seq: u64 },
     /// It ends in the middle of what a reply leads to, and the reply is read differently now.
     #[error("the log is cut inside what its last reply leads to, and that reply is read differently now: {0}")]
     Cut(String),
+}
+
+/// Reads the lines of a log.
+///
+/// # Errors
+/// `NotAnEvent`.
+pub fn read_log(lines: &[String]) -> Result<Vec<Arc<Record>>, LoadError> {
+    let read = |(position, line): (usize, &String)| {
+        let record = serde_json::from_str(line).map(Arc::new);
+        record.map_err(|cause| LoadError::NotAnEvent { line: position + 1, cause: cause.to_string() })
+    };
+    lines.iter().enumerate().map(read).collect()
 }
 
 /// How the run of these records began: the head of its log.
@@ -74,7 +86,7 @@ pub fn start(records: &[Arc<Record>]) -> Result<&Start, LoadError> {
 /// # Errors
 /// They are not the log of a run.
 pub fn compact(records: &[Arc<Record>]) -> Result<Record, LoadError> {
-    let machine = Machine::load(records)?;
+    let machine = RunMachine::load(records)?;
     let start = start(records)?.clone();
     let last = records.last().ok_or(LoadError::Empty)?;
     // Records and states have no value that JSON could not say.
@@ -84,8 +96,8 @@ pub fn compact(records: &[Arc<Record>]) -> Result<Record, LoadError> {
     Ok(Record { seq: last.seq, at: last.at, event })
 }
 
-impl Machine {
-    /// The run that wrote this log, as it was after its last record. Nothing is done about it before `resumed`.
+impl RunMachine {
+    /// The run that wrote this log, as it was after its last record. It has no commands before `resume`.
     ///
     /// # Errors
     /// It is not the log of a run.
@@ -98,13 +110,13 @@ impl Machine {
         let replied = records.iter().rposition(|record| matches!(record.event, Event::ModelReplied { .. }));
         let (head, tail) = records.split_at_checked(replied.unwrap_or_default()).unwrap_or_default();
         machine = Self::fold(head)?;
-        machine.tree = replay::recorded(tail);
+        machine.shared_limits = replay::replayed_limits(tail);
         // What started early stands before the reply; what was not let start early does not start now.
         let setup = Arc::clone(&machine.setup);
         machine.setup = Arc::new(Setup { early_start: false, ..Setup::clone(&setup) });
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
-        (machine.tree, machine.setup) = (Tree::Alone, setup);
-        // Nobody was given what was to be done.
+        (machine.shared_limits, machine.setup) = (SharedLimits::None, setup);
+        // No driver has its commands.
         machine.ended = false;
         Ok(machine)
     }
@@ -134,9 +146,9 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The run is gone on with by another process than the one that began it, or after its model failed or it was
-    /// cancelled. What was done is not done again; a call that was under way is treated as its tool's effect says.
-    pub fn resumed(&mut self, now: f64) {
+    /// Resumes the run, after its process ended, its model failed or it was cancelled. Completed calls are not
+    /// repeated; a call that had begun is treated as the effect of its tool says.
+    pub fn resume(&mut self, now: f64) {
         if !self.state.resumable() || self.state.messages.is_empty() {
             return;
         }
@@ -146,7 +158,7 @@ impl Machine {
         self.cancelled.clear();
         (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
-        (self.asked, self.settled) = (answered, answered);
+        (self.asked, self.settled, self.checked) = (answered, answered, answered);
         let begun = self.state.open_calls.iter();
         let begun = begun.filter(|(ticket, call)| self.may_have_begun(**ticket, call) && !self.waits(call));
         let begun: Vec<_> = begun.map(|(ticket, _)| *ticket).collect();
@@ -158,7 +170,7 @@ impl Machine {
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);
                 let is_task = state.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
-                // The run of a task has a log of its own, and goes on with that.
+                // The run of a task has a log of its own, and continues from that.
                 let again = is_task || spec.is_some_and(|spec| spec.effect != Effect::Once || spec.reconciles);
                 let early = state.phase == Phase::Asking
                     && state.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.turn);
@@ -179,6 +191,6 @@ impl Machine {
                 self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message }, spent: None }, now);
             }
         }
-        self.go_on(now);
+        self.advance(now);
     }
 }

@@ -1,4 +1,4 @@
-//! What a job tells while it goes on. As JSON lines, this is also what other runners speak.
+//! The events of a job. As JSON lines, they are also the format of other runners.
 
 use serde::Serialize;
 use std::path::PathBuf;

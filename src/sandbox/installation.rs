@@ -1,19 +1,19 @@
 //! The installation of packages as a job.
 
 use super::event::Event;
-use super::job::Teller;
+use super::job::EventSender;
 use super::packages::{self, InstallRequest, NotInstalled};
 
-/// Installs what is not there yet, or finds out what that would be, and tells of it.
-pub async fn install(request: InstallRequest, teller: Teller) {
+/// Installs missing packages, or resolves them only, and sends the events.
+pub async fn install(request: InstallRequest, events: EventSender) {
     let tell = |stage: &str, message: &str| {
-        teller.tell(&Event::Deps { stage: stage.to_owned(), message: message.to_owned() });
+        events.send(&Event::Deps { stage: stage.to_owned(), message: message.to_owned() });
     };
     let done = if request.resolve_only {
-        let resolved = packages::resolve(&request, tell, teller.cancelled.clone()).await;
+        let resolved = packages::resolve(&request, tell, events.cancelled.clone()).await;
         resolved.map(|resolved| Event::Resolved { packages: resolved.packages, path: resolved.path })
     } else {
-        let installed = packages::install(&request, tell, teller.cancelled.clone()).await;
+        let installed = packages::install(&request, tell, events.cancelled.clone()).await;
         installed.map(|installed| Event::Installed { path: installed.path, fresh: installed.fresh })
     };
     let last = match done {
@@ -32,5 +32,5 @@ pub async fn install(request: InstallRequest, teller: Teller) {
             Event::Refused { code: "dependency_install_failed".to_owned(), message: error.to_string() }
         }
     };
-    teller.tell(&last);
+    events.send(&last);
 }

@@ -1,4 +1,4 @@
-//! A job in the background: it tells events, takes answers and can be cancelled.
+//! A job in the background: it sends events, takes answers and can be cancelled.
 
 use super::event::Event;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 
-/// What of the output waits for whoever takes the events. More is only counted: the result has its beginning and end.
+/// How much of the output waits for the reader of the events. More is only counted: the result has its beginning and end.
 const WAITING_AT_MOST: usize = 1 << 20;
 
 /// A job, as its owner sees it. Dropping it cancels it.
@@ -49,7 +49,7 @@ struct Queue {
 
 /// A job, as it sees itself.
 #[derive(Debug)]
-pub struct Teller {
+pub struct EventSender {
     shared: Arc<Shared>,
     /// Becomes true when the job is given up.
     pub cancelled: watch::Receiver<bool>,
@@ -62,15 +62,15 @@ impl Job {
     ///
     /// # Errors
     /// The system has no descriptor or thread left.
-    pub fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Teller) -> F) -> io::Result<Self> {
+    pub fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(EventSender) -> F) -> io::Result<Self> {
         let (reading, writing) = UnixStream::pair()?;
         reading.set_nonblocking(true)?;
         writing.set_nonblocking(true)?;
         let shared = Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), writing });
         let (cancel, cancelled) = watch::channel(false);
         let (answers, answered) = mpsc::unbounded_channel();
-        let teller = Teller { shared: shared.clone(), cancelled, answers: answered };
-        background()?.spawn(work(teller));
+        let events = EventSender { shared: shared.clone(), cancelled, answers: answered };
+        background()?.spawn(work(events));
         Ok(Self { shared, reading, cancel, answers })
     }
 
@@ -108,7 +108,7 @@ impl Job {
         let _ = self.answers.send(answer);
     }
 
-    /// Gives it up. Its last event tells when it has ended.
+    /// Cancels it. Its last event shows that it has ended.
     pub fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -126,9 +126,9 @@ impl Shared {
     }
 }
 
-impl Teller {
-    /// Tells an event. After the last one nothing is told any more.
-    pub fn tell(&self, event: &Event) {
+impl EventSender {
+    /// Sends an event. After the last one, no more are sent.
+    pub fn send(&self, event: &Event) {
         if matches!(event, Event::Stdout { text } | Event::Stderr { text } if text.is_empty()) {
             return;
         }
@@ -152,10 +152,10 @@ impl Teller {
     }
 }
 
-impl Drop for Teller {
+impl Drop for EventSender {
     fn drop(&mut self) {
         // Whoever waits must not wait for ever, whatever has gone wrong.
-        self.tell(&Event::Failed {
+        self.send(&Event::Failed {
             error: "runner_lost",
             stage: None,
             errno: None,

@@ -1,4 +1,4 @@
-//! What the model is told instead of a result.
+//! The message that the model gets instead of a result.
 
 use serde::Serialize;
 use thiserror::Error;

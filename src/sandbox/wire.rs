@@ -1,4 +1,4 @@
-//! What the runner and the launcher say to each other, over one stream socket.
+//! The messages between the runner and the launcher, over one stream socket.
 //!
 //! A message is its length in four bytes, the lowest first, and JSON. The launcher is a package of its own and takes
 //! this file in, so that it stands once.
@@ -56,7 +56,7 @@ impl Profile {
 
 /// The first message to the launcher. With it come the script's stdin, where it is not `/dev/null`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct LaunchRequest {
     /// How the script is confined.
     pub(crate) profile: Profile,
     /// The program and its arguments.
@@ -73,11 +73,10 @@ pub(crate) struct Order {
     pub(crate) devices: Vec<PathBuf>,
     /// The user that it becomes, where the program is root.
     pub(crate) user: Option<u32>,
-    /// Its limits.
     pub(crate) bounds: Bounds,
     /// What its processes are known by: a limit that limits nothing.
     pub(crate) mark: u64,
-    /// The namespaces of the program, as `/proc/self/ns` tells them.
+    /// The namespaces of the program, as `/proc/self/ns` shows them.
     pub(crate) namespaces: Vec<(String, String)>,
 }
 
@@ -98,7 +97,7 @@ pub(crate) struct Bounds {
     pub(crate) disk_files: u64,
 }
 
-/// What the launcher is told later.
+/// A later message to the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Instruction {
@@ -108,7 +107,7 @@ pub(crate) enum Instruction {
     Stop,
 }
 
-/// What the launcher tells.
+/// A message from the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "lowercase")]
 pub(crate) enum Report {

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, said so that one knows what to do.
+//! The errors of a store, each with what to do about it.
 
 use std::path::PathBuf;
 use thiserror::Error;
@@ -6,41 +6,33 @@ use thiserror::Error;
 /// Why a store could not be opened, read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum StoreError {
     /// The run is being driven.
-    #[error("run {run_id} is under way in this process: wait for its end or cancel it first")]
-    UnderWay {
-        /// The run.
-        run_id: String,
-    },
+    #[error("run {run_id} is in progress in this process: wait for its end, or call run.cancel()")]
+    UnderWay { run_id: String },
     /// A record that is not the next one.
     #[error(
         "expected event {expected} of run {run_id}: got {got}: another driver has written to this run since it was loaded; load it again"
     )]
     Conflict {
-        /// The run.
         run_id: String,
-        /// The next position.
         expected: u64,
         /// The position of the record.
         got: u64,
     },
     /// There is no such run.
     #[error("there is no run {run_id} in this store: it was never written here, or it was deleted")]
-    NoSuchRun {
-        /// The run.
-        run_id: String,
-    },
+    NoSuchRun { run_id: String },
     /// Writing failed, and the store has stopped.
     #[error("{0}")]
     Failed(String),
     /// The store was closed.
-    #[error("this store is closed: open it again to go on")]
+    #[error("this store is closed: open it again to use it")]
     Closed,
     /// Another process owns the file.
     #[error("{path} belongs to process {pid} ({program}), which has had it open since {since}: one process writes to a store at a time. Stop that process (and what it forked, if it has ended) or use another file; reading beside it is possible with any SQLite client", path = .path.display())]
     Owned {
-        /// The file.
         path: PathBuf,
         /// The process that has it open.
         pid: String,
@@ -51,20 +43,13 @@ pub enum StoreError {
     },
     /// Another process owns the file by another of its names.
     #[error("{path} is open in another process under another name (a hard link, or a second mount): one process writes to a store at a time. Stop that process, or use another file", path = .path.display())]
-    OwnedByAnotherName {
-        /// The file.
-        path: PathBuf,
-    },
+    OwnedByAnotherName { path: PathBuf },
     /// This process has the file open by other means.
     #[error("{path} is already open in this process outside callslip, for example by Python's sqlite3: closing that would drop this store's locks. Close it first, and use store.query for queries", path = .path.display())]
-    HeldOpen {
-        /// The file.
-        path: PathBuf,
-    },
+    HeldOpen { path: PathBuf },
     /// The store was opened before a fork.
     #[error("{path} was opened by process {owner}, before this process ({pid}) was forked from it: a store does not survive a fork. Open a store of its own in the child, on another file, or start the child by spawning", path = .path.display(), pid = std::process::id())]
     Forked {
-        /// The file.
         path: PathBuf,
         /// The process that opened it.
         owner: u32,
@@ -72,7 +57,6 @@ pub enum StoreError {
     /// The file is open with another durability.
     #[error("{path} is open in this process with durability \"{open}\": close that store before it is opened with \"{asked}\"", path = .path.display())]
     OtherDurability {
-        /// The file.
         path: PathBuf,
         /// What it is open with.
         open: &'static str,
@@ -81,20 +65,13 @@ pub enum StoreError {
     },
     /// The folder is not there.
     #[error("there is no folder {folder}: create it, then open the store again", folder = .folder.display())]
-    NoFolder {
-        /// The folder.
-        folder: PathBuf,
-    },
+    NoFolder { folder: PathBuf },
     /// The path names a folder.
     #[error("{path} is a folder: name a file in it, for example {example}", path = .path.display(), example = .path.join("runs.sqlite").display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-    },
+    Folder { path: PathBuf },
     /// The file is not a database.
     #[error("{path} is not an SQLite database, or it is damaged: {cause}. Nothing in it was changed; choose another file, or restore a backup", path = .path.display())]
     NoDatabase {
-        /// The file.
         path: PathBuf,
         /// What was seen.
         cause: String,
@@ -102,7 +79,6 @@ pub enum StoreError {
     /// The file is the database of another program.
     #[error("{path} is the SQLite database of another program (application_id {application_id}, with tables in it). Nothing in it was changed; choose another file", path = .path.display())]
     Foreign {
-        /// The file.
         path: PathBuf,
         /// What it says it is.
         application_id: i32,
@@ -110,9 +86,7 @@ pub enum StoreError {
     /// The file was written by a later version.
     #[error("{path} has schema version {found}, this callslip knows up to {known}: it was written by a newer callslip. Nothing in it was changed; update callslip", path = .path.display())]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its version.
         found: i32,
         /// The last one known.
         known: i32,
@@ -128,7 +102,6 @@ pub enum StoreError {
     /// The file can't be opened.
     #[error("{path} can't be opened: {cause}", path = .path.display())]
     Open {
-        /// The file.
         path: PathBuf,
         /// What the system or `SQLite` says.
         cause: String,
@@ -136,7 +109,6 @@ pub enum StoreError {
     /// The file can't be read.
     #[error("{path} can't be read: {cause}. Check the disk, and that nothing else has changed the file", path = .path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system or `SQLite` says.
         cause: String,
@@ -144,7 +116,6 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("{path} seems to be damaged: {cause}. Open it again; where that does not help, restore a backup, or save what can be read with `sqlite3 {path} .recover`", path = .path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What `SQLite` says.
         cause: String,
@@ -154,9 +125,7 @@ pub enum StoreError {
         "event {seq} of run {run_id} can't be read: {cause}. It was changed by other means, or written by a newer callslip"
     )]
     Unreadable {
-        /// The run.
         run_id: String,
-        /// The record.
         seq: u64,
         /// What is wrong with it.
         cause: String,

@@ -8,8 +8,8 @@ use thiserror::Error;
 /// A record that is not the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("expected event {expected} of the run: got {got}, so another driver has written to this log")]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct LogError {
-    /// The next position.
     pub expected: u64,
     /// The position of the record.
     pub got: u64,

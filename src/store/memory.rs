@@ -14,11 +14,11 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     claims: Arc<Claims>,
-    kept: Mutex<Kept>,
+    contents: Mutex<Contents>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Contents {
     runs: HashMap<String, Run>,
     position: u64,
     /// The number of the next run, so that runs that began at once have an order.
@@ -63,7 +63,7 @@ impl Run {
     }
 }
 
-impl Kept {
+impl Contents {
     /// These runs that there are, with all runs that were started in them.
     fn trees(&self, roots: impl IntoIterator<Item = String>) -> HashSet<String> {
         let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -95,8 +95,8 @@ impl Kept {
 }
 
 impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,12 +118,12 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
-        let mut kept = self.lock();
-        let kept = kept.open()?;
-        let Some(at) = records.first().map(|first| first.at) else { return Ok(Position(kept.position)) };
-        let is_new = !kept.runs.contains_key(run_id);
-        let number = kept.next;
-        let run = kept.runs.entry(run_id.to_owned()).or_insert_with(|| Run {
+        let mut stored = self.lock();
+        let stored = stored.open()?;
+        let Some(at) = records.first().map(|first| first.at) else { return Ok(Position(stored.position)) };
+        let is_new = !stored.runs.contains_key(run_id);
+        let number = stored.next;
+        let run = stored.runs.entry(run_id.to_owned()).or_insert_with(|| Run {
             number,
             log: Log::default(),
             row: RunRow::new(run_id, at),
@@ -131,7 +131,7 @@ impl Store for MemoryStore {
         });
         if let Err(error) = run.log.append(records.clone()) {
             if is_new {
-                kept.runs.remove(run_id);
+                stored.runs.remove(run_id);
             }
             return Err(conflict(run_id, error));
         }
@@ -140,9 +140,9 @@ impl Store for MemoryStore {
             run.add(record, first);
             first = false;
         }
-        kept.next += u64::from(is_new);
-        kept.position += 1;
-        Ok(Position(kept.position))
+        stored.next += u64::from(is_new);
+        stored.position += 1;
+        Ok(Position(stored.position))
     }
 
     fn wait(&self, _: Position, _: Duration) -> Result<bool, StoreError> {
@@ -153,26 +153,26 @@ impl Store for MemoryStore {
         Ok(Position(self.lock().position))
     }
 
-    /// Nothing is ever waited for here, so nobody is woken.
+    /// Everything is durable at once, so there is nothing to wake for.
     fn subscribe(&self, _: Weak<dyn Wake>) {}
 
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
-        let kept = self.lock();
-        let run = kept.runs.get(run_id).ok_or_else(|| no_such_run(run_id))?;
+        let stored = self.lock();
+        let run = stored.runs.get(run_id).ok_or_else(|| no_such_run(run_id))?;
         Ok(run.log.records().to_vec())
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
-        let kept = self.lock();
-        let mut found: Vec<&Run> = kept.runs.values().filter(|run| filter.admits(&run.row)).collect();
+        let stored = self.lock();
+        let mut found: Vec<&Run> = stored.runs.values().filter(|run| filter.admits(&run.row)).collect();
         found.sort_by(|a, b| b.row.started_at.total_cmp(&a.row.started_at).then(b.number.cmp(&a.number)));
         found.truncate(filter.limit.unwrap_or(usize::MAX));
         Ok(found.into_iter().map(|run| run.row.clone()).collect())
     }
 
     fn tickets(&self, filter: &TicketFilter) -> Result<Vec<TicketRow>, StoreError> {
-        let kept = self.lock();
-        let runs = kept.runs.values();
+        let stored = self.lock();
+        let runs = stored.runs.values();
         let tickets = runs.flat_map(|run| run.tickets.values().map(move |ticket| (run, ticket)));
         let parent = |run: &Run| run.row.parent.as_ref().map(|parent| parent.run_id.clone());
         let mut found: Vec<(u64, &TicketRow)> = tickets
@@ -187,21 +187,22 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError> {
-        let mut kept = self.lock();
-        let kept = kept.open()?;
-        let doomed = kept.trees(run_ids.iter().cloned());
+        let mut stored = self.lock();
+        let stored = stored.open()?;
+        let doomed = stored.trees(run_ids.iter().cloned());
         let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
-        Ok(kept.remove(&doomed))
+        Ok(stored.remove(&doomed))
     }
 
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError> {
-        let mut kept = self.lock();
-        let kept = kept.open()?;
+        let mut stored = self.lock();
+        let stored = stored.open()?;
         if older_than.is_none() && keep.is_none() {
             return Ok(0);
         }
-        let is_root = |run: &&Run| run.row.parent.as_ref().is_none_or(|parent| !kept.runs.contains_key(&parent.run_id));
-        let mut roots: Vec<&Run> = kept.runs.values().filter(is_root).collect();
+        let is_root =
+            |run: &&Run| run.row.parent.as_ref().is_none_or(|parent| !stored.runs.contains_key(&parent.run_id));
+        let mut roots: Vec<&Run> = stored.runs.values().filter(is_root).collect();
         roots.sort_by(|a, b| b.row.started_at.total_cmp(&a.row.started_at).then(b.number.cmp(&a.number)));
         let ended = |run: &&Run| {
             run.row.finished_at.is_some_and(|finished| older_than.is_none_or(|older_than| finished < older_than))
@@ -210,20 +211,20 @@ impl Store for MemoryStore {
             roots.into_iter().skip(keep.unwrap_or(0)).filter(ended).map(|run| run.row.run_id.clone()).collect();
         let mut removed = 0;
         for root in doomed {
-            let tree = kept.trees([root]);
+            let tree = stored.trees([root]);
             if let Ok(_claims) = self.claims.claim_all(tree.iter().map(String::as_str)) {
-                removed += kept.remove(&tree);
+                removed += stored.remove(&tree);
             }
         }
         Ok(removed)
     }
 
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
-        let mut kept = self.lock();
-        let kept = kept.open()?;
-        let run = kept.runs.get_mut(run_id).ok_or_else(|| no_such_run(run_id))?;
+        let mut stored = self.lock();
+        let stored = stored.open()?;
+        let run = stored.runs.get_mut(run_id).ok_or_else(|| no_such_run(run_id))?;
         run.log.compact(Arc::new(snapshot)).map_err(|error| conflict(run_id, error))?;
-        kept.position += 1;
+        stored.position += 1;
         Ok(())
     }
 

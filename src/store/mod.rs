@@ -1,5 +1,4 @@
-//! The logs of runs, kept: in memory or in one `SQLite` file. What happened is in the store before anything is done
-//! about it.
+//! The logs of runs, stored in memory or in one `SQLite` file.
 
 mod claim;
 mod error;
@@ -25,7 +24,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How far a store has got: everything handed in up to here. Positions only grow, over all runs of the store.
+/// A position in everything that a store was handed, over all its runs. Positions only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(u64);
 
@@ -42,7 +41,7 @@ impl From<u64> for Position {
     }
 }
 
-/// Someone who wants to know that a store has got further.
+/// A listener that is woken when a store has committed more.
 pub trait Wake: Send + Sync {
     /// Called on the writer's thread, so it must be quick and must not call the store.
     fn wake(&self);
@@ -50,7 +49,7 @@ pub trait Wake: Send + Sync {
 
 /// The logs of many runs.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Claims a run for one driver of this process, until the claim drops.
+    /// Claims a run for one driver of this process, until the claim is dropped.
     ///
     /// # Errors
     /// `UnderWay`: it is claimed.

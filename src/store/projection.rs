@@ -1,7 +1,7 @@
 //! From events to rows: written once, for every store.
 
 use super::row::{RunRow, TicketRow};
-use crate::run::{Event, Note, Record, Start};
+use crate::run::{Event, Note, Record, Start, Usage};
 use crate::ticket::{Outcome, Ticket, TicketId};
 
 /// What an event does to the tickets of its run.
@@ -111,11 +111,11 @@ impl RunRow {
                 }
             }
             Event::ModelAsked { turn } => self.turns = self.turns.max(*turn),
-            Event::ModelReplied { usage: Some(usage), .. } => {
-                self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
-                self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
-                self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
-                self.cost += usage.cost;
+            Event::ModelReplied { usage: Some(usage), .. } => self.add_usage(usage),
+            Event::ModelAttemptFailed(attempt) => {
+                if let Some(usage) = &attempt.usage {
+                    self.add_usage(usage);
+                }
             }
             Event::Violated { .. } => self.violations = self.violations.saturating_add(1),
             Event::Noted { note: Note::Resumed } | Event::UserSaid { .. } => {
@@ -130,6 +130,13 @@ impl RunRow {
             }
             _ => {}
         }
+    }
+
+    fn add_usage(&mut self, usage: &Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
+        self.cost += usage.cost;
     }
 
     fn start(&mut self, start: &Start) {

@@ -1,6 +1,6 @@
 //! Group commit: many threads hand work in, one writer takes all there is and commits it at once.
 //!
-//! `tests/group_commit.rs` includes this very file with loom's locks and runs through every interleaving.
+//! `tests/rust/group_commit.rs` includes this very file with loom's locks and runs through every interleaving.
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -83,7 +83,7 @@ impl<T> Queue<T> {
         Ok(position)
     }
 
-    /// For the writer: waits for work and takes what there is, at least one item and else at most this weight, with
+    /// For the writer: waits for work and takes the items, at least one and else at most this weight, with
     /// the position of its last item. `None` is the end: closed, with nothing left.
     pub(super) fn take_batch(&self, most: usize) -> Option<(Vec<T>, u64)> {
         let mut state = self.lock();
@@ -110,7 +110,7 @@ impl<T> Queue<T> {
     pub(super) fn acknowledge(&self, position: u64) {
         let mut state = self.lock();
         state.acknowledged = state.acknowledged.max(position);
-        self.tell(state);
+        self.wake_waiters(state);
     }
 
     /// Nothing that is not acknowledged by now will be; nothing more is taken. The first reason stays.
@@ -118,7 +118,7 @@ impl<T> Queue<T> {
         let mut state = self.lock();
         state.failure.get_or_insert_with(|| reason.into());
         state.waiting.clear();
-        self.tell(state);
+        self.wake_waiters(state);
         self.work.notify_all();
     }
 
@@ -133,7 +133,7 @@ impl<T> Queue<T> {
         self.lock().closed
     }
 
-    fn tell(&self, state: MutexGuard<'_, State<T>>) {
+    fn wake_waiters(&self, state: MutexGuard<'_, State<T>>) {
         let waiters = state.waiters;
         drop(state);
         if waiters > 0 {

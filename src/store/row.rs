@@ -1,14 +1,14 @@
-//! What is listed of runs and tickets, and by what they are chosen.
+//! The rows of runs and tickets in listings, and the filters that select them.
 
 use crate::run::{Parent, StopReason};
 use crate::ticket::{Status, TicketId, TicketKind};
 
 /// Whether a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub enum RunStatus {
     /// It can go on.
     Running,
-    /// It has ended.
     Finished,
 }
 
@@ -24,8 +24,8 @@ impl RunStatus {
 
 /// A run at a glance: the sum of its events so far.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct RunRow {
-    /// Its id.
     pub run_id: String,
     /// The agent that works on it.
     pub agent: String,
@@ -41,7 +41,6 @@ pub struct RunRow {
     pub error: Option<String>,
     /// Model turns.
     pub turns: u32,
-    /// Violations in all.
     pub violations: u32,
     /// Tokens of the messages, as the client says.
     pub input_tokens: u64,
@@ -68,14 +67,13 @@ impl RunRow {
 
 /// A ticket of any run, with its whole result.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct TicketRow {
-    /// Its run.
     pub run_id: String,
     /// Its id in the run.
     pub ticket: TicketId,
     /// What it is for.
     pub kind: TicketKind,
-    /// The tool called.
     pub tool: String,
     /// What it is for, in words.
     pub description: String,

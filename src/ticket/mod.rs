@@ -38,7 +38,7 @@ pub enum Outcome {
     Ok(Arc<RawValue>),
     /// The tool failed.
     Error {
-        /// What the model is told, for example `Error calling tool 'f': ValueError: no such city.`
+        /// The message for the model, for example `Error calling tool 'f': ValueError: no such city.`
         message: String,
         /// Whether it may pass by itself, so that the same call may be made again.
         #[serde(default, skip_serializing_if = "is_false")]
@@ -46,17 +46,17 @@ pub enum Outcome {
     },
     /// The tool asks the model to try again, in its own words.
     Retry {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
     },
     /// The process ended while the call was under way, and what came of it is not known.
     InDoubt {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
     },
     /// A person has refused the call.
     Denied {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
     },
     /// It was given up under way.
@@ -146,6 +146,7 @@ impl TicketKind {
 
 /// One tool call, or one task that was given to another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct Ticket {
     /// Its id in the run.
     pub id: TicketId,
@@ -159,7 +160,7 @@ pub struct Ticket {
     /// The role that the run of a task has (chatty).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Whether the model goes on without its outcome, and asks for it later (chatty).
+    /// Whether the model continues without its outcome, and asks for it later (chatty).
     #[serde(default, skip_serializing_if = "is_false")]
     pub detached: bool,
     /// Whether it waits for a person's approval.
@@ -177,7 +178,6 @@ pub struct Ticket {
     pub opened_at: f64,
     /// Unix seconds of completion.
     pub completed_at: Option<f64>,
-    /// How it ended.
     pub outcome: Option<Outcome>,
 }
 

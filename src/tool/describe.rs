@@ -191,13 +191,13 @@ pub(crate) fn any_of<T: AsRef<str>>(texts: &[T]) -> String {
     }
 }
 
-/// At most 40 characters of `text`, cut with a mark.
+/// At most 40 characters of `text`, truncated with a mark.
 pub(crate) fn shortened(text: &str) -> String {
-    cut(text, QUOTED)
+    truncate(text, QUOTED)
 }
 
-/// At most `limit` characters of `text`, cut with a mark.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
+/// At most `limit` characters of `text`, truncated with a mark.
+pub(crate) fn truncate(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some(_) => text.chars().take(limit.saturating_sub(1)).chain(['…']).collect(),
@@ -232,7 +232,7 @@ pub(crate) fn named(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{any_of, cut, named, quoted, short_type};
+    use super::{any_of, named, quoted, short_type, truncate};
     use crate::tool::types::Schema;
     use serde_json::json;
 
@@ -268,8 +268,8 @@ mod tests {
         assert_eq!(quoted(&"é".repeat(100)), format!("\"{}…\"", "é".repeat(40)));
         assert_eq!(named("a\nb"), r"'a\nb'");
         assert_eq!(named(&"x".repeat(1000)), format!("'{}…'", "x".repeat(64)));
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(truncate("abc", 3), "abc");
+        assert_eq!(truncate("abcd", 3), "ab…");
         assert_eq!(any_of(&["a", "b", "c"]), "a, b or c");
     }
 }

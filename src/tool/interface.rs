@@ -1,12 +1,12 @@
 //! The tools in a prompt, in the richest form that fits: whole schemas, a line each with all arguments, names, groups.
 //! Where arguments are not shown, two tools of the runtime's own look them up (`look_up.rs`).
 
-use super::describe::cut;
+use super::describe::truncate;
 use super::look_up::{DESCRIBE, SEARCH};
 use super::render::{json_entry, line_entry, list_entry};
 use super::set::{ToolSet, ToolSetError};
-use super::shown::{Detail, Shown, grouped};
 use super::spec::{ToolKind, ToolSpec};
+use super::tool_view::{Detail, ToolView, grouped};
 use std::borrow::Cow;
 
 /// Tokens that the tools may take in a prompt, at four characters a token.
@@ -79,7 +79,7 @@ impl ToolSet {
             return Ok(None);
         }
         let taken = |tool: &ToolSpec| {
-            let named = |shown: Shown<'_>| {
+            let named = |shown: ToolView<'_>| {
                 shown.name() == tool.name
                     || shown.id() == Some(&tool.name)
                     || shown.label(true) == format!("POST /{}", tool.name)
@@ -168,13 +168,13 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Opt
 }
 
 /// The tools but for those that stand first.
-fn offered(tools: &ToolSet) -> impl Iterator<Item = Shown<'_>> {
-    tools.shown().filter(|tool| !tool.kind().stands_first())
+fn offered(tools: &ToolSet) -> impl Iterator<Item = ToolView<'_>> {
+    tools.shown().filter(|tool| !tool.kind().always_in_prompt())
 }
 
 /// The runtime's own tools and the one for scripts, which are shown whole in any form, those that look up others first.
 fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
-    let mut own: Vec<&ToolSpec> = tools.plain().filter(|tool| tool.kind.stands_first()).collect();
+    let mut own: Vec<&ToolSpec> = tools.plain().filter(|tool| tool.kind.always_in_prompt()).collect();
     if own.is_empty() {
         return Some(());
     }
@@ -185,7 +185,7 @@ fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
         Layout::Json => own.map(json_entry).collect(),
         Layout::List => own.map(list_entry).collect(),
         Layout::Lines => own.map(line_entry).collect(),
-        Layout::Operations => own.map(|tool| Shown::Tool(tool).line(true, Detail::All)).collect(),
+        Layout::Operations => own.map(|tool| ToolView::Tool(tool).line(true, Detail::All)).collect(),
     };
     into.push(open)?;
     into.push(&entries.join(between))?;
@@ -202,7 +202,7 @@ fn names(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
     let mut text = Text::new(budget.characters());
     head(tools, layout, &mut text)?;
     text.push(&advice(tools, layout, "Their names"))?;
-    let name = |tool: Shown<'_>| match tool.summary() {
+    let name = |tool: ToolView<'_>| match tool.summary() {
         summary if routes || summary.is_empty() => tool.label(routes).into_owned(),
         summary => format!("{}: {}", tool.label(routes), first_words(summary)),
     };
@@ -219,7 +219,7 @@ fn first_words(text: &str) -> String {
         if !words.is_empty() {
             words.push(' ');
         }
-        words.push_str(&cut(word, WORDS));
+        words.push_str(&truncate(word, WORDS));
     }
     words
 }
@@ -233,10 +233,10 @@ fn index(tools: &ToolSet, layout: Layout, budget: Budget) -> String {
     let _ = head(tools, layout, &mut floor);
     let _ = floor.push(&advice(tools, layout, "Their groups"));
     let room = budget.characters().saturating_sub(floor.written.chars().count());
-    let line = |examples: usize, (group, tools): &(Cow<'_, str>, Vec<Shown<'_>>)| {
+    let line = |examples: usize, (group, tools): &(Cow<'_, str>, Vec<ToolView<'_>>)| {
         let count = format!("{} {}", tools.len(), what(layout, tools.len()));
-        let group = cut(&group.split_whitespace().collect::<Vec<_>>().join(" "), NAME);
-        let shown: Vec<String> = tools.iter().take(examples).map(|tool| cut(&tool.label(routes), NAME)).collect();
+        let group = truncate(&group.split_whitespace().collect::<Vec<_>>().join(" "), NAME);
+        let shown: Vec<String> = tools.iter().take(examples).map(|tool| truncate(&tool.label(routes), NAME)).collect();
         let shown = shown.join(", ");
         match examples {
             0 => format!("{group}: {count}"),
@@ -273,7 +273,7 @@ fn what(layout: Layout, count: usize) -> &'static str {
 fn advice(tools: &ToolSet, layout: Layout, heading: &str) -> String {
     let routes = layout == Layout::Operations;
     let own = |name: &str| tools.plain().find(|tool| tool.kind == ToolKind::LookUp && tool.name == name);
-    let written = |name: &str| own(name).map(|tool| Shown::Tool(tool).label(routes));
+    let written = |name: &str| own(name).map(|tool| ToolView::Tool(tool).label(routes));
     let count = offered(tools).count();
     let mut text = format!("There are {count} {}, too many to show with their arguments", what(layout, count));
     if !routes {

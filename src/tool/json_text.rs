@@ -1,6 +1,6 @@
 //! JSON text inside a string: read strictly, because what it means must not be a guess.
 
-use crate::reply::json::{Machine, Progress, Settings};
+use crate::reply::json::{JsonReader, Progress, Settings};
 use crate::reply::{ReadLimits, RepairPolicy, Value};
 
 /// Nesting beyond this is refused, as in a reply.
@@ -10,9 +10,9 @@ const DEPTH: usize = 128;
 pub(crate) fn parse(text: &str) -> Option<Value> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let limits = ReadLimits { depth: DEPTH, ..ReadLimits::none() };
-    let mut machine = Machine::new(Settings::new(RepairPolicy::Strict, limits), 0);
-    let whole = machine.run(text, true) == Progress::Done && machine.position() == text.len();
-    whole.then(|| machine.into_value().0)
+    let mut reader = JsonReader::new(Settings::new(RepairPolicy::Strict, limits), 0);
+    let whole = reader.run(text, true) == Progress::Done && reader.position() == text.len();
+    whole.then(|| reader.into_value().0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The tools by which a model finds others that its prompt has no room for: `search_tools` and `describe_tool`.
 
-use super::describe::{cut, fields, short_type, type_words};
-use super::nearest::{nearest, words};
+use super::describe::{fields, short_type, truncate, type_words};
+use super::nearest_names::{nearest, words};
 use super::render::tidy;
 use super::set::ToolSet;
-use super::shown::{Detail, Shown, grouped};
 use super::spec::{Effect, ToolKind, ToolSpec};
+use super::tool_view::{Detail, ToolView, grouped};
 use super::types::{Schema, Types};
 use crate::reply::Violation;
 use serde::Serialize;
@@ -33,7 +33,7 @@ const DESCRIPTION: usize = 2_000;
 /// What a word of a name or summary counts; one of a description counts 1.
 const TITLE: f64 = 3.0;
 
-/// The rarity from which on a word tells what a tool is about: more than every other tool has "a" and "of".
+/// The rarity from which on a word shows what a tool is about: more than every other tool has "a" and "of".
 const TELLING: f64 = 0.7;
 
 /// Of the best score: what a tool must reach to be shown beside it.
@@ -71,7 +71,6 @@ pub struct Description {
     pub parameters: Json,
 }
 
-/// The two tools.
 pub(crate) fn specs() -> Vec<ToolSpec> {
     let one = |name: &str, argument: &str, about: &str, description: &str| {
         let mut properties = Map::new();
@@ -127,31 +126,31 @@ impl ToolSet {
         let tool = self.find(name.trim(), routes)?.tool;
         let signature = self.shown_as(tool).map_or_else(|| tool.name.clone(), |shown| line_of(shown, routes));
         let parameters = bounded(&tool.parameters);
-        Ok(Description { signature, description: cut(&tool.description, DESCRIPTION), parameters })
+        Ok(Description { signature, description: truncate(&tool.description, DESCRIPTION), parameters })
     }
 }
 
 /// A line of a search: objects are opened where that does not make it too long.
-fn line(tool: Shown<'_>, routes: bool) -> String {
+fn line(tool: ToolView<'_>, routes: bool) -> String {
     let line = tool.line(routes, Detail::All);
     if line.chars().nth(LINE).is_none() {
         return line;
     }
-    let head = cut(&tool.signature(routes, 0), LINE - 100);
+    let head = truncate(&tool.signature(routes, 0), LINE - 100);
     match tool.summary() {
         "" => head,
-        summary => format!("{head}  # {}", cut(summary, 90)),
+        summary => format!("{head}  # {}", truncate(summary, 90)),
     }
 }
 
 /// The same without the summary, which the description holds.
-fn line_of(tool: Shown<'_>, routes: bool) -> String {
+fn line_of(tool: ToolView<'_>, routes: bool) -> String {
     let signature = tool.signature(routes, 1);
-    if signature.chars().nth(LINE).is_none() { signature } else { cut(&tool.signature(routes, 0), LINE) }
+    if signature.chars().nth(LINE).is_none() { signature } else { truncate(&tool.signature(routes, 0), LINE) }
 }
 
 fn groups(tools: &ToolSet) -> String {
-    let groups = grouped(tools.shown().filter(|tool| !tool.kind().stands_first()));
+    let groups = grouped(tools.shown().filter(|tool| !tool.kind().always_in_prompt()));
     let listed: Vec<&str> = groups.iter().take(GROUPS).map(|(group, _)| &**group).collect();
     let listed = listed.join(", ");
     if groups.len() <= GROUPS { listed } else { format!("{listed} and others") }
@@ -159,14 +158,14 @@ fn groups(tools: &ToolSet) -> String {
 
 /// A tool by its words, each with what it counts.
 struct Indexed<'a> {
-    tool: Shown<'a>,
+    tool: ToolView<'a>,
     words: HashMap<String, f64>,
     /// Words of its name and summary: the fewer there are, the more each says.
     title: usize,
 }
 
 impl<'a> Indexed<'a> {
-    fn of(tool: Shown<'a>) -> Self {
+    fn of(tool: ToolView<'a>) -> Self {
         let mut indexed = Self { tool, words: HashMap::new(), title: 0 };
         indexed.add(tool.name(), TITLE);
         indexed.add(tool.summary(), TITLE);
@@ -200,7 +199,7 @@ fn stem(mut word: String) -> String {
 }
 
 /// The tools that share words with the query, the best first; rare words count most.
-fn ranked<'a>(tools: &'a ToolSet, query: &str) -> Vec<Shown<'a>> {
+fn ranked<'a>(tools: &'a ToolSet, query: &str) -> Vec<ToolView<'a>> {
     let offered = tools.shown().filter(|tool| !tool.kind().is_built_in());
     let indexed: Vec<Indexed<'a>> = offered.map(Indexed::of).collect();
     let mut wanted: Vec<String> = Vec::new();
@@ -237,7 +236,7 @@ fn ranked<'a>(tools: &'a ToolSet, query: &str) -> Vec<Shown<'a>> {
         *score *= 1.0 + f64::from(matched) / (4.0 + as_f64(one.title));
     }
     let best = scores.iter().copied().fold(0.0, f64::max);
-    let mut found: Vec<(f64, Shown<'a>)> = scores
+    let mut found: Vec<(f64, ToolView<'a>)> = scores
         .into_iter()
         .zip(&indexed)
         .filter(|(score, _)| *score > 0.0 && *score >= RELEVANT * best)
@@ -276,7 +275,7 @@ fn bounded(parameters: &Json) -> Json {
             return upper;
         }
     }
-    json!({"type": "object", "description": cut(&fields(root, 0), SCHEMA / 2)})
+    json!({"type": "object", "description": truncate(&fields(root, 0), SCHEMA / 2)})
 }
 
 fn fits(schema: &Json) -> bool {
@@ -303,13 +302,13 @@ fn upper(schema: Schema<'_>, levels: usize, work: &mut usize) -> Option<Json> {
         }
         let words = short_type(schema, 1);
         let words = if words == "any" { type_words(types) } else { words };
-        shown.insert("description".to_owned(), json!(cut(&words, 200)));
+        shown.insert("description".to_owned(), json!(truncate(&words, 200)));
         return Some(Json::Object(shown));
     };
     for (key, value) in map {
         let value = match (key.as_str(), value) {
             ("title" | "$comment" | "$schema" | "$defs" | "definitions" | "$ref", _) => continue,
-            ("description", Json::String(text)) => json!(cut(text, 300)),
+            ("description", Json::String(text)) => json!(truncate(text, 300)),
             ("properties" | "patternProperties", Json::Object(properties)) => {
                 let each =
                     properties.iter().map(|(name, node)| Some((name.clone(), upper(schema.at(node), below, work)?)));

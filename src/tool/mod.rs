@@ -1,32 +1,35 @@
 //! What can be called: tools, the schemas of their arguments, and the checks before a call.
 
-pub mod agents;
+pub mod agent_tools;
+mod answer_type;
 mod coerce;
 mod describe;
-mod effort;
+mod flat_schema;
 mod interface;
 mod json_text;
 mod look_up;
 mod loosen;
-mod nearest;
+mod nearest_names;
 pub mod openapi;
-mod outline;
 mod problem;
 mod render;
-mod sample;
+mod sample_call;
 pub mod schema;
 pub mod set;
-mod shown;
 pub mod spec;
+mod tool_view;
 mod types;
+mod validation_cost;
 
+pub use answer_type::{AnswerType, CheckedAnswer};
 pub use interface::{Budget, Layout};
 pub use look_up::{Description, LookedUp};
 pub(crate) use problem::misread;
 pub use problem::{Problem, ProblemCode};
 pub(crate) use render::expected;
-pub use sample::Sample;
+pub use sample_call::Sample;
+pub(crate) use sample_call::spaced;
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
-pub(crate) use shown::Shown;
 pub use spec::{Effect, ToolKind, ToolSpec};
+pub(crate) use tool_view::ToolView;

@@ -2,9 +2,9 @@
 
 use super::coerce::join;
 use super::describe::{
-    any_of, cut, named, quoted, short_type, shortened, type_words, type_words_with_article, with_article,
+    any_of, named, quoted, short_type, shortened, truncate, type_words, type_words_with_article, with_article,
 };
-use super::nearest::nearest;
+use super::nearest_names::nearest;
 use super::spec::ToolSpec;
 use super::types::{Schema, Types};
 use crate::reply::{Code, Value, Violation};
@@ -132,7 +132,7 @@ pub(crate) fn wanted(schema: Schema<'_>) -> String {
         return choice(&texts);
     }
     if types.names().iter().any(|name| matches!(*name, "object" | "array")) && types != Types::ANY {
-        return cut(&short_type(resolved, 1), 200);
+        return truncate(&short_type(resolved, 1), 200);
     }
     type_words(types)
 }
@@ -239,7 +239,7 @@ fn wanted_with_article(schema: Schema<'_>) -> String {
     if plain && schema.resolved().node.get("enum").is_none() {
         type_words_with_article(types)
     } else {
-        cut(&short_type(schema, 1), 200)
+        truncate(&short_type(schema, 1), 200)
     }
 }
 
@@ -266,7 +266,7 @@ fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
         Kind::MaxItems { limit } => format!("have at most {}", counted(*limit, "item")),
         Kind::MinProperties { limit } => format!("have at least {limit} properties"),
         Kind::MaxProperties { limit } => format!("have at most {limit} properties"),
-        Kind::Pattern { pattern } => format!("match the pattern {}", cut(pattern, 120)),
+        Kind::Pattern { pattern } => format!("match the pattern {}", truncate(pattern, 120)),
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
             "match its pattern, which took too long to try".to_owned()
         }
@@ -277,7 +277,7 @@ fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
         Kind::Contains => "contain an item of the right kind".to_owned(),
         Kind::PropertyNames { .. } => "have property names of the right form".to_owned(),
         Kind::OneOfMultipleValid { .. } => {
-            format!("fit only one of {}", cut(&short_type(schema, 1), 200))
+            format!("fit only one of {}", truncate(&short_type(schema, 1), 200))
         }
         Kind::Not { .. } | Kind::FalseSchema => "be something else or be left out".to_owned(),
         Kind::ContentEncoding { content_encoding } => format!("be encoded as {content_encoding}"),
@@ -380,7 +380,7 @@ mod tests {
     use crate::tool::schema::Checker;
     use serde_json::{Value as Json, json};
 
-    fn told(schema: &Json, arguments: &str) -> String {
+    fn explained(schema: &Json, arguments: &str) -> String {
         let problems = Checker::default().check(schema, &parse(arguments).unwrap()).unwrap_err();
         problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ")
     }
@@ -400,15 +400,15 @@ mod tests {
             "properties": {"pets": {"type": "array", "items": {"oneOf": [branch("cat", "lives"), branch("dog", "barks")]}}},
         });
         assert_eq!(
-            told(&pets, r#"{"pets": [{"kind": "cat", "lives": 9}, {"kind": "dog", "bark": 1}]}"#),
+            explained(&pets, r#"{"pets": [{"kind": "cat", "lives": 9}, {"kind": "dog", "bark": 1}]}"#),
             "'pets[1]' lacks the required property 'barks' (integer); 'pets[1]' has no property 'bark': did you mean 'barks'?"
         );
         assert_eq!(
-            told(&pets, r#"{"pets": [{"kind": "fox", "lives": 9}]}"#),
+            explained(&pets, r#"{"pets": [{"kind": "fox", "lives": 9}]}"#),
             "'pets[0].kind' must be \"cat\" or \"dog\": got the string \"fox\""
         );
         assert_eq!(
-            told(&pets, r#"{"pets": [{"lives": "many"}]}"#),
+            explained(&pets, r#"{"pets": [{"lives": "many"}]}"#),
             "'pets[0]' must be {kind: \"cat\", lives: int}|{kind: \"dog\", barks: int}: got an object with 'lives'"
         );
     }

@@ -1,6 +1,6 @@
 //! Tools as a prompt or a violation shows them. The text depends on the tools alone: a prompt prefix stays cached.
 
-use super::describe::{cut, fields};
+use super::describe::{fields, truncate};
 use super::problem::wanted;
 use super::spec::ToolSpec;
 use super::types::Schema;
@@ -76,7 +76,7 @@ fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
     } else if let Some(default) =
         property.and_then(|property| property.node.get("default")).filter(|default| !default.is_null())
     {
-        let _ = write!(text, ", default {}", cut(&default.to_string(), 60));
+        let _ = write!(text, ", default {}", truncate(&default.to_string(), 60));
     } else {
         text.push_str(", optional");
     }
@@ -93,7 +93,7 @@ pub(crate) fn expected(tool: &ToolSpec) -> String {
     if schema.chars().nth(SCHEMA).is_none() {
         return schema;
     }
-    cut(&signature(tool), SIGNATURE)
+    truncate(&signature(tool), SIGNATURE)
 }
 
 /// `name(query: str, max_results?: int = 5)`.

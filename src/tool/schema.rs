@@ -1,12 +1,12 @@
 //! The check of a call's arguments against its tool's schema: every problem at once, lossless coercions recorded.
 
 use super::coerce::{coerce, within};
-use super::effort::is_bearable;
+use super::flat_schema::FlatSchema;
 use super::json_text;
 use super::loosen::loosened;
-use super::outline::Outline;
 use super::problem::{Problem, absent, problems};
 use super::types::Schema;
+use super::validation_cost::is_affordable;
 use crate::reply::{Object, Value};
 use jsonschema::{Draft, Validator};
 use serde_json::Value as Json;
@@ -36,19 +36,19 @@ impl Checked {
 pub struct Checker {
     compiled: OnceLock<Result<Validator, String>>,
     loosened: OnceLock<Option<Validator>>,
-    outline: OnceLock<Option<Outline>>,
+    outline: OnceLock<Option<FlatSchema>>,
 }
 
 impl Checker {
     /// Compiles `schema`, JSON Schema draft 2020-12 unless it names another in `$schema`.
     ///
     /// # Errors
-    /// Says why the schema is none.
+    /// Reports why the schema is invalid.
     pub fn compile(&self, schema: &Json) -> Result<&Validator, &str> {
         self.compiled.get_or_init(|| build(schema)).as_ref().map_err(String::as_str)
     }
 
-    /// The same; of a schema that is none, what can be used of it.
+    /// The same; the usable part of an invalid schema is kept.
     ///
     /// # Errors
     /// Says why nothing can.
@@ -65,9 +65,10 @@ impl Checker {
         self.check_except(schema, arguments, &[])
     }
 
-    /// Whether arguments pass as they are, as far as that can be told at a glance.
+    /// Whether arguments pass as they are, as far as that is quickly found out.
     pub fn admits(&self, schema: &Json, arguments: &Value) -> bool {
-        let (outline, Value::Object(arguments)) = (self.outline.get_or_init(|| Outline::of(schema)), arguments) else {
+        let (outline, Value::Object(arguments)) = (self.outline.get_or_init(|| FlatSchema::of(schema)), arguments)
+        else {
             return false;
         };
         outline.as_ref().is_some_and(|outline| outline.admits(arguments))
@@ -78,7 +79,8 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub fn check_except(&self, schema: &Json, arguments: &Value, except: &[String]) -> Result<Checked, Vec<Problem>> {
-        if let (Some(outline), Value::Object(arguments)) = (self.outline.get_or_init(|| Outline::of(schema)), arguments)
+        if let (Some(outline), Value::Object(arguments)) =
+            (self.outline.get_or_init(|| FlatSchema::of(schema)), arguments)
             && outline.admits(arguments)
         {
             return Ok(Checked { arguments: arguments.clone(), coerced: Vec::new() });
@@ -87,7 +89,7 @@ impl Checker {
         let root = Schema::root(schema);
         let (arguments, coerced) = coerce(&Value::Object(arguments), root);
         let mut found = unknown(root, &arguments);
-        if !is_bearable(root, &arguments) {
+        if !is_affordable(root, &arguments) {
             return Err(vec![Problem {
                 code: super::ProblemCode::InvalidArgument,
                 pointer: String::new(),
@@ -145,7 +147,7 @@ fn build(schema: &Json) -> Result<Validator, String> {
         .with_draft(draft(schema))
         .should_validate_formats(false)
         .build(schema)
-        .map_err(|error| super::describe::cut(&error.to_string(), 300))
+        .map_err(|error| super::describe::truncate(&error.to_string(), 300))
 }
 
 fn draft(schema: &Json) -> Draft {

@@ -1,23 +1,18 @@
 //! The tools of an agent: looked up by name or route, checked before a call, rendered for a prompt.
 
-use super::describe::{any_of, cut, named};
-use super::interface::Rendered;
-use super::nearest::nearest;
-use super::openapi::{Api, Catalogue, DocumentError, Operation, empty_spec};
-use super::problem::Problem;
-use super::render;
-use super::schema::{Checked, Checker};
-use super::shown::Shown;
-use super::spec::{ToolKind, ToolSpec};
-use crate::reply::{Code, Object, Value, Violation};
-use indexmap::IndexMap;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
-use std::sync::{Arc, OnceLock};
+mod check;
+mod stored;
 
-/// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
-const TOLD: usize = 1_200;
+use super::describe::{any_of, named, truncate};
+use super::interface::Rendered;
+use super::nearest_names::nearest;
+use super::openapi::{Api, Catalogue, DocumentError, Operation, empty_spec};
+use super::schema::Checker;
+use super::spec::{ToolKind, ToolSpec};
+use super::tool_view::ToolView;
+use crate::reply::{Code, Object, Violation};
+use indexmap::IndexMap;
+use std::sync::{Arc, OnceLock};
 
 /// Characters up to which a signature is written down again.
 const LONG_SIGNATURE: usize = 240;
@@ -56,7 +51,7 @@ pub struct ToolSet {
     documents: Option<Arc<Catalogue>>,
     /// The tools beside those of the documents.
     beside: Vec<String>,
-    /// The tools that are none of the document, as operations.
+    /// The tools that are not operations of a document, as operations.
     plain: OnceLock<Catalogue>,
     pub(super) rendered: OnceLock<Rendered>,
 }
@@ -185,19 +180,19 @@ impl ToolSet {
     }
 
     /// The tools in their order, as they are shown.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = ToolView<'_>> {
         self.entries.iter().map(|(name, entry)| match self.operation(name) {
-            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
-            None => Shown::Tool(self.spec(name, entry)),
+            Some((catalogue, operation)) => ToolView::Operation(catalogue, operation),
+            None => ToolView::Tool(self.spec(name, entry)),
         })
     }
 
     /// One of the tools, as it is shown.
-    pub(crate) fn shown_as(&self, tool: &ToolSpec) -> Option<Shown<'_>> {
+    pub(crate) fn shown_as(&self, tool: &ToolSpec) -> Option<ToolView<'_>> {
         let (name, entry) = self.entries.get_key_value(&tool.name)?;
         Some(match self.operation(name) {
-            Some((catalogue, operation)) => Shown::Operation(catalogue, operation),
-            None => Shown::Tool(self.spec(name, entry)),
+            Some((catalogue, operation)) => ToolView::Operation(catalogue, operation),
+            None => ToolView::Tool(self.spec(name, entry)),
         })
     }
 
@@ -242,7 +237,7 @@ impl ToolSet {
 
     /// The tool as signature lines show it, without its description; its label alone where that is long.
     pub fn signature(&self, tool: &ToolSpec) -> String {
-        let shown = self.shown_as(tool).unwrap_or(Shown::Tool(tool));
+        let shown = self.shown_as(tool).unwrap_or(ToolView::Tool(tool));
         let signature = shown.signature(false, 1);
         if signature.chars().count() > LONG_SIGNATURE { shown.label(false).into_owned() } else { signature }
     }
@@ -317,81 +312,6 @@ impl ToolSet {
         }
     }
 
-    /// Checks arguments against their tool's schema: an object, a string that holds one, or null for none.
-    ///
-    /// # Errors
-    /// One violation that names every problem; `expected` is the schema of this tool alone.
-    pub fn check(&self, tool: &ToolSpec, arguments: &Value) -> Result<Checked, Violation> {
-        self.check_except(tool, arguments, &[])
-    }
-
-    /// Whether arguments are right as they are, as far as that can be told at a glance.
-    pub fn admits(&self, tool: &ToolSpec, arguments: &Value) -> bool {
-        self.entries.get(&tool.name).is_some_and(|entry| entry.checker.admits(&tool.parameters, arguments))
-    }
-
-    /// The same, but values at the JSON pointers `except` are let through whatever they are: references to the results
-    /// of other calls, which are not there yet.
-    ///
-    /// # Errors
-    /// As [`ToolSet::check`].
-    pub fn check_except(&self, tool: &ToolSpec, arguments: &Value, except: &[String]) -> Result<Checked, Violation> {
-        match self.entries.get(&tool.name) {
-            Some(entry) => entry.checker.check_except(&tool.parameters, arguments, except),
-            None => Checker::default().check_except(&tool.parameters, arguments, except),
-        }
-        .map_err(|problems| violation(tool, &problems))
-    }
-
-    /// Checks arguments together with what the route says; `except` as for [`ToolSet::check_except`].
-    ///
-    /// # Errors
-    /// As [`ToolSet::check`]; and where route and arguments contradict each other.
-    pub fn check_call(
-        &self,
-        resolved: &Resolved<'_>,
-        arguments: &Value,
-        except: &[String],
-    ) -> Result<Checked, Violation> {
-        if resolved.path_arguments.is_empty() {
-            return self.check_except(resolved.tool, arguments, except);
-        }
-        let merged = super::openapi::merge(&resolved.path_arguments, arguments)
-            .map_err(|problems| violation(resolved.tool, &problems))?;
-        let mut checked = self.check_except(resolved.tool, &merged, except)?;
-        // A value in a route has no type of its own: reading it as its parameter's is no repair.
-        let places: Vec<String> = resolved.path_arguments.keys().map(|name| super::coerce::join("", name)).collect();
-        checked.coerced.retain(|pointer| !places.iter().any(|place| super::coerce::within(place, pointer)));
-        Ok(checked)
-    }
-
-    /// Whether a call with these arguments, which were checked, waits for a person's approval: that of the tool, or of
-    /// another operation that its path may be taken for.
-    ///
-    /// # Errors
-    /// `not_offered` where that other operation is not offered.
-    pub fn needs_approval(&self, tool: &ToolSpec, arguments: &Value) -> Result<bool, Violation> {
-        let (Some((catalogue, operation)), Some(arguments)) = (self.operation(&tool.name), arguments.as_object())
-        else {
-            return Ok(tool.needs_approval);
-        };
-        let mut needs_approval = tool.needs_approval;
-        if operation.path.contains('{') || operation.method == "HEAD" {
-            for reached in catalogue.reached(&operation.name, arguments) {
-                let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
-                    let message = format!(
-                        "expected another value in the path: with this one {} is {}, which is not offered",
-                        named(&tool.name),
-                        named(reached.name)
-                    );
-                    return Err(Violation::new(Code::NotOffered, message));
-                };
-                needs_approval |= other.needs_approval;
-            }
-        }
-        Ok(needs_approval)
-    }
-
     /// Compiles every schema now, so that one that cannot be used is found before a run.
     ///
     /// # Errors
@@ -444,57 +364,10 @@ impl ToolSet {
     }
 }
 
-/// Tools as they stand in a log.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Stored<'a> {
-    Tools(Vec<&'a ToolSpec>),
-    Openapi(&'a Api),
-    OpenapiBeside { document: &'a Api, tools: Vec<&'a ToolSpec> },
-    Documents { documents: &'a [Arc<Api>], tools: Vec<&'a ToolSpec> },
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Loaded {
-    Tools(Vec<ToolSpec>),
-    Openapi(Box<RawValue>),
-    OpenapiBeside { document: Box<RawValue>, tools: Vec<ToolSpec> },
-    Documents { documents: Vec<Box<RawValue>>, tools: Vec<ToolSpec> },
-}
-
-impl Serialize for ToolSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let tools: Vec<&ToolSpec> = self.plain().collect();
-        let documents = self.documents.as_deref().map_or(&[] as &[Arc<Api>], Catalogue::apis);
-        let stored = match documents {
-            [] => Stored::Tools(tools),
-            [document] if tools.is_empty() => Stored::Openapi(document),
-            [document] => Stored::OpenapiBeside { document, tools },
-            documents => Stored::Documents { documents, tools },
-        };
-        stored.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for ToolSet {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (documents, tools) = match Loaded::deserialize(deserializer)? {
-            Loaded::Tools(tools) => (Vec::new(), tools),
-            Loaded::Openapi(document) => (vec![document], Vec::new()),
-            Loaded::OpenapiBeside { document, tools } => (vec![document], tools),
-            Loaded::Documents { documents, tools } => (documents, tools),
-        };
-        let documents = documents.iter().map(|raw| Api::from_raw(raw)).collect::<Result<_, _>>();
-        let set = documents.map_err(ToolSetError::from).and_then(|documents| Self::with_documents(documents, tools));
-        set.map_err(D::Error::custom)
-    }
-}
-
 fn check_spec(tool: &ToolSpec) -> Result<(), ToolSetError> {
     let blank = |character: char| character.is_whitespace() || character.is_control();
     if tool.name.is_empty() || tool.name.chars().count() > 128 || tool.name.chars().any(blank) {
-        return Err(ToolSetError::Name(cut(&tool.name, 128)));
+        return Err(ToolSetError::Name(truncate(&tool.name, 128)));
     }
     let cause = match &tool.parameters {
         serde_json::Value::Object(map) => match map.get("type") {
@@ -502,31 +375,9 @@ fn check_spec(tool: &ToolSpec) -> Result<(), ToolSetError> {
             Some(kind) if kind == "object" => return Ok(()),
             Some(kind) => format!("its type is {kind}"),
         },
-        other => format!("got {}", cut(&other.to_string(), 60)),
+        other => format!("got {}", truncate(&other.to_string(), 60)),
     };
     Err(ToolSetError::Parameters { name: tool.name.clone(), cause })
-}
-
-/// One violation for all problems of a call; there is at least one.
-fn violation(tool: &ToolSpec, problems: &[Problem]) -> Violation {
-    let expected = render::expected(tool);
-    let Some(first) = problems.first() else {
-        return Violation::new(Code::InvalidArgument, "the arguments are wrong").expected(expected);
-    };
-    let mut room = TOLD;
-    let fits = |problem: &&Problem| {
-        let fits = room > 0;
-        room = room.saturating_sub(problem.message.chars().count());
-        fits
-    };
-    let mut messages: Vec<&str> = problems.iter().take_while(fits).map(|problem| problem.message.as_str()).collect();
-    if messages.len() < problems.len() {
-        messages.push("and more");
-    }
-    Violation::new(first.code.into(), messages.join("; "))
-        .pointer(first.pointer.clone())
-        .expected(expected)
-        .found(first.found.clone())
 }
 
 #[cfg(test)]

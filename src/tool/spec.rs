@@ -45,7 +45,7 @@ impl ToolKind {
     }
 
     /// Whether it is shown whole and first, however little room there is.
-    pub fn stands_first(self) -> bool {
+    pub fn always_in_prompt(self) -> bool {
         self.is_built_in() || self == Self::Script
     }
 

@@ -1,7 +1,7 @@
 //! The socket to the runner.
 
-use crate::fault::{At, Fault};
-use crate::wire::{self, Instruction, Order, Report};
+use crate::setup_error::{At, SetupError};
+use crate::wire::{self, Instruction, LaunchRequest, Report};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
@@ -22,10 +22,10 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// Takes stdin over, so that the script can have another one. All that was handed down besides is closed.
-    pub(crate) fn of_stdin() -> Result<Self, Fault> {
+    pub(crate) fn of_stdin() -> Result<Self, SetupError> {
         // SAFETY: nothing has opened a descriptor yet but the three standard ones.
         if unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } != 0 {
-            return Err(Fault::last("closing descriptors"));
+            return Err(SetupError::last("closing descriptors"));
         }
         let socket = fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at(STAGE)?;
         rustix::net::sockopt::socket_domain(&socket).at(STAGE)?;
@@ -35,20 +35,20 @@ impl Channel {
     }
 
     /// What is to be done, and the script's stdin, if it has one.
-    pub(crate) fn order(&mut self) -> Result<(Order, Option<OwnedFd>), Fault> {
+    pub(crate) fn request(&mut self) -> Result<(LaunchRequest, Option<OwnedFd>), SetupError> {
         let mut descriptor = None;
         loop {
-            if let Some(order) = wire::take(&mut self.received).at("the order")? {
-                return Ok((order, descriptor));
+            if let Some(request) = wire::take(&mut self.received).at("the order")? {
+                return Ok((request, descriptor));
             }
             if !self.receive(&mut descriptor, RecvFlags::empty())? {
-                return Err(Fault::new(STAGE, "it was closed before the order came"));
+                return Err(SetupError::new(STAGE, "it was closed before the order came"));
             }
         }
     }
 
     /// The instructions that have come, without waiting. `Stop` once the runner is gone.
-    pub(crate) fn instructions(&mut self) -> Result<Vec<Instruction>, Fault> {
+    pub(crate) fn instructions(&mut self) -> Result<Vec<Instruction>, SetupError> {
         let mut found = Vec::new();
         let is_open = self.receive(&mut None, RecvFlags::DONTWAIT)?;
         while let Some(instruction) = wire::take(&mut self.received).at(STAGE)? {
@@ -66,7 +66,7 @@ impl Channel {
         self.closed
     }
 
-    pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), Fault> {
+    pub(crate) fn send(&mut self, report: &Report, descriptor: Option<&OwnedFd>) -> Result<(), SetupError> {
         let bytes = wire::framed(report).at(STAGE)?;
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(|one| one.as_fd()).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -87,7 +87,7 @@ impl Channel {
     }
 
     /// Returns whether the other side is still there.
-    fn receive(&mut self, descriptor: &mut Option<OwnedFd>, flags: RecvFlags) -> Result<bool, Fault> {
+    fn receive(&mut self, descriptor: &mut Option<OwnedFd>, flags: RecvFlags) -> Result<bool, SetupError> {
         let mut bytes = [0; 16_384];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -99,7 +99,7 @@ impl Channel {
             Err(errno) => return Err(errno).at(STAGE),
         };
         if message.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(Fault::new(STAGE, "more descriptors came than one"));
+            return Err(SetupError::new(STAGE, "more descriptors came than one"));
         }
         for one in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = one {

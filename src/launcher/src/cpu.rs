@@ -3,11 +3,11 @@
 //! The system adds the time of a process that ended to that of its parent only when the parent waits for it. A script
 //! can keep from that, by children that nobody waits for. So a counter of the kernel's runs along in the script's process
 //! and in all that descend from it. Where there may be none, those that are seen only a few times are counted as in a
-//! sample: whoever is found at work is taken to have worked since the look before. What is lost between two looks by
+//! sample: a process that is found at work is taken to have worked since the look before. What is lost between two looks by
 //! one is made up for by another.
 
-use crate::proc;
-use crate::tree;
+use crate::processes;
+use crate::procfs;
 use rustix::process::Pid;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -71,7 +71,7 @@ impl Cpu {
             seen.now = false;
         }
         for pid in living {
-            let Some(stat) = proc::stat(*pid, None) else {
+            let Some(stat) = procfs::stat(*pid, None) else {
                 // It ended since it was found, so that it was at work.
                 if !self.seen.iter().any(|((seen, _), known)| seen == pid && known.looks >= OFTEN) {
                     self.gone += sample.likely;
@@ -104,7 +104,7 @@ impl Cpu {
             seen.now
         });
         self.gone = gone;
-        let ended = (waited_for + tree::ended_cpu_ms()).max(gone / 1_000_000);
+        let ended = (waited_for + processes::ended_cpu_ms()).max(gone / 1_000_000);
         self.most_ms = self.most_ms.max(own / 1_000_000 + ended);
         self.most_ms
     }
@@ -174,8 +174,8 @@ impl Sample {
 
     fn of(&mut self, pid: i32) -> u64 {
         let mut worked = 0;
-        for thread in proc::threads(pid) {
-            let Some(stat) = proc::stat(pid, Some(thread)) else {
+        for thread in procfs::threads(pid) {
+            let Some(stat) = procfs::stat(pid, Some(thread)) else {
                 worked += self.likely;
                 continue;
             };
@@ -184,7 +184,7 @@ impl Sample {
             }
             self.runnable += 1;
             // It came to a processor once more often than it left one. Where that is not told, it is taken for working.
-            if came(pid, thread).zip(left(pid, thread)).is_none_or(|(came, left)| came > left) {
+            if times_scheduled(pid, thread).zip(times_descheduled(pid, thread)).is_none_or(|(came, left)| came > left) {
                 self.working += 1;
                 worked += self.gap;
             } else if self.taken.take_if(|taken| *taken == stat.processor).is_some() {
@@ -202,14 +202,14 @@ fn runnable_anywhere() -> Option<u64> {
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
-fn came(pid: i32, thread: i32) -> Option<u64> {
+fn times_scheduled(pid: i32, thread: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
     text.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
-fn left(pid: i32, thread: i32) -> Option<u64> {
+fn times_descheduled(pid: i32, thread: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
-    let left = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"].map(|name| proc::number(&text, name));
+    let left = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"].map(|name| procfs::number(&text, name));
     Some(left[0]? + left[1]?)
 }
 

@@ -1,9 +1,9 @@
 //! What a script's files take, where no file system of their own limits them.
 //!
 //! Counted are the files in its folders, and those that have no name any more but are held: open in a process, or mapped
-//! into one. A look goes on where the one before stopped, so that it is short however much there is.
+//! into one. A look continues where the one before stopped, so that it is short however much there is.
 
-use crate::proc::{self, Common};
+use crate::procfs::{self, Common};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -135,14 +135,14 @@ impl Disk {
         }
         let Some(pid) = sweep.processes.pop() else { return Ok(false) };
         let mut tables: Vec<i32> = Vec::new();
-        for thread in proc::threads(pid) {
+        for thread in procfs::threads(pid) {
             // Threads may have tables of their own.
-            if tables.iter().any(|other| proc::share(*other, thread, Common::Files)) {
+            if tables.iter().any(|other| procfs::share(*other, thread, Common::Files)) {
                 continue;
             }
             tables.push(thread);
             let folder = format!("/proc/{pid}/task/{thread}/fd");
-            for descriptor in proc::numbers(&folder) {
+            for descriptor in procfs::numbers(&folder) {
                 let Ok(metadata) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
                 if metadata.is_file() && metadata.nlink() == 0 {
                     sweep.found.insert(metadata.ino(), metadata.blocks() * 512);

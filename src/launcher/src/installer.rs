@@ -1,6 +1,6 @@
 //! The installer of packages, which reads what strangers made: it writes to its own folder alone.
 
-use crate::fault::Fault;
+use crate::setup_error::SetupError;
 use landlock::{
     ABI, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
 };
@@ -12,11 +12,11 @@ use std::process::Command;
 
 /// Becomes the installer: the most bytes of a file, the folder, the program and its arguments. Returns only why it
 /// couldn't.
-pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> Fault {
+pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> SetupError {
     const STAGE: &str = "starting the installer";
     let bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
     let (Some(bytes), Some(folder), Some(program)) = (bytes, arguments.next(), arguments.next()) else {
-        return Fault::new(STAGE, "its folder or its program was not named");
+        return SetupError::new(STAGE, "its folder or its program was not named");
     };
     for (resource, amount) in [(Resource::Fsize, bytes), (Resource::Core, 0)] {
         // What is limited more already stays so.
@@ -24,7 +24,7 @@ pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> Fault {
     }
     // Where the kernel can't, it runs as any other program does.
     let _ = confine(Path::new(&folder));
-    Fault { stage: STAGE.into(), cause: Command::new(program).args(arguments).exec() }
+    SetupError { stage: STAGE.into(), cause: Command::new(program).args(arguments).exec() }
 }
 
 fn confine(folder: &Path) -> Result<(), RulesetError> {

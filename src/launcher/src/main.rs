@@ -4,30 +4,30 @@
 //! first process of its namespace: when it ends, the kernel ends all others. Elsewhere it adopts what the script leaves
 //! behind, and kills it in rounds. Where the runner is gone, it does the same.
 
+mod bind_paths;
 mod channel;
-mod confine;
 mod cpu;
 mod disk;
-mod enter;
-mod fault;
-mod filter;
 mod installer;
+mod landlock_rules;
 mod memory;
-mod payload;
+mod mounts;
 mod privilege;
-mod proc;
+mod processes;
+mod procfs;
 #[path = "../../sandbox/runner/removal.rs"]
 mod removal;
-mod room;
-mod tree;
-mod watch;
-mod way;
+mod script_process;
+mod seccomp;
+mod setup_error;
+mod supervisor;
+mod user_namespace;
 #[path = "../../sandbox/wire.rs"]
 #[allow(dead_code, reason = "the runner uses the rest of it")]
 mod wire;
 
 use channel::Channel;
-use fault::Fault;
+use setup_error::SetupError;
 use std::env;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1).peekable();
     let first = arguments.next_if(|first| first == "--in-user-namespace" || first == "--installer");
     if let Some(first) = first {
-        let fault = if first == "--installer" { installer::exec(arguments) } else { enter::exec(arguments) };
+        let fault = if first == "--installer" { installer::exec(arguments) } else { user_namespace::exec(arguments) };
         eprintln!("{fault}");
         return ExitCode::from(125);
     }
@@ -61,20 +61,20 @@ fn main() -> ExitCode {
     ExitCode::from(if told { 0 } else { 125 })
 }
 
-/// Returns whether anybody was there to be told.
-fn tell(channel: &mut Channel, Fault { stage, cause }: Fault) -> bool {
+/// Returns whether the runner received it.
+fn tell(channel: &mut Channel, SetupError { stage, cause }: SetupError) -> bool {
     let errno = cause.raw_os_error().unwrap_or(0);
     channel.send(&Report::Fault { stage: stage.into_owned(), errno, message: cause.to_string() }, None).is_ok()
 }
 
-fn run(channel: &mut Channel) -> Result<(), Fault> {
-    let (order, stdin) = channel.order()?;
-    privilege::become_reaper(order.profile)?;
+fn run(channel: &mut Channel) -> Result<(), SetupError> {
+    let (request, stdin) = channel.request()?;
+    privilege::become_reaper(request.profile)?;
     privilege::wake_at_once(true);
-    let folder = room::furnish(&order)?;
+    let folder = mounts::prepare(&request)?;
     channel.send(&Report::Standing, folder.as_ref())?;
     drop(folder);
-    privilege::shed(&order)?;
-    let payload = payload::Payload::start(&order, stdin)?;
-    watch::Watch::new(channel, &order, payload)?.until_the_end()
+    privilege::shed(&request)?;
+    let payload = script_process::ScriptProcess::start(&request, stdin)?;
+    supervisor::Supervisor::new(channel, &request, payload)?.until_the_end()
 }

@@ -3,7 +3,7 @@
 //! What nobody can take back counts: memory without a file, what of it was swapped out, the tables that it needs, and in
 //! a namespace the files too, since they are in memory there. Programs and libraries are the system's.
 
-use crate::proc::{self, Common};
+use crate::procfs::{self, Common};
 use rustix::fs::statfs;
 use std::fs;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ impl Memory {
         }
         let mut distinct: Vec<i32> = Vec::new();
         for pid in living {
-            if !distinct.iter().any(|other| proc::share(*other, *pid, Common::Memory)) {
+            if !distinct.iter().any(|other| procfs::share(*other, *pid, Common::Memory)) {
                 distinct.push(*pid);
             }
         }
@@ -78,28 +78,28 @@ fn whole(pid: i32, counts_shared: bool) -> u64 {
     let of = |path: String| of_status(&fs::read_to_string(path).ok()?, counts_shared);
     of(format!("/proc/{pid}/status"))
         .or_else(|| {
-            let mut threads = proc::threads(pid).into_iter();
+            let mut threads = procfs::threads(pid).into_iter();
             threads.find_map(|thread| of(format!("/proc/{pid}/task/{thread}/status")))
         })
         .unwrap_or(0)
 }
 
 fn of_status(text: &str, counts_shared: bool) -> Option<u64> {
-    let part = |name: &str| proc::amount(text, name).unwrap_or(0);
+    let part = |name: &str| procfs::amount(text, name).unwrap_or(0);
     let shared = if counts_shared { part("RssShmem:") } else { 0 };
-    Some(proc::amount(text, "RssAnon:")? + part("VmSwap:") + part("VmPTE:") + shared)
+    Some(procfs::amount(text, "RssAnon:")? + part("VmSwap:") + part("VmPTE:") + shared)
 }
 
-/// Its part of a process, with the tables. Where that isn't told, all of it.
+/// Its part of a process, with the tables. If that is unknown, all of it.
 fn share(pid: i32, counts_shared: bool) -> u64 {
     let told = |pid: i32, thread: i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/smaps_rollup")).ok()?;
-        let part = |name: &str| proc::amount(&text, name).unwrap_or(0);
+        let part = |name: &str| procfs::amount(&text, name).unwrap_or(0);
         let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
         let shared = if counts_shared { part("Pss_Shmem:") } else { 0 };
-        Some(proc::amount(&text, "Pss_Anon:")? + part("SwapPss:") + proc::amount(&status, "VmPTE:")? + shared)
+        Some(procfs::amount(&text, "Pss_Anon:")? + part("SwapPss:") + procfs::amount(&status, "VmPTE:")? + shared)
     };
-    let mut threads = proc::threads(pid).into_iter();
+    let mut threads = procfs::threads(pid).into_iter();
     threads.find_map(|thread| told(pid, thread)).unwrap_or_else(|| whole(pid, counts_shared))
 }
 

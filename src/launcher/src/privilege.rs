@@ -1,7 +1,7 @@
 //! Who the launcher and the script are, and what they may do.
 
-use crate::fault::{At, Fault};
-use crate::wire::{Order, Profile};
+use crate::setup_error::{At, SetupError};
+use crate::wire::{LaunchRequest, Profile};
 use rustix::process::{DumpableBehavior, getpid, set_child_subreaper, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
@@ -11,7 +11,7 @@ use rustix::thread::{
 
 const STAGE: &str = "dropping privileges";
 
-/// What the launcher itself goes on needing: to end the script's processes, to see how much memory they share and which
+/// What the launcher itself still needs: to end the script's processes, to see how much memory they share and which
 /// files they hold, to remove its folder, and until the script starts, to make it somebody else.
 const KEPT: CapabilitySet = CapabilitySet::KILL
     .union(CapabilitySet::SYS_PTRACE)
@@ -22,13 +22,13 @@ const KEPT: CapabilitySet = CapabilitySet::KILL
     .union(CapabilitySet::FOWNER);
 
 /// Takes over the processes that lose their parents.
-pub(crate) fn become_reaper(profile: Profile) -> Result<(), Fault> {
+pub(crate) fn become_reaper(profile: Profile) -> Result<(), SetupError> {
     const STAGE: &str = "adopting processes";
     if getpid().is_init() {
         return Ok(());
     }
     if profile == Profile::Isolated {
-        return Err(Fault::new(STAGE, "it is not the first process of a namespace"));
+        return Err(SetupError::new(STAGE, "it is not the first process of a namespace"));
     }
     set_child_subreaper(Some(getpid())).at(STAGE)
 }
@@ -62,9 +62,9 @@ pub(crate) fn wake_at_once(wanted: bool) {
 }
 
 /// Drops what the launcher needs no longer, and keeps the script from looking into it.
-pub(crate) fn shed(order: &Order) -> Result<(), Fault> {
+pub(crate) fn shed(request: &LaunchRequest) -> Result<(), SetupError> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(STAGE)?;
-    if order.profile == Profile::Unconfined {
+    if request.profile == Profile::Unconfined {
         return Ok(());
     }
     let held = capabilities(None).at(STAGE)?;
@@ -74,9 +74,9 @@ pub(crate) fn shed(order: &Order) -> Result<(), Fault> {
     clear_ambient_capability_set().at(STAGE)
 }
 
-/// In the script's process: becomes another user, where one is told, and gives up every privilege for good.
-pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
-    if order.profile == Profile::Unconfined {
+/// In the script's process: becomes another user, if one is given, and gives up every privilege for good.
+pub(crate) fn drop_all(request: &LaunchRequest) -> Result<(), SetupError> {
+    if request.profile == Profile::Unconfined {
         return Ok(());
     }
     // Where it may be done. What is left of the set can't be had without a set-user-id program, and none works here.
@@ -93,7 +93,7 @@ pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
             }
         }
     }
-    if let Some(user) = order.user {
+    if let Some(user) = request.user {
         become_user(user)?;
     }
     let none = CapabilitySet::empty();
@@ -102,24 +102,24 @@ pub(crate) fn drop_all(order: &Order) -> Result<(), Fault> {
 }
 
 /// The number of processes is not limited for root, so that the script must be somebody else.
-fn become_user(user: u32) -> Result<(), Fault> {
+fn become_user(user: u32) -> Result<(), SetupError> {
     const STAGE: &str = "becoming another user";
     // SAFETY: no groups are given, so that no memory is read.
     if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
-        return Err(Fault::last(STAGE));
+        return Err(SetupError::last(STAGE));
     }
     // SAFETY: takes plain numbers; the process has one thread.
     if unsafe { libc::setresgid(user, user, user) } != 0 {
-        return Err(Fault::last(STAGE));
+        return Err(SetupError::last(STAGE));
     }
     // SAFETY: takes plain numbers; the process has one thread.
     if unsafe { libc::setresuid(user, user, user) } != 0 {
-        return Err(Fault::last(STAGE));
+        return Err(SetupError::last(STAGE));
     }
     Ok(())
 }
 
-/// Whether nothing is left, as the system tells it.
+/// Whether nothing is left, as the system reports it.
 pub(crate) fn has_none() -> bool {
     capabilities(None).is_ok_and(|held| (held.effective | held.permitted | held.inheritable).is_empty())
 }

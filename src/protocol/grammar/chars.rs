@@ -35,7 +35,6 @@ impl CharSet {
         set
     }
 
-    /// These characters.
     pub(super) fn of(characters: &str) -> Self {
         Self::ranges(characters.chars().map(|character| (character, character)))
     }
@@ -72,7 +71,6 @@ impl CharSet {
         self.ranges.is_empty()
     }
 
-    /// Its lowest character.
     pub(super) fn first(&self) -> Option<char> {
         self.pairs().next().map(|(low, _)| low)
     }

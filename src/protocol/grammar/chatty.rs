@@ -4,12 +4,13 @@
 
 use super::bounds::{self, Bounds};
 use super::chars::CharSet;
-use super::free;
-use super::text::Level;
-use super::tree::{Node, Rules};
+use super::free_text;
+use super::json_string::Level;
+use super::rules::{Node, Rules};
 use super::{Callable, Grammar, Scope, callable};
 use crate::protocol::chatty::read::ToolTags;
-use crate::tool::ToolKind;
+use crate::protocol::chatty::typed;
+use crate::tool::{AnswerType, ToolKind};
 use serde_json::Value as Json;
 
 /// Between the opening tag and the array, and between the array and the closing tag.
@@ -22,7 +23,7 @@ const END: &str = "}";
 const BETWEEN: &str = ", ";
 
 /// Of a chatty reply.
-pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
+pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
     let first = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| tool.name().into());
@@ -37,9 +38,13 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
     let mut forms = Vec::new();
     let wait = wait(scope);
     if scope.finish || (first.is_empty() && wait.is_none()) {
-        forms.push(match scope.bounds {
-            None => free::answer(&mut rules, &tags.start, &tags.end),
-            Some(bounds) => short_answer(&mut rules, tags, bounds),
+        forms.push(match (returns, scope.bounds) {
+            (Some(returns), _) => {
+                let answer = super::answer(&mut rules, scope, returns, typed::ANSWER, &mut unruled);
+                Node::sequence([Node::literal(typed::START), answer, Node::literal(typed::END)])
+            }
+            (None, None) => free_text::answer(&mut rules, &tags.start, &tags.end),
+            (None, Some(bounds)) => short_answer(&mut rules, tags, bounds),
         });
     }
     if !first.is_empty() || wait.is_some() {
@@ -48,7 +53,7 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags) -> Grammar {
         // One word, whatever marks the tag is made of: an answer may begin with the first of them.
         let mut starts = vec![rules.word("block", Node::literal(open.as_str()))];
         if scope.finish && scope.bounds.is_none() {
-            starts.extend(free::before_block(&mut rules, (&tags.start, &tags.end), &open));
+            starts.extend(free_text::before_block(&mut rules, (&tags.start, &tags.end), &open));
         }
         let start = Node::choice(starts).unwrap_or_else(Node::empty);
         forms.push(Node::sequence([start, calls(&mut rules, scope, first, later, wait, tags)]));
@@ -131,7 +136,7 @@ fn short_answer(rules: &mut Rules, tags: &ToolTags, bounds: Bounds) -> Node {
         without =
             without.union(&CharSet::of(&mark.or_else(|| tag.chars().next()).map(String::from).unwrap_or_default()));
     }
-    let any = free::characters().minus(&without);
+    let any = free_text::characters().minus(&without);
     // Control tokens such as `[INST]` and foreign tags such as `[TOOL_CALLS]` begin like this, lists do not.
     let names = CharSet::ranges([('A', 'Z'), ('a', 'z')]).union(&CharSet::of("[/"));
     let bracket = Node::sequence([Node::literal("["), Node::Class(any.minus(&names))]);

@@ -8,17 +8,17 @@
 mod bounds;
 mod chars;
 mod chatty;
-mod free;
-mod merge;
+mod excluded_text;
+mod free_text;
+mod json_string;
+mod merge_schemas;
 mod number;
 mod object;
 mod pattern;
 mod react;
+mod rules;
 mod schema;
-mod text;
 mod ticket;
-mod tree;
-mod without;
 mod write;
 
 pub use bounds::Bounds;
@@ -26,12 +26,12 @@ pub use chatty::chatty;
 pub use react::react;
 pub use ticket::ticket;
 
-use crate::tool::{Shown, ToolKind, ToolSet};
+use crate::tool::{AnswerType, ToolKind, ToolSet, ToolView};
+use json_string::Level;
+use rules::{Node, Rules};
 use schema::Converter;
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use text::Level;
-use tree::{Node, Rules};
 
 /// What may be said in the coming reply.
 #[derive(Debug, Clone)]
@@ -78,11 +78,23 @@ pub struct Grammar {
 
 impl Grammar {
     fn of(rules: &mut Rules, root: Node, bounded: bool, json_schema: Option<String>, unruled: Vec<String>) -> Self {
-        let cut = if bounded { rules.cut(&root) } else { None };
-        let mut root = Node::choice([root].into_iter().chain(cut)).unwrap_or_else(Node::empty);
+        let truncated = if bounded { rules.truncated(&root) } else { None };
+        let mut root = Node::choice([root].into_iter().chain(truncated)).unwrap_or_else(Node::empty);
         rules.prune(&mut root);
         Self { gbnf: write::gbnf(rules, &root), lark: write::lark(rules, &root), json_schema, unruled }
     }
+}
+
+/// A typed answer: what its schema admits, or any JSON where that cannot be turned into rules. `field` is its name in the
+/// protocol.
+fn answer(rules: &mut Rules, scope: &Scope<'_>, returns: &AnswerType, field: &str, unruled: &mut Vec<String>) -> Node {
+    let root = returns.wrapped(field);
+    let own = root.pointer(&format!("/properties/{field}")).unwrap_or(&Json::Null);
+    let made = Converter::new(rules, Level::Plain, scope.bounds, &root).finite(own, "answer");
+    made.unwrap_or_else(|| {
+        unruled.push(field.to_owned());
+        Converter::new(rules, Level::Plain, scope.bounds, &Json::Bool(true)).any()
+    })
 }
 
 /// Tools that are called with the same arguments.
@@ -109,7 +121,7 @@ fn callable<'a>(
     level: Level,
     reference: Option<&Node>,
     unruled: &mut Vec<String>,
-    written: impl Fn(Shown<'a>) -> Cow<'a, str>,
+    written: impl Fn(ToolView<'a>) -> Cow<'a, str>,
 ) -> Vec<Callable<'a>> {
     if !scope.calls {
         return Vec::new();
@@ -117,7 +129,7 @@ fn callable<'a>(
     // Waiting has a form of its own, which names the agents that there are.
     let tools = scope.tools.shown().filter(|tool| tool.kind() != ToolKind::Wait);
     let crowded = scope.tools.is_crowded();
-    let (own, mut others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().stands_first());
+    let (own, mut others): (Vec<_>, Vec<_>) = tools.partition(|tool| !crowded || tool.kind().always_in_prompt());
     let mut all: Vec<Callable<'a>> = Vec::new();
     for tool in own {
         let arguments = scope.tools.get(tool.name()).and_then(|spec| {

@@ -2,7 +2,7 @@
 
 use super::bounds;
 use super::chars::CharSet;
-use super::tree::Node;
+use super::rules::Node;
 use serde_json::{Map, Value as Json};
 
 /// The limits that a schema sets.
@@ -71,7 +71,7 @@ fn more(node: Node, least: u32, bounded: bool) -> Node {
     if bounded { Node::bounded(node, least, bounds::DIGITS) } else { Node::repeat(node, least, None) }
 }
 
-/// The integers within; `None` where there is none.
+/// The integers within; `None` if there are none.
 pub(super) fn integer(limits: Limits, bounded: bool) -> Option<Node> {
     if limits.is_free() {
         return Some(Node::sequence([Node::optional(Node::literal("-")), any_whole(bounded)]));
@@ -100,7 +100,7 @@ fn from(low: u64, bounded: bool) -> Node {
     Node::Choice(same.into_iter().chain([longer]).collect())
 }
 
-/// The numbers within; `None` where there is none.
+/// The numbers within; `None` if there are none.
 pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
     if limits.whole {
         return integer(limits, bounded);

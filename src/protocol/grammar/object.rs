@@ -2,10 +2,10 @@
 
 use super::bounds;
 use super::chars::CharSet;
+use super::excluded_text::{Part, Without};
+use super::json_string::{Level, escape};
+use super::rules::Node;
 use super::schema::{ARGUMENTS, Converter};
-use super::text::{Level, escape};
-use super::tree::Node;
-use super::without::{Part, Without};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
@@ -25,16 +25,23 @@ struct Count {
     max: Option<usize>,
 }
 
+/// The properties that ask for others once they are there (`dependentRequired`).
+struct Dependents<'a> {
+    triggers: Vec<&'a str>,
+    together: Option<&'a Map<String, Json>>,
+}
+
+fn strings_of(list: &Json) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
 impl Converter<'_> {
     pub(super) fn object(&mut self, flat: &Map<String, Json>, hint: &str) -> Option<Node> {
         let limit = |key: &str| flat.get(key).and_then(Json::as_u64).and_then(|limit| usize::try_from(limit).ok());
         let count = Count { min: limit("minProperties").unwrap_or(0), max: limit("maxProperties") };
         let none = Map::new();
         let properties = flat.get("properties").and_then(Json::as_object).unwrap_or(&none);
-        let strings = |list: &Json| -> Vec<String> {
-            list.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
-        };
-        let required = flat.get("required").map(strings).unwrap_or_default();
+        let required = flat.get("required").map(strings_of).unwrap_or_default();
         let beyond = required.iter().filter(|name| !properties.contains_key(*name)).map(|name| (name, None));
         let all = properties.iter().map(|(name, schema)| (name, Some(schema))).chain(beyond);
         let mut members: Vec<Member> = Vec::new();
@@ -67,7 +74,18 @@ impl Converter<'_> {
         if triggers.is_empty() || triggers.len() > bounds::TRIGGERS {
             return self.members(&members, entry.as_ref(), count, hint);
         }
-        // One form for each choice of those on which others depend.
+        self.forms(&members, entry.as_ref(), count, &Dependents { triggers, together }, hint)
+    }
+
+    /// One form for each choice of the properties on which others depend.
+    fn forms(
+        &mut self,
+        members: &[Member],
+        entry: Option<&Node>,
+        count: Count,
+        Dependents { triggers, together }: &Dependents<'_>,
+        hint: &str,
+    ) -> Option<Node> {
         let mut forms = Vec::new();
         for chosen in 0..1_u32 << triggers.len() {
             let is_chosen = |name: &str| triggers.iter().position(|one| *one == name).map(|at| chosen >> at & 1 == 1);
@@ -76,16 +94,16 @@ impl Converter<'_> {
             }
             let depending = triggers.iter().filter(|name| is_chosen(name) == Some(true));
             let needed: Vec<String> = depending
-                .flat_map(|name| together.and_then(|together| together.get(*name)).map(strings).unwrap_or_default())
+                .flat_map(|name| together.and_then(|together| together.get(*name)).map(strings_of).unwrap_or_default())
                 .collect();
-            let mut form: Vec<Member> = members.clone();
+            let mut form = members.to_vec();
             form.retain(|member| is_chosen(&member.name) != Some(false));
             for member in &mut form {
                 member.required |= is_chosen(&member.name) == Some(true) || needed.contains(&member.name);
             }
             let whole = needed.iter().all(|name| form.iter().any(|member| member.name == *name) || entry.is_some());
             if whole {
-                forms.extend(self.members(&form, entry.as_ref(), count, hint));
+                forms.extend(self.members(&form, entry, count, hint));
             }
         }
         Node::choice(forms)
@@ -133,7 +151,7 @@ impl Converter<'_> {
         self.rules.rule("entry", entry)
     }
 
-    /// A key that is none of `taken`.
+    /// A key that is not in `taken`.
     fn any_key(&mut self, taken: &[&str]) -> Node {
         let content = Node::Class(CharSet::all());
         let content = match self.bounds {

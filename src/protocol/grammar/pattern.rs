@@ -6,7 +6,7 @@
 
 use super::bounds;
 use super::chars::CharSet;
-use super::tree::Node;
+use super::rules::Node;
 use regex_syntax::ast::{
     AssertionKind, Ast, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, ClassUnicode,
     ClassUnicodeKind, GroupKind, RepetitionKind, RepetitionRange, parse::Parser,
@@ -20,13 +20,13 @@ pub(super) fn translate(pattern: &str, min: u32, max: Option<u32>, bound: Option
     let ast = Parser::new().parse(pattern).ok()?;
     let node = whole(&ast)?;
     let fitted = match node {
-        Node::Repeat { node, min: least, max: most, cut } if matches!(*node, Node::Class(_)) => {
+        Node::Repeat { node, min: least, max: most, may_end_early } if matches!(*node, Node::Class(_)) => {
             let most = [most, max].into_iter().flatten().min();
             let least = least.max(min);
             if most.is_some_and(|most| most < least) {
                 return None;
             }
-            Node::Repeat { node, min: least, max: most, cut }
+            Node::Repeat { node, min: least, max: most, may_end_early }
         }
         node => node,
     };

@@ -8,11 +8,11 @@
 
 use super::bounds::{self, Bounds};
 use super::chars::CharSet;
-use super::merge::{merge, names};
+use super::json_string::{Level, free, spaced};
+use super::merge_schemas::{merge, names};
 use super::number::{self, Limits};
 use super::pattern;
-use super::text::{Level, free, spaced};
-use super::tree::{Node, Rules};
+use super::rules::{Node, Rules};
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ pub(super) struct Converter<'a> {
 }
 
 enum Known {
-    Open { rule: super::tree::RuleId, used: bool },
+    Open { rule: super::rules::RuleId, used: bool },
     Done(Option<Node>),
 }
 
@@ -83,6 +83,13 @@ impl<'a> Converter<'a> {
         made.then(|| self.rules.rule(&format!("args-{name}"), node))
     }
 
+    /// A value of this schema, if it can come to an end.
+    pub(super) fn finite(mut self, schema: &Json, hint: &str) -> Option<Node> {
+        let node = self.value(schema, hint)?;
+        let made = !self.recursive || self.rules.can_be_made(&node);
+        made.then_some(node)
+    }
+
     /// An object that a call of whatever tool takes.
     pub(super) fn any_arguments(mut self) -> Node {
         let value = self.any();
@@ -95,7 +102,7 @@ impl<'a> Converter<'a> {
         self.plain(json!({"allOf": [schema, {"type": "string"}]}).as_object()?, "key")
     }
 
-    /// A value of this schema; `None` where there is none.
+    /// A value of this schema; `None` if the schema has none.
     pub(super) fn value(&mut self, schema: &Json, hint: &str) -> Option<Node> {
         let map = match schema {
             Json::Bool(true) => return Some(self.any()),
@@ -281,7 +288,7 @@ impl<'a> Converter<'a> {
         Some(self.rules.word(hint, self.level.quoted(content)))
     }
 
-    /// `string`, or any value that is none.
+    /// `string`, or any value of another type.
     pub(super) fn any_or(&mut self, string: Node) -> Node {
         let any = self.any();
         let others = match &any {
@@ -298,7 +305,6 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Any value.
     pub(super) fn any(&mut self) -> Node {
         if let Some(known) = self.rules.shared.get("any") {
             return known.clone();
@@ -340,9 +346,9 @@ impl<'a> Converter<'a> {
                 None => break,
             }
         }
-        let cut = first.len() < listed.len();
+        let is_partial = first.len() < listed.len();
         let rest = match rest {
-            _ if cut => None,
+            _ if is_partial => None,
             None => Some(self.any()),
             Some(schema) => self.value(schema, &hint),
         };

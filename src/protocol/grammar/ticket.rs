@@ -1,12 +1,12 @@
 //! Ticket: thoughts, then one JSON object whose `type` is the move.
 
 use super::chars::CharSet;
-use super::free::text_before;
+use super::free_text::text_before;
+use super::json_string::{Level, string, words};
+use super::rules::{Node, Rules};
 use super::schema::Converter;
-use super::text::{Level, string, words};
-use super::tree::{Node, Rules};
 use super::{Grammar, Scope, callable};
-use crate::tool::Shown;
+use crate::tool::{AnswerType, ToolView};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ const END: &str = "}\n</output>";
 
 /// Of a ticket reply.
 /// `names` is whether the prompt shows tools by their names alone; then both are offered.
-pub fn ticket(scope: &Scope<'_>, names: bool) -> Grammar {
+pub fn ticket(scope: &Scope<'_>, names: bool, returns: Option<&AnswerType>) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
     let mut calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| route(scope, tool));
@@ -52,9 +52,13 @@ pub fn ticket(scope: &Scope<'_>, names: bool) -> Grammar {
     moves.extend(about(AWAIT, scope.in_progress.iter().chain(&scope.completed)));
     moves.extend(about(LOAD, scope.completed.iter()));
     if scope.finish || moves.is_empty() {
-        let text = string(&mut rules, 0, scope.bounds);
-        let any = Converter::new(&mut rules, Level::Plain, scope.bounds, &Json::Bool(true)).any_or(text);
-        moves.push(Node::sequence([Node::literal(RETURN), any]));
+        let value = if let Some(returns) = returns {
+            super::answer(&mut rules, scope, returns, "value", &mut unruled)
+        } else {
+            let text = string(&mut rules, 0, scope.bounds);
+            Converter::new(&mut rules, Level::Plain, scope.bounds, &Json::Bool(true)).any_or(text)
+        };
+        moves.push(Node::sequence([Node::literal(RETURN), value]));
     }
     let chosen = Node::choice(moves).unwrap_or_else(Node::empty);
     let thoughts = match scope.most_thoughts() {
@@ -71,9 +75,9 @@ pub fn ticket(scope: &Scope<'_>, names: bool) -> Grammar {
 }
 
 /// The route of a tool as the prompt shows it: a plain tool is shown as `POST /name`.
-fn route<'a>(scope: &Scope<'a>, tool: Shown<'a>) -> Cow<'a, str> {
+fn route<'a>(scope: &Scope<'a>, tool: ToolView<'a>) -> Cow<'a, str> {
     let shown = tool.label(true);
-    if matches!(tool, Shown::Operation(..)) {
+    if matches!(tool, ToolView::Operation(..)) {
         return shown;
     }
     match scope.tools.resolve_route(&shown) {

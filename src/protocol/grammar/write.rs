@@ -1,7 +1,7 @@
 //! The rules in the forms that engines take: GBNF (llama.cpp) and Lark (llguidance).
 
 use super::bounds;
-use super::tree::{Node, Rule, RuleId, Rules};
+use super::rules::{Node, Rule, RuleId, Rules};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -92,7 +92,7 @@ fn word(rules: &Rules, node: &Node, out: &mut String) {
         }
         node => {
             out.push('/');
-            regex(rules, node, Place::Whole, out);
+            regex(rules, node, Precedence::Whole, out);
             out.push('/');
         }
     }
@@ -236,13 +236,13 @@ impl Form for Lark<'_> {
 fn rule(form: &dyn Form, name: &str, body: &Node, out: &mut String) {
     out.push_str(name);
     out.push_str(form.defines());
-    write_node(form, body, Place::Whole, out);
+    write_node(form, body, Precedence::Whole, out);
     out.push('\n');
 }
 
 /// Where a node stands: what must be put in brackets there.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Precedence {
     /// Alone.
     Whole,
     /// In a sequence.
@@ -251,12 +251,12 @@ enum Place {
     Counted,
 }
 
-fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
+fn write_node(form: &dyn Form, node: &Node, precedence: Precedence, out: &mut String) {
     let bracketed = match node {
         // A text may be several words.
-        Node::Literal(_) | Node::Repeat { .. } => place == Place::Counted,
-        Node::Sequence(nodes) => place == Place::Counted && !nodes.is_empty(),
-        Node::Choice(_) => place != Place::Whole,
+        Node::Literal(_) | Node::Repeat { .. } => precedence == Precedence::Counted,
+        Node::Sequence(nodes) => precedence == Precedence::Counted && !nodes.is_empty(),
+        Node::Choice(_) => precedence != Precedence::Whole,
         _ => false,
     };
     if bracketed {
@@ -276,7 +276,7 @@ fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
                 if at > 0 {
                     out.push(' ');
                 }
-                write_node(form, node, Place::Part, out);
+                write_node(form, node, Precedence::Part, out);
             }
         }
         Node::Choice(nodes) => {
@@ -284,7 +284,7 @@ fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
                 if at > 0 {
                     out.push_str(" | ");
                 }
-                write_node(form, node, Place::Part, out);
+                write_node(form, node, Precedence::Part, out);
             }
         }
         Node::Repeat { node, min, max, .. } => repeat(form, node, *min, *max, out),
@@ -298,7 +298,7 @@ fn write_node(form: &dyn Form, node: &Node, place: Place, out: &mut String) {
 /// A repetition. Engines unroll a count: a high one is written as a product of two.
 fn repeat(form: &dyn Form, node: &Node, min: u32, max: Option<u32>, out: &mut String) {
     let one = |min: u32, max: Option<u32>, out: &mut String| {
-        write_node(form, node, Place::Counted, out);
+        write_node(form, node, Precedence::Counted, out);
         count(min, max, out);
     };
     if min.max(max.unwrap_or(0)) <= bounds::COUNT {
@@ -310,7 +310,7 @@ fn repeat(form: &dyn Form, node: &Node, min: u32, max: Option<u32>, out: &mut St
     };
     let chunk = |side: u32, out: &mut String| {
         out.push('(');
-        write_node(form, node, Place::Counted, out);
+        write_node(form, node, Precedence::Counted, out);
         count(side, Some(side), out);
         out.push(')');
     };
@@ -368,11 +368,11 @@ fn count(min: u32, max: Option<u32>, out: &mut String) {
     };
 }
 
-fn regex(rules: &Rules, node: &Node, place: Place, out: &mut String) {
+fn regex(rules: &Rules, node: &Node, precedence: Precedence, out: &mut String) {
     let bracketed = match node {
-        Node::Literal(text) => place == Place::Counted && text.chars().nth(1).is_some(),
-        Node::Sequence(_) | Node::Repeat { .. } => place == Place::Counted,
-        Node::Choice(_) => place != Place::Whole,
+        Node::Literal(text) => precedence == Precedence::Counted && text.chars().nth(1).is_some(),
+        Node::Sequence(_) | Node::Repeat { .. } => precedence == Precedence::Counted,
+        Node::Choice(_) => precedence != Precedence::Whole,
         Node::Class(_) | Node::Rule(_) | Node::Without(..) => false,
     };
     if bracketed {
@@ -391,24 +391,29 @@ fn regex(rules: &Rules, node: &Node, place: Place, out: &mut String) {
             }
         }
         Node::Class(set) => set.write(out),
-        Node::Sequence(nodes) => nodes.iter().for_each(|node| regex(rules, node, Place::Part, out)),
+        Node::Sequence(nodes) => nodes.iter().for_each(|node| regex(rules, node, Precedence::Part, out)),
         Node::Choice(nodes) => {
             for (at, node) in nodes.iter().enumerate() {
                 if at > 0 {
                     out.push('|');
                 }
-                regex(rules, node, Place::Part, out);
+                regex(rules, node, Precedence::Part, out);
             }
         }
         Node::Repeat { max: Some(0), .. } => {}
         Node::Repeat { node, min, max, .. } => {
-            regex(rules, node, Place::Counted, out);
+            regex(rules, node, Precedence::Counted, out);
             count(*min, *max, out);
         }
         Node::Rule(id) | Node::Without(_, id) => {
             if let Some(rule) = rules.get(*id) {
                 // Its body may be of any kind: it is written as if it stood here itself.
-                regex(rules, &rule.body, if place == Place::Whole { Place::Part } else { place }, out);
+                regex(
+                    rules,
+                    &rule.body,
+                    if precedence == Precedence::Whole { Precedence::Part } else { precedence },
+                    out,
+                );
             }
         }
     }

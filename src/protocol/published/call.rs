@@ -1,7 +1,7 @@
 //! One call, and how JSON objects of other protocols hold it.
 
 use super::cursor::{self, Json};
-use crate::protocol::foreign::{self, Carries};
+use crate::protocol::unknown_keys::{self, Carries};
 use crate::reply::json::{Field, Record};
 use crate::reply::{Object, Repair, RepairCode, Span, Value};
 
@@ -13,7 +13,6 @@ const IDS: &[&str] = &["id", "call_id", "tool_call_id"];
 /// What the `type` of a call says.
 const TYPES: &[&str] = &["function", "tool_use", "tool_call", "function_call", "CALL"];
 
-/// A call.
 #[derive(Debug)]
 pub(in crate::protocol) struct Call {
     pub(in crate::protocol) tool: String,
@@ -47,7 +46,7 @@ impl Call {
     }
 }
 
-/// The calls of a JSON object, or of an array of them; `None` where one is none, or needs a guess.
+/// The calls of a JSON object or of an array of objects; `None` if one of them is not a call, or needs a guess.
 pub(super) fn of_json(json: Json) -> Option<Vec<Call>> {
     let mut calls: Vec<Call> = json.records.iter().map(of_record).collect::<Option<_>>()?;
     calls.first_mut()?.repairs.extend(json.repairs);
@@ -84,7 +83,7 @@ fn of_record(record: &Record) -> Option<Call> {
                 _ => return None,
             });
         } else if key == "type" && value.as_str().is_some_and(|text| TYPES.contains(&text)) {
-        } else if foreign::is_empty(value) || foreign::carries(key, value) == Carries::Nothing {
+        } else if unknown_keys::is_empty(value) || unknown_keys::carries(key, value) == Carries::Nothing {
             unread.push(key.to_owned());
         } else {
             return None;
@@ -103,9 +102,9 @@ fn of_record(record: &Record) -> Option<Call> {
 
 /// The object that arguments are: itself, its JSON text, or none.
 fn object_of(value: &Value) -> Option<Object> {
-    match foreign::decoded(value).into_owned() {
+    match unknown_keys::decoded(value).into_owned() {
         Value::Object(object) => Some(object),
-        value if foreign::is_empty(&value) => Some(Object::new()),
+        value if unknown_keys::is_empty(&value) => Some(Object::new()),
         _ => None,
     }
 }

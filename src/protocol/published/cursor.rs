@@ -1,7 +1,7 @@
 //! Reads the parts of a form, one after the other.
 
-use crate::protocol::{ReadOptions, foreign};
-use crate::reply::json::{Machine, Progress, Record, Settings};
+use crate::protocol::{ReadOptions, unknown_keys};
+use crate::reply::json::{JsonReader, Progress, Record, Settings};
 use crate::reply::{Object, Repair, Span, Value};
 
 /// Marks of the forms whose parameters are tags.
@@ -82,13 +82,13 @@ impl<'a> Cursor<'a> {
         }
         let mut settings = Settings::new(self.options.repairs, self.options.limits);
         settings.records = true;
-        let mut machine = Machine::new(settings, self.at);
-        if machine.run(self.text, true) != Progress::Done {
+        let mut reader = JsonReader::new(settings, self.at);
+        if reader.run(self.text, true) != Progress::Done {
             return None;
         }
-        let span = machine.span();
-        self.at = machine.position();
-        let (records, repairs) = machine.into_records();
+        let span = reader.span();
+        self.at = reader.position();
+        let (records, repairs) = reader.into_records();
         Some(Json { records, span, repairs })
     }
 
@@ -126,5 +126,5 @@ pub(super) fn name(text: &str) -> Option<String> {
     let plain = !name.is_empty()
         && name.len() <= 200
         && !name.contains(|c: char| c.is_control() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '"'));
-    (plain && !crate::protocol::correction::is_answer(name) && !foreign::is_remark(name)).then(|| name.to_owned())
+    (plain && !crate::protocol::correction::is_answer(name) && !unknown_keys::is_remark(name)).then(|| name.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use super::call::{self, Call};
 use super::cursor::{Cursor, name};
-use super::find::{Form, INPUT, MARKDOWN, Mark};
+use super::find_form::{Form, INPUT, MARKDOWN, Mark};
 use crate::protocol::ReadOptions;
 use crate::reply::{Object, Span, Value};
 

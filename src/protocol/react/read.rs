@@ -2,19 +2,21 @@
 
 mod object;
 
-use crate::protocol::after::{self, Following, Follows};
-use crate::protocol::around::{certain, leading, trailing};
-use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::field_stream::FieldStream;
+use crate::protocol::find_payload::PayloadFinder;
+use crate::protocol::following_text::{self, FollowingText, WhatFollows};
 use crate::protocol::reasoning::{Reasoning, gaps};
-use crate::protocol::refusal;
-use crate::protocol::seek::Seeker;
-use crate::protocol::watch::Watch;
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::surrounding_text::{certain, leading, trailing};
+use crate::protocol::violations;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
-use crate::reply::{Code, RepairCode, RepairPolicy, Span, Violation};
-use object::{Object, Teller};
-pub(super) use object::{call_form, corrected, written_call};
+use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
+use crate::tool::AnswerType;
+use object::{DeltaWriter, Object};
+pub(super) use object::{call_form, corrected, finish_form, written_call};
+use std::sync::Arc;
 
 /// Keys that show an object to be a move.
 pub(super) const MOVE_KEYS: &[&str] = &["action", "args", "final_answer", "task_successful"];
@@ -23,9 +25,9 @@ pub(super) const MOVE_KEYS: &[&str] = &["action", "args", "final_answer", "task_
 const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 
 /// A decoder of one react reply.
-pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
-    let mut seeker = Seeker::new(&object::SOUGHT, &options, Vec::new());
-    seeker.misfit = Some(if options.repairs == RepairPolicy::Strict {
+pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Option<&AnswerType>) -> Box<dyn Decoder> {
+    let mut finder = PayloadFinder::new(&object::PAYLOAD, &options, Arc::default());
+    finder.checks.misfit = Some(if options.repairs == RepairPolicy::Strict {
         |record| object::misfit(record, RepairPolicy::Strict)
     } else {
         |record| object::misfit(record, RepairPolicy::Default)
@@ -33,13 +35,14 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn 
     Box::new(ReactDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(Vec::new(), &[], options.think_prefilled).reasoning(reasoning),
-        seeker,
-        watch: Watch::new(&options),
-        teller: Teller::default(),
+        envelope: Envelope::new(Arc::default(), &[], options.think_prefilled).reasoning(reasoning),
+        finder,
+        fields: FieldStream::new(&options),
+        writer: DeltaWriter::new(returns),
         reasoning: Reasoning::default(),
-        following: Following::fenced(),
+        following: FollowingText::fenced(),
         object: None,
+        returns: returns.cloned(),
         fault: None,
     })
 }
@@ -48,29 +51,31 @@ struct ReactDecoder {
     options: ReadOptions,
     buffer: Buffer,
     envelope: Envelope,
-    seeker: Seeker,
-    watch: Watch,
-    teller: Teller,
+    finder: PayloadFinder,
+    fields: FieldStream,
+    writer: DeltaWriter,
     reasoning: Reasoning,
-    following: Following,
+    following: FollowingText,
     /// The first object, read.
-    object: Option<Result<Object, Fault>>,
+    object: Option<Result<Object, BoxedViolation>>,
+    /// The type of the answer.
+    returns: Option<AnswerType>,
     /// What ended the reading.
-    fault: Option<Fault>,
+    fault: Option<BoxedViolation>,
 }
 
 impl Decoder for ReactDecoder {
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
         self.buffer.push(chunk);
         self.advance(false, deltas);
-        match (&self.fault, &self.object, &self.seeker.first) {
+        match (&self.fault, &self.object, &self.finder.first) {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
             (None, Some(Ok(_)), Some(found)) => {
-                let text = refusal::bound(self.buffer.text(), &self.options);
-                match self.following.look(text, found.root, found.proven, &self.seeker.copies) {
-                    Follows::Open if self.following.is_stuck() && self.seeker.second.is_some() => Status::Doomed,
-                    Follows::Open | Follows::Apart => Status::Complete(found.proven),
-                    Follows::Refused => Status::Doomed,
+                let text = violations::bound(self.buffer.text(), &self.options);
+                match self.following.look(text, found.root, found.proven, &self.finder.copies) {
+                    WhatFollows::Open if self.following.is_stuck() && self.finder.second.is_some() => Status::Doomed,
+                    WhatFollows::Open | WhatFollows::Apart => Status::Complete(found.proven),
+                    WhatFollows::Refused => Status::Doomed,
                 }
             }
             _ => Status::Open,
@@ -79,17 +84,17 @@ impl Decoder for ReactDecoder {
 
     fn settled(&self) -> Option<usize> {
         let found =
-            self.seeker.first.as_ref().filter(|_| self.fault.is_none() && matches!(self.object, Some(Ok(_))))?;
-        (self.following.found() == Some(Follows::Apart)).then_some(found.proven)
+            self.finder.first.as_ref().filter(|_| self.fault.is_none() && matches!(self.object, Some(Ok(_))))?;
+        (self.following.found() == Some(WhatFollows::Apart)).then_some(found.proven)
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
         self.buffer.close();
         self.advance(true, &mut Vec::new());
         let raw = std::mem::take(&mut self.buffer).into_text();
-        let mut notes = Notes::new(self.options.repairs);
+        let mut notes = RepairNotes::new(self.options.repairs);
         let mut discarded = Vec::new();
-        let read = self.judge(&raw, reason, &mut notes, &mut discarded);
+        let read = self.outcome(&raw, reason, &mut notes, &mut discarded);
         let reasoning = self.reasoning.text.into_text();
         let (outcome, thoughts, repairs) = match read {
             Ok(object) => (Ok(object.outcome), object.thought, notes.into_sorted()),
@@ -105,10 +110,10 @@ impl ReactDecoder {
             return;
         }
         let buffer = std::mem::take(&mut self.buffer);
-        let bound = refusal::bound(buffer.text(), &self.options);
+        let bound = violations::bound(buffer.text(), &self.options);
         self.scan(bound, end && bound.len() == buffer.text().len(), deltas);
         if bound.len() < buffer.text().len() && self.fault.is_none() {
-            self.fault = Some(refusal::too_large(&self.options));
+            self.fault = Some(violations::too_large(&self.options));
         }
         self.buffer = buffer;
     }
@@ -120,42 +125,42 @@ impl ReactDecoder {
 
     fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
         loop {
-            if self.seeker.machine().is_some() {
-                let resumed = self.seeker.run(text, end);
-                if self.seeker.first.is_none()
-                    && let Some(machine) = self.seeker.machine()
-                    && machine.meant()
+            if self.finder.reader().is_some() {
+                let resumed = self.finder.run(text, end);
+                if self.finder.first.is_none()
+                    && let Some(reader) = self.finder.reader()
+                    && reader.meant()
                 {
-                    let teller = &mut self.teller;
-                    self.watch.poll(text, machine, 0, &mut |key, piece| teller.tell(key, &piece, deltas));
+                    let writer = &mut self.writer;
+                    self.fields.poll(text, reader, 0, &mut |key, piece| writer.write(key, &piece, deltas));
                 }
                 let Some(position) = resumed else { return };
                 if self.object.is_none()
-                    && let Some(found) = &self.seeker.first
+                    && let Some(found) = &self.finder.first
                 {
-                    let teller = &mut self.teller;
-                    self.watch.record(text, &found.record, &mut |key, piece| teller.tell(key, &piece, deltas));
-                    let object = match self.seeker.second {
+                    let writer = &mut self.writer;
+                    self.fields.record(text, &found.record, &mut |key, piece| writer.write(key, &piece, deltas));
+                    let object = match self.finder.second {
                         // Both stand in one array, which can't be cut between them.
-                        Some(second) => Err(refusal::several(found.record.span, second, self.form())),
-                        None => object::read(found, text, &self.options),
+                        Some(second) => Err(violations::several(found.record.span, second, self.form())),
+                        None => object::read(found, text, &self.options, self.returns.as_ref()),
                     };
-                    self.teller.close(&object, deltas);
+                    self.writer.close(&object, deltas);
                     self.object = Some(object);
                 }
-                if let Some(fault) = self.seeker.fault.take() {
+                if let Some(fault) = self.finder.fault.take() {
                     self.fault = Some(fault);
                     return;
                 }
                 self.envelope.resume(position);
             }
             let mark = self.envelope.next(text, end, LOOK);
-            if self.seeker.first.is_none() {
+            if self.finder.first.is_none() {
                 deltas.extend(self.reasoning.look(text, &self.envelope, mark).map(Delta::Reasoning));
             }
             match mark {
-                Some(Mark::Bracket(at)) => self.seeker.open(text, at),
-                Some(Mark::Reasoning { whole, .. }) => self.seeker.begin_at(whole.end),
+                Some(Mark::Bracket(at)) => self.finder.open(text, at),
+                Some(Mark::Reasoning { whole, .. }) => self.finder.begin_at(whole.end),
                 Some(Mark::Tag { .. }) => {}
                 None => return,
             }
@@ -163,25 +168,25 @@ impl ReactDecoder {
     }
 
     /// What the whole reply comes to.
-    fn judge(
+    fn outcome(
         &mut self,
         raw: &str,
         reason: FinishReason,
-        notes: &mut Notes,
+        notes: &mut RepairNotes,
         discarded: &mut Vec<Span>,
-    ) -> Result<Object, Fault> {
+    ) -> Result<Object, BoxedViolation> {
         if let Some(fault) = self.fault.take() {
-            return Err(refusal::cut(fault, reason, self.form()));
+            return Err(violations::mention_truncation(fault, reason, self.form()));
         }
-        let (Some(found), Some(object)) = (&self.seeker.first, self.object.take()) else {
+        let (Some(found), Some(object)) = (&self.finder.first, self.object.take()) else {
             return Err(self.nothing(raw, reason));
         };
-        if let Some(second) = self.seeker.second {
-            return Err(refusal::several(found.record.span, second, self.form()));
+        if let Some(second) = self.finder.second {
+            return Err(violations::several(found.record.span, second, self.form()));
         }
-        let object = object.map_err(|fault| refusal::cut(fault, reason, self.form()))?;
-        if after::in_quotes(raw, found.root) {
-            return Err(refusal::cut(after::quoted(found.root), reason, self.form()));
+        let object = object.map_err(|fault| violations::mention_truncation(fault, reason, self.form()))?;
+        if following_text::in_quotes(raw, found.root) {
+            return Err(violations::mention_truncation(following_text::quoted(found.root), reason, self.form()));
         }
 
         for (block, implicit) in &self.reasoning.blocks {
@@ -192,33 +197,33 @@ impl ReactDecoder {
         let fenced = leading(raw, &before, notes)?;
         notes.extend(found.repairs.iter().cloned());
         notes.extend(object.repairs.iter().cloned());
-        for copy in &self.seeker.copies {
+        for copy in &self.finder.copies {
             notes.note(RepairCode::DuplicateObjectDropped, *copy)?;
         }
-        let after = gaps(found.root.end, raw.len(), &self.seeker.copies);
+        let after = gaps(found.root.end, raw.len(), &self.finder.copies);
         discarded.extend(trailing(raw, &after, fenced, notes)?);
         certain(raw, notes)?;
         Ok(object)
     }
 
     /// What is wrong with a reply without an object.
-    fn nothing(&mut self, raw: &str, reason: FinishReason) -> Fault {
+    fn nothing(&mut self, raw: &str, reason: FinishReason) -> BoxedViolation {
         if let Some(start) = self.envelope.reasoning_start() {
-            return refusal::unclosed_think(start, raw.len(), reason, self.form());
+            return violations::unclosed_think(start, raw.len(), reason, self.form());
         }
-        if let Some(fault) = self.seeker.doubt.take() {
-            return refusal::cut(fault, reason, self.form());
+        if let Some(fault) = self.finder.doubt.take() {
+            return violations::mention_truncation(fault, reason, self.form());
         }
         if raw.trim().is_empty() && reason == FinishReason::Stop {
-            return refusal::blank(self.form());
+            return violations::blank(self.form());
         }
         if reason == FinishReason::Length {
-            return refusal::cut_before_move(raw.len(), self.form());
+            return violations::truncated_before_move(raw.len(), self.form());
         }
         if let Some(place) = self.reasoning.alone(raw) {
-            return refusal::only_reasoning(Code::NoAction, place, self.form());
+            return violations::only_reasoning(Code::NoAction, place, self.form());
         }
-        match &self.seeker.other {
+        match &self.finder.other {
             Some(record) => object::misfit(record, self.options.repairs),
             None => Box::new(
                 Violation::new(Code::NoAction, "expected one JSON object with 'action': got none")

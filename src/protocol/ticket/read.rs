@@ -1,20 +1,22 @@
 //! Reads ticket replies: `<thoughts>` then `<output>` with one JSON object.
 
 mod decision;
-mod judge;
+mod outcome;
 
-use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::field_stream::FieldStream;
+use crate::protocol::find_payload::PayloadFinder;
 use crate::protocol::reasoning::{Growing, Reasoning};
-use crate::protocol::refusal;
-use crate::protocol::seek::Seeker;
-use crate::protocol::watch::Watch;
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::violations;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
-use crate::reply::Span;
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::Tag;
-use decision::{Decision, Teller};
-pub(super) use decision::{corrected, written_call};
+use crate::reply::{BoxedViolation, Span};
+use crate::tool::AnswerType;
+use decision::{Decision, DeltaWriter};
+pub(super) use decision::{corrected, return_form, written_call};
+use std::sync::{Arc, LazyLock};
 
 /// The tags, by their place in the envelope's list.
 const THOUGHTS: usize = 0;
@@ -22,35 +24,42 @@ const END_THOUGHTS: usize = 1;
 const OUTPUT: usize = 2;
 const END_OUTPUT: usize = 3;
 
+static TAGS: LazyLock<Arc<[Tag]>> =
+    LazyLock::new(|| ["<thoughts>", "</thoughts>", "<output>", "</output>"].map(Tag::new).into());
+/// What ends the object.
+static ENDS: LazyLock<Arc<[Tag]>> = LazyLock::new(|| Arc::new([Tag::new("</output>")]));
+
 /// A decoder of one ticket reply.
-pub fn decoder(options: ReadOptions, reasoning: &[(String, String)]) -> Box<dyn Decoder> {
-    let tags = vec![Tag::new("<thoughts>"), Tag::new("</thoughts>"), Tag::new("<output>"), Tag::new("</output>")];
-    let ends = vec![Tag::new("</output>")];
-    let mut inside = Seeker::new(&decision::SOUGHT, &options, ends.clone());
-    inside.early = Some(decision::early);
-    inside.misfit = Some(decision::misfit);
+pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Option<&AnswerType>) -> Box<dyn Decoder> {
+    let mut inside = PayloadFinder::new(&decision::PAYLOAD, &options, Arc::clone(&ENDS));
+    inside.checks.early = Some(decision::early);
+    inside.checks.misfit = Some(decision::misfit);
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(tags, &["thoughts", "thought"], options.think_prefilled).reasoning(reasoning),
-        place: Place::Outside,
-        outside: Seeker::new(&decision::SOUGHT, &options, ends),
+        envelope: Envelope::new(Arc::clone(&TAGS), &["thoughts", "thought"], options.think_prefilled)
+            .reasoning(reasoning),
+        section: OpenSection::Outside,
+        outside: PayloadFinder::new(&decision::PAYLOAD, &options, Arc::clone(&ENDS)),
         inside,
-        watch: Watch::new(&options),
-        teller: Teller::default(),
         reasoning: Reasoning::default(),
-        thoughts: Growing::default(),
-        thoughts_sent: 0,
+        published: Published {
+            fields: FieldStream::new(&options),
+            writer: DeltaWriter::new(returns),
+            thoughts: Growing::default(),
+            thoughts_sent: 0,
+        },
         sections: Sections::default(),
         complete: None,
         decision: None,
+        returns: returns.cloned(),
         fault: None,
     })
 }
 
 /// Where in the reply the text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum OpenSection {
     Outside,
     Thoughts {
         /// The first start tag of an output inside: the thoughts end there if they are never closed.
@@ -82,21 +91,29 @@ struct TicketDecoder {
     options: ReadOptions,
     buffer: Buffer,
     envelope: Envelope,
-    place: Place,
+    section: OpenSection,
     /// Objects outside an output section, in a reply that may have none.
-    outside: Seeker,
-    inside: Seeker,
-    watch: Watch,
-    teller: Teller,
+    outside: PayloadFinder,
+    inside: PayloadFinder,
     reasoning: Reasoning,
-    thoughts: Growing,
-    thoughts_sent: usize,
+    published: Published,
     sections: Sections,
     /// Where the output ends, once a valid one has.
     complete: Option<usize>,
     /// The first object of the output, read.
-    decision: Option<Result<Decision, Fault>>,
-    fault: Option<Fault>,
+    decision: Option<Result<Decision, BoxedViolation>>,
+    /// The type of the answer.
+    returns: Option<AnswerType>,
+    fault: Option<BoxedViolation>,
+}
+
+/// What was published as deltas.
+struct Published {
+    fields: FieldStream,
+    writer: DeltaWriter,
+    thoughts: Growing,
+    /// Up to here the text of the thoughts was published.
+    thoughts_sent: usize,
 }
 
 impl Decoder for TicketDecoder {
@@ -125,10 +142,10 @@ impl Decoder for TicketDecoder {
         self.buffer.close();
         self.advance(true, &mut Vec::new());
         let raw = std::mem::take(&mut self.buffer).into_text();
-        let mut notes = Notes::new(self.options.repairs);
+        let mut notes = RepairNotes::new(self.options.repairs);
         let mut discarded = Vec::new();
-        let outcome = self.judge(&raw, reason, &mut notes, &mut discarded);
-        let (thoughts, reasoning) = (self.thoughts.into_text(), self.reasoning.text.into_text());
+        let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded);
+        let (thoughts, reasoning) = (self.published.thoughts.into_text(), self.reasoning.text.into_text());
         let (outcome, repairs) = match outcome {
             Ok(decision) => (Ok(decision.outcome), notes.into_sorted()),
             Err(fault) => (Err(*fault), Vec::new()),
@@ -143,75 +160,75 @@ impl TicketDecoder {
             return;
         }
         let buffer = std::mem::take(&mut self.buffer);
-        let bound = refusal::bound(buffer.text(), &self.options);
+        let bound = violations::bound(buffer.text(), &self.options);
         self.scan(bound, end && bound.len() == buffer.text().len(), deltas);
         if bound.len() < buffer.text().len() && self.fault.is_none() {
-            self.fault = Some(refusal::too_large(&self.options));
+            self.fault = Some(violations::too_large(&self.options));
         }
         self.buffer = buffer;
     }
 
     fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) {
         loop {
-            if self.inside.machine().is_some() || self.outside.machine().is_some() {
+            if self.inside.reader().is_some() || self.outside.reader().is_some() {
                 let Some(position) = self.in_payload(text, end, deltas) else { return };
                 if self.fault.is_some() {
                     return;
                 }
                 self.envelope.resume(position);
             }
-            let brackets = !matches!(self.place, Place::Thoughts { .. });
+            let brackets = !matches!(self.section, OpenSection::Thoughts { .. });
             let look = Look { brackets, reasoning: brackets, code: false };
             let mark = self.envelope.next(text, end, look);
-            self.told(text, mark, deltas);
+            self.publish_thoughts(text, mark, deltas);
             match mark {
-                Some(Mark::Bracket(at)) if self.place == Place::Output => self.inside.open(text, at),
+                Some(Mark::Bracket(at)) if self.section == OpenSection::Output => self.inside.open(text, at),
                 Some(Mark::Bracket(at)) => self.outside.open(text, at),
                 Some(Mark::Reasoning { whole, .. }) => self.begin_at(whole.end),
                 Some(Mark::Tag { index, span, exact }) => self.tag(text, index, span, exact, deltas),
-                None => match self.place {
-                    Place::Thoughts { output: Some(output) } if end => self.thoughts_end_at(output),
+                None => match self.section {
+                    OpenSection::Thoughts { output: Some(output) } if end => self.thoughts_end_at(output),
                     _ => return,
                 },
             }
         }
     }
 
-    /// Goes on in the object that is being read. Gives the place after it, or `None` where more text is needed.
+    /// Reads on in the object. Returns the position after it, or `None` if more text is needed.
     fn in_payload(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) -> Option<usize> {
-        if self.outside.machine().is_some() {
+        if self.outside.reader().is_some() {
             let resumed = self.outside.run(text, end);
-            // Outside an output nothing is told: an output may yet come.
+            // Outside an output nothing is published: an output may yet come.
             if let Some(fault) = self.outside.fault.take() {
                 self.fault = Some(fault);
             }
             return resumed;
         }
         let resumed = self.inside.run(text, end);
-        let teller = &mut self.teller;
-        let mut tell = |key: &str, piece: crate::protocol::watch::Piece<'_>| teller.tell(key, &piece, deltas);
+        let writer = &mut self.published.writer;
+        let mut tell = |key: &str, piece: crate::protocol::field_stream::Piece<'_>| writer.write(key, &piece, deltas);
         if self.inside.first.is_none()
-            && let Some(machine) = self.inside.machine()
-            && machine.meant()
+            && let Some(reader) = self.inside.reader()
+            && reader.meant()
         {
-            self.watch.poll(text, machine, 0, &mut tell);
+            self.published.fields.poll(text, reader, 0, &mut tell);
         }
         if self.decision.is_none()
             && let Some(found) = &self.inside.first
         {
-            self.watch.record(text, &found.record, &mut tell);
+            self.published.fields.record(text, &found.record, &mut tell);
             let before = self.outside.first.as_ref().filter(|outside| !outside.record.same(&found.record));
             // Two in one array can't be cut apart, and one before the output can't be cut off.
             self.decision = Some(match self.inside.second.or(before.map(|outside| outside.record.span)) {
                 Some(second) if second.start < found.record.span.start => {
-                    Err(refusal::several(second, found.record.span, decision::OUTPUT))
+                    Err(violations::several(second, found.record.span, decision::OUTPUT))
                 }
-                Some(second) => Err(refusal::several(found.record.span, second, decision::OUTPUT)),
-                None => decision::read(found, &self.options),
+                Some(second) => Err(violations::several(found.record.span, second, decision::OUTPUT)),
+                None => decision::read(found, &self.options, self.returns.as_ref()),
             });
             if let Some(decision) = self.decision.as_ref().filter(|_| !self.options.whole) {
                 let route = found.record.fields.get("route").and_then(|field| field.value.as_str());
-                Teller::close(decision, route, deltas);
+                DeltaWriter::close(decision, route, deltas);
             }
         }
         if let Some(fault) = self.inside.fault.take() {
@@ -220,13 +237,13 @@ impl TicketDecoder {
         resumed
     }
 
-    /// Tells the reasoning and the thoughts.
-    fn told(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
+    /// Publishes the reasoning and the thoughts.
+    fn publish_thoughts(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
         if self.decision.is_some() {
             return;
         }
-        match self.place {
-            Place::Thoughts { output: None } => {
+        match self.section {
+            OpenSection::Thoughts { output: None } => {
                 let until = match mark {
                     Some(Mark::Tag { index: END_THOUGHTS | OUTPUT, span, .. }) => span.start,
                     Some(_) => return,
@@ -234,7 +251,7 @@ impl TicketDecoder {
                 };
                 self.think(text, until, deltas);
             }
-            Place::Thoughts { output: Some(_) } => {
+            OpenSection::Thoughts { output: Some(_) } => {
                 if let Some(Mark::Tag { index: END_THOUGHTS, span, .. }) = mark {
                     self.think(text, span.start, deltas);
                 }
@@ -244,47 +261,47 @@ impl TicketDecoder {
     }
 
     fn think(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
-        let more = text.get(self.thoughts_sent..until).unwrap_or("");
-        deltas.extend(self.thoughts.push(more).map(Delta::Thoughts));
-        self.thoughts_sent = self.thoughts_sent.max(until);
+        let more = text.get(self.published.thoughts_sent..until).unwrap_or("");
+        deltas.extend(self.published.thoughts.push(more).map(Delta::Thoughts));
+        self.published.thoughts_sent = self.published.thoughts_sent.max(until);
     }
 
     fn tag(&mut self, text: &str, index: usize, span: Span, exact: bool, deltas: &mut Vec<Delta>) {
-        let counts = match (index, self.place) {
-            (THOUGHTS, Place::Outside) => {
+        let counts = match (index, self.section) {
+            (THOUGHTS, OpenSection::Outside) => {
                 self.sections.open_thoughts = Some(span);
-                self.place = Place::Thoughts { output: None };
-                self.thoughts_sent = span.end;
+                self.section = OpenSection::Thoughts { output: None };
+                self.published.thoughts_sent = span.end;
                 self.decision.is_none()
             }
-            (END_THOUGHTS, Place::Thoughts { .. }) => {
-                self.place = Place::Outside;
+            (END_THOUGHTS, OpenSection::Thoughts { .. }) => {
+                self.section = OpenSection::Outside;
                 let start = self.sections.open_thoughts.take().map_or(span.start, |open| open.start);
                 if self.decision.is_none() {
                     self.sections.thoughts.push(Span::new(start, span.end));
-                    self.thoughts.part();
+                    self.published.thoughts.part();
                 }
                 true
             }
-            (END_THOUGHTS, Place::Outside) => self.unopened_thoughts(text, span, deltas),
-            (OUTPUT, Place::Thoughts { output: None }) => {
-                self.place = Place::Thoughts { output: Some(span) };
+            (END_THOUGHTS, OpenSection::Outside) => self.unopened_thoughts(text, span, deltas),
+            (OUTPUT, OpenSection::Thoughts { output: None }) => {
+                self.section = OpenSection::Thoughts { output: Some(span) };
                 false
             }
-            (OUTPUT, Place::Outside | Place::Output) => {
-                self.place = Place::Output;
+            (OUTPUT, OpenSection::Outside | OpenSection::Output) => {
+                self.section = OpenSection::Output;
                 if self.inside.first.is_none() {
                     self.sections.output = Some(span);
                     self.sections.end_output = None;
                 }
                 true
             }
-            (END_OUTPUT, Place::Output) => {
-                self.place = Place::Outside;
+            (END_OUTPUT, OpenSection::Output) => {
+                self.section = OpenSection::Outside;
                 self.sections.end_output.get_or_insert(span);
                 true
             }
-            (END_OUTPUT, Place::Outside)
+            (END_OUTPUT, OpenSection::Outside)
                 if self.sections.output.is_none() && self.decision.is_none() && self.outside.first.is_some() =>
             {
                 self.without_start_tag(span)
@@ -306,17 +323,18 @@ impl TicketDecoder {
         let start = self.reasoning.blocks.last().map_or(0, |(block, _)| block.end);
         sections.unopened = Some(span);
         sections.thoughts.push(Span::new(start, span.end));
-        self.thoughts_sent = start;
+        self.published.thoughts_sent = start;
         self.think(text, span.start, deltas);
         // What the thoughts hold is a rehearsal.
-        self.outside = Seeker::new(&decision::SOUGHT, &self.options, vec![Tag::new("</output>")]);
+        self.outside = PayloadFinder::new(&decision::PAYLOAD, &self.options, Arc::clone(&ENDS));
         true
     }
 
     /// An end tag of an output that no start tag opened, after the only object.
     fn without_start_tag(&mut self, span: Span) -> bool {
         std::mem::swap(&mut self.outside, &mut self.inside);
-        self.decision = self.inside.first.as_ref().map(|found| decision::read(found, &self.options));
+        self.decision =
+            self.inside.first.as_ref().map(|found| decision::read(found, &self.options, self.returns.as_ref()));
         self.sections.end_output = Some(span);
         true
     }
@@ -330,7 +348,7 @@ impl TicketDecoder {
             self.sections.output = Some(output);
             self.sections.end_output = None;
         }
-        self.place = Place::Output;
+        self.section = OpenSection::Output;
         self.envelope.rewind(output.end);
         self.begin_at(output.end);
     }

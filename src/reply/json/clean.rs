@@ -1,10 +1,10 @@
 //! The quick way through clean JSON: a string or number that stands in the text whole is read in one step. Whatever is
-//! not clean, or has not arrived, is left to the machine's ordinary steps, which say the same.
+//! not clean, or has not arrived, is left to the reader's ordinary steps, which say the same.
 
-use super::{Fault, Flow, LastKind, Machine};
+use super::{BoxedViolation, Flow, JsonReader, LastKind};
 use crate::reply::{Number, Span, Value};
 
-impl Machine {
+impl JsonReader {
     /// The string in double quotes that begins here, if it holds no escape and no control character. As a value it may
     /// also be the beginning of three quotes, which is left alone.
     fn clean_string<'a>(&self, text: &'a str) -> Option<&'a str> {
@@ -14,7 +14,7 @@ impl Machine {
     }
 
     /// Takes the key that begins with the double quote here; `None` where it is not clean.
-    pub(super) fn clean_key(&mut self, text: &str) -> Result<Option<Flow>, Fault> {
+    pub(super) fn clean_key(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let Some(key) = self.clean_string(text).filter(|key| key.len() <= self.settings.limits.key_bytes) else {
             return Ok(None);
         };
@@ -26,7 +26,7 @@ impl Machine {
     }
 
     /// Takes the string that begins with the double quote here; `None` where it is not clean.
-    pub(super) fn clean_text(&mut self, text: &str) -> Result<Option<Flow>, Fault> {
+    pub(super) fn clean_text(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let Some(content) = self.clean_string(text).filter(|content| !content.is_empty()) else { return Ok(None) };
         let span = Span::new(self.position, self.position + content.len() + 2);
         self.string.passed(span.start);
@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// Takes the integer or decimal that begins here; `None` where it is written otherwise or may go on.
-    pub(super) fn clean_number(&mut self, text: &str) -> Result<Option<Flow>, Fault> {
+    pub(super) fn clean_number(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let start = self.position;
         let Some(length) = text.as_bytes().get(start..).and_then(decimal) else { return Ok(None) };
         let span = Span::new(start, start + length);

@@ -5,14 +5,14 @@
 //! an end tag or closing fence follows. Before any other token a wrong bracket is a violation.
 
 use super::frame::Frame;
-use super::{Fault, Flow, Last, LastKind, Machine};
+use super::{BoxedViolation, Flow, JsonReader, Last, LastKind};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, Span};
 
-impl Machine {
+impl JsonReader {
     /// The closing bracket at the present position.
-    pub(super) fn close(&mut self, byte: u8) -> Result<Flow, Fault> {
-        if let Some(comment) = self.elision {
+    pub(super) fn close(&mut self, byte: u8) -> Result<Flow, BoxedViolation> {
+        if let Some(comment) = self.doubts.elision {
             return Err(self.elided(comment));
         }
         let place = Span::new(self.position, self.position + 1);
@@ -25,9 +25,9 @@ impl Machine {
                 }
                 if self.state != super::State::After {
                     // A value without an end: what is open lasts until here.
-                    self.last = Last { span: Span::at(place.start), kind: LastKind::Other, newline: false };
+                    self.recent.last = Last { span: Span::at(place.start), kind: LastKind::Other, newline: false };
                 }
-                self.strays.push((byte, place));
+                self.doubts.strays.push((byte, place));
                 self.state = super::State::After;
                 Ok(Flow::Go)
             }
@@ -35,14 +35,14 @@ impl Machine {
     }
 
     /// Any other token after a closing bracket that fitted nothing.
-    pub(super) fn after_strays(&self) -> Result<(), Fault> {
-        match self.strays.first() {
+    pub(super) fn after_strays(&self) -> Result<(), BoxedViolation> {
+        match self.doubts.strays.first() {
             Some((byte, place)) => Err(self.unbalanced(*byte, *place)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn unbalanced(&self, byte: u8, place: Span) -> Fault {
+    pub(super) fn unbalanced(&self, byte: u8, place: Span) -> BoxedViolation {
         let found = char::from(byte);
         let Some(frame) = self.stack.last() else {
             return self.violation(Code::UnbalancedBrackets, format!("expected the end: got '{found}'"), place);
@@ -78,18 +78,18 @@ impl Machine {
     }
 
     /// Adds the closing brackets that are missing before a proven end.
-    pub(super) fn close_all(&mut self, text: &str) -> Result<Flow, Fault> {
-        if let Some(comment) = self.swallowed {
+    pub(super) fn close_all(&mut self, text: &str) -> Result<Flow, BoxedViolation> {
+        if let Some(comment) = self.doubts.swallowed {
             let message = "expected the closing brackets: got a comment that may hold them";
             let fault = self.violation(Code::Truncated, message, comment);
             return Err(Box::new(fault.hint("leave the comment out, or put it on a line of its own")));
         }
         // Comments and brackets that fitted nothing go with the value.
-        let end = text.get(..self.position).unwrap_or(text).trim_end().len().max(self.last.span.end);
+        let end = text.get(..self.position).unwrap_or(text).trim_end().len().max(self.recent.last.span.end);
         // Does each bracket that fitted nothing stand for one of the missing ones, in order?
         let mut missing = self.stack.iter().rev().map(Frame::closer);
-        let explained = self.strays.iter().all(|(byte, _)| missing.any(|closer| closer == *byte));
-        let strays = std::mem::take(&mut self.strays);
+        let explained = self.doubts.strays.iter().all(|(byte, _)| missing.any(|closer| closer == *byte));
+        let strays = std::mem::take(&mut self.doubts.strays);
         if !explained && let Some((_, first)) = strays.first() {
             self.repair(RepairCode::ExtraClosers, *first)?;
         }

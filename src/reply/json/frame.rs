@@ -1,6 +1,6 @@
 //! The stack of open arrays and objects, and how a finished value reaches the one that holds it.
 
-use super::{Fault, Flow, Last, LastKind, Machine, Settings, State};
+use super::{BoxedViolation, Flow, JsonReader, Last, LastKind, Settings, State};
 use crate::reply::object::Members;
 use crate::reply::{Code, Object, ReadLimits, RepairCode, Span, Value};
 use compact_str::CompactString;
@@ -94,9 +94,9 @@ impl Frame {
     }
 }
 
-impl Machine {
+impl JsonReader {
     /// Opens the array or object at the present position.
-    pub(super) fn open(&mut self, byte: u8) -> Result<Flow, Fault> {
+    pub(super) fn open(&mut self, byte: u8) -> Result<Flow, BoxedViolation> {
         let open = self.position;
         let bracket = Span::new(open, open + 1);
         let Settings { records, limits, .. } = &self.settings;
@@ -112,10 +112,10 @@ impl Machine {
             _ => Kind::Object(Members::with_capacity(self.shapes.get(self.stack.len()).map_or(0, Vec::len))),
         };
         if self.stack.is_empty() {
-            self.start = open;
-            self.array = byte == b'[';
+            self.output.start = open;
+            self.output.array = byte == b'[';
         }
-        self.elision = None;
+        self.doubts.elision = None;
         self.state = if byte == b'[' { State::FirstElement } else { State::FirstKey };
         self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;
@@ -123,7 +123,7 @@ impl Machine {
     }
 
     /// A second brace right after the first: both are one.
-    pub(super) fn open_doubled(&mut self) -> Result<Flow, Fault> {
+    pub(super) fn open_doubled(&mut self) -> Result<Flow, BoxedViolation> {
         let open = self.position;
         let Some(outer) = self.stack.last_mut() else { return Ok(Flow::Go) };
         let kind = std::mem::replace(&mut outer.kind, Kind::Doubled(None));
@@ -140,7 +140,7 @@ impl Machine {
     }
 
     /// Closes the innermost array or object at `end`, one past its closing bracket, which may be `supplied`.
-    pub(super) fn pop(&mut self, end: usize, supplied: bool) -> Result<Flow, Fault> {
+    pub(super) fn pop(&mut self, end: usize, supplied: bool) -> Result<Flow, BoxedViolation> {
         let Some(frame) = self.stack.pop() else { return Ok(Flow::Go) };
         let span = Span::new(frame.open, end);
         let value = match frame.kind {
@@ -151,15 +151,15 @@ impl Machine {
                 Value::Object(object)
             }
             Kind::Doubled(value) => {
-                self.records.extend(self.inner.take().map(|inner| Record { span, ..inner }));
+                self.output.records.extend(self.output.inner.take().map(|inner| Record { span, ..inner }));
                 value.unwrap_or_default()
             }
             Kind::Records(_) => Value::Null,
             Kind::Record(fields) => {
                 let record = Record { fields, span, supplied };
                 match self.stack.last() {
-                    Some(Frame { kind: Kind::Doubled(_), .. }) => self.inner = Some(record),
-                    _ => self.records.push(record),
+                    Some(Frame { kind: Kind::Doubled(_), .. }) => self.output.inner = Some(record),
+                    _ => self.output.records.push(record),
                 }
                 Value::Null
             }
@@ -193,20 +193,20 @@ impl Machine {
     }
 
     /// Hands a finished value to the array or object that holds it.
-    pub(super) fn deliver(&mut self, value: Value, span: Span, kind: LastKind) -> Result<Flow, Fault> {
+    pub(super) fn deliver(&mut self, value: Value, span: Span, kind: LastKind) -> Result<Flow, BoxedViolation> {
         self.values += 1;
         if self.values > self.settings.limits.values {
             let message = format!("expected at most {} values: got more", self.settings.limits.values);
             return Err(Box::new(crate::reply::Violation::new(Code::LimitExceeded, message).at(span)));
         }
-        self.elision = None;
-        self.last = Last { span, kind, newline: false };
+        self.doubts.elision = None;
+        self.recent.last = Last { span, kind, newline: false };
         self.state = State::After;
         let Some(frame) = self.stack.last_mut() else {
-            self.value = value;
-            self.span = span;
+            self.output.value = value;
+            self.output.span = span;
             self.state = State::Done;
-            return match self.strays.first().copied() {
+            return match self.doubts.strays.first().copied() {
                 Some((_, first)) => {
                     self.repair(RepairCode::ExtraClosers, first)?;
                     Ok(Flow::Done)
@@ -244,7 +244,7 @@ impl Machine {
     }
 
     /// A key stands a second time.
-    fn second(&mut self, same: bool, key: &str, span: Span, first: Option<Span>) -> Result<Flow, Fault> {
+    fn second(&mut self, same: bool, key: &str, span: Span, first: Option<Span>) -> Result<Flow, BoxedViolation> {
         if same {
             self.repair(RepairCode::DuplicateKeyDropped, span)?;
             return Ok(Flow::Go);
@@ -258,7 +258,7 @@ impl Machine {
     }
 
     /// The outermost array holds something that is no object.
-    pub(super) fn no_record(&self, span: Span) -> Fault {
+    pub(super) fn no_record(&self, span: Span) -> BoxedViolation {
         self.violation(Code::BadType, "expected an array of objects: got something else in it", span)
     }
 

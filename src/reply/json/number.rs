@@ -1,10 +1,16 @@
 //! Numbers keep their spelling; a few other spellings have one reading.
 
-use super::{Fault, Flow, LastKind, Machine, Token};
+use super::{BoxedViolation, Flow, JsonReader, LastKind, Token};
 use crate::reply::{Code, Number, RepairCode, Span, Value};
 
-impl Machine {
-    pub(super) fn in_number(&mut self, text: &str, start: usize, mut digits: usize, end: bool) -> Result<Flow, Fault> {
+impl JsonReader {
+    pub(super) fn in_number(
+        &mut self,
+        text: &str,
+        start: usize,
+        mut digits: usize,
+        end: bool,
+    ) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.position) {
             match byte {
@@ -67,7 +73,7 @@ impl Machine {
         }
     }
 
-    fn invalid_number(&self, text: &str, span: Span) -> Fault {
+    fn invalid_number(&self, text: &str, span: Span) -> BoxedViolation {
         // With the character that makes it no number, where it is one but for that.
         let next =
             text.get(span.end..).and_then(|rest| rest.chars().next()).filter(|_| is_json(span.of(text).as_bytes()));
@@ -79,7 +85,7 @@ impl Machine {
         )
     }
 
-    pub(super) fn non_finite(&self, span: Span, found: &str) -> Fault {
+    pub(super) fn non_finite(&self, span: Span, found: &str) -> BoxedViolation {
         let found: String = found.chars().take(40).collect();
         let message = format!("expected a finite number: got {found}");
         Box::new(self.violation(Code::NonFiniteNumber, message, span).found(found).hint("use null, or leave it out"))

@@ -1,7 +1,7 @@
 //! A look at the value while it is still arriving: what is there, and what only grows.
 
 use super::frame::{Frame, Kind};
-use super::{Fields, Machine, State, Token};
+use super::{Fields, JsonReader, State, Token};
 use crate::reply::{Object, Value};
 
 /// The member of the open record whose value is being read.
@@ -63,7 +63,7 @@ impl<'a> Complete<'a> {
     }
 }
 
-impl Machine {
+impl JsonReader {
     /// The arrays and objects that are open, outermost first, in a text that is read without records.
     pub fn open_containers(&self) -> impl Iterator<Item = OpenContainer<'_>> {
         self.stack.iter().filter_map(|Frame { kind, key, .. }| {
@@ -88,7 +88,7 @@ impl Machine {
 
     /// The whole value, once it is done.
     pub fn value(&self) -> Option<&Value> {
-        (self.state == State::Done).then_some(&self.value)
+        (self.state == State::Done).then_some(&self.output.value)
     }
 
     /// The members of the record that is open, if one is.
@@ -97,7 +97,7 @@ impl Machine {
             Kind::Record(fields) => Some(fields),
             _ => None,
         });
-        open.or(self.inner.as_ref().map(|record| &record.fields))
+        open.or(self.output.inner.as_ref().map(|record| &record.fields))
     }
 
     /// The member of the open record that is being read.
@@ -108,7 +108,7 @@ impl Machine {
             (Some(above), token) => {
                 // What follows the last value may be a closing bracket or a comment that does not count.
                 let between = matches!(token, Token::None | Token::LineComment { .. } | Token::BlockComment { .. });
-                let end = if between && self.state == State::After { self.last.span.end } else { self.position };
+                let end = if between && self.state == State::After { self.recent.last.span.end } else { self.position };
                 OpenPart::Json(text.get(above.open..end).unwrap_or(""))
             }
             (None, Token::String) => {

@@ -1,6 +1,6 @@
 //! Strings and keys: quotes, escapes and raw control characters. A string ends at its own quote, never at a tag.
 
-use super::{Fault, Flow, LastKind, Machine, State, Token};
+use super::{BoxedViolation, Flow, JsonReader, LastKind, State, Token};
 use crate::reply::{Code, RepairCode, Span, Value};
 
 /// What delimits a string.
@@ -63,7 +63,7 @@ pub(super) struct StringToken {
     pub(super) key: bool,
     /// What is decoded, up to `from`.
     pub(super) decoded: String,
-    /// Where the text that needs no decoding goes on.
+    /// Where the text that needs no decoding continues.
     pub(super) from: usize,
     /// The first backslash that begins no escape.
     invalid: Option<Span>,
@@ -90,9 +90,9 @@ impl StringToken {
     }
 }
 
-impl Machine {
+impl JsonReader {
     /// The quote at the present position: one, or three where a value may stand.
-    pub(super) fn open_quote(&mut self, text: &str, byte: u8, key: bool, end: bool) -> Result<Flow, Fault> {
+    pub(super) fn open_quote(&mut self, text: &str, byte: u8, key: bool, end: bool) -> Result<Flow, BoxedViolation> {
         let mut quote = match byte {
             b'"' => Quote::Double,
             b'\'' => Quote::Single,
@@ -131,15 +131,15 @@ impl Machine {
         Ok(Flow::Go)
     }
 
-    pub(super) fn open_string(&mut self, quote: Quote, key: bool) -> Result<(), Fault> {
+    pub(super) fn open_string(&mut self, quote: Quote, key: bool) -> Result<(), BoxedViolation> {
         let start = self.position;
         self.position += quote.opening().len();
         if let Some(code) = quote.repair() {
             self.repair(code, Span::new(start, self.position))?;
         }
         if quote == Quote::Single {
-            self.python.get_or_insert(start);
-            if let Some(place) = self.foreign_escape {
+            self.doubts.python.get_or_insert(start);
+            if let Some(place) = self.doubts.foreign_escape {
                 return Err(self.ambiguous(place, None));
             }
         }
@@ -150,8 +150,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Goes on in a string: to its end, an escape, or the end of the text.
-    pub(super) fn in_string(&mut self, text: &str, end: bool) -> Result<Flow, Fault> {
+    /// Reads on in a string: to its end, an escape, or the end of the text.
+    pub(super) fn in_string(&mut self, text: &str, end: bool) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         let quote = self.string.quote;
         let closing = quote.closing();
@@ -201,7 +201,7 @@ impl Machine {
     }
 
     /// A second opening quote inside typographic quotes: which one the closing quote belongs to is a guess.
-    fn reopened(&self, quote: Quote) -> Result<(), Fault> {
+    fn reopened(&self, quote: Quote) -> Result<(), BoxedViolation> {
         if !matches!(quote, Quote::Curly | Quote::CurlySingle) {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl Machine {
     }
 
     /// Several backticks in a string in backticks: a fence, or text, or its end.
-    fn run_of_backticks(&self) -> Fault {
+    fn run_of_backticks(&self) -> BoxedViolation {
         let start = self.string.start;
         let message = "expected one backtick to end the string: got several";
         Box::new(
@@ -226,7 +226,7 @@ impl Machine {
         )
     }
 
-    fn end_string(&mut self, text: &str) -> Result<Flow, Fault> {
+    fn end_string(&mut self, text: &str) -> Result<Flow, BoxedViolation> {
         let mut decoded = std::mem::take(&mut self.string.decoded);
         let mut content = text.get(self.string.from..self.position).unwrap_or("");
         if !decoded.is_empty() {
@@ -253,7 +253,7 @@ impl Machine {
     }
 
     /// The backslash at the present position; `false` where its escape has not arrived whole.
-    fn escape(&mut self, text: &str) -> Result<bool, Fault> {
+    fn escape(&mut self, text: &str) -> Result<bool, BoxedViolation> {
         let rest = text.get(self.position..).unwrap_or("");
         let Some(next) = rest.chars().nth(1) else { return Ok(false) };
         let quote = self.string.quote;
@@ -279,10 +279,10 @@ impl Machine {
             'a' | 'v' | 'N' | '0'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
             'a' | 'v' | 'N' | '0'..='7' => {
                 // JSON knows no such escape, and the strings of a Python object mean another character by it.
-                if self.python.is_some() {
+                if self.doubts.python.is_some() {
                     return Err(self.ambiguous(place, None));
                 }
-                self.foreign_escape.get_or_insert(place);
+                self.doubts.foreign_escape.get_or_insert(place);
                 self.not_an_escape(place)?;
                 return Ok(true);
             }
@@ -300,7 +300,7 @@ impl Machine {
     }
 
     /// A backslash that is itself, unless the string also holds escapes.
-    fn not_an_escape(&mut self, place: Span) -> Result<(), Fault> {
+    fn not_an_escape(&mut self, place: Span) -> Result<(), BoxedViolation> {
         if let Some(other) = self.string.escape {
             return Err(self.ambiguous(place, Some(other)));
         }
@@ -313,7 +313,7 @@ impl Machine {
     }
 
     /// An escape that JSON knows, unless the string also holds backslashes that are themselves.
-    fn certain_escape(&mut self, place: Span) -> Result<(), Fault> {
+    fn certain_escape(&mut self, place: Span) -> Result<(), BoxedViolation> {
         if let Some(other) = self.string.invalid {
             return Err(self.ambiguous(place, Some(other)));
         }
@@ -321,7 +321,7 @@ impl Machine {
         Ok(())
     }
 
-    fn ambiguous(&self, place: Span, other: Option<Span>) -> Fault {
+    fn ambiguous(&self, place: Span, other: Option<Span>) -> BoxedViolation {
         let message = if other.is_some() {
             "expected one meaning for the backslashes of a string: got some that are escapes and some that are not"
         } else {
@@ -337,7 +337,7 @@ impl Machine {
     }
 
     /// `\xNN` or `\UNNNNNNNN`: a character in a string of Python's; elsewhere it could also be the text as it stands.
-    fn python_escape(&mut self, text: &str, letter: char) -> Result<bool, Fault> {
+    fn python_escape(&mut self, text: &str, letter: char) -> Result<bool, BoxedViolation> {
         let wanted = if letter == 'x' { 2 } else { 8 };
         let digits = text.get(self.position + 2..).unwrap_or("").bytes().take(wanted);
         let hex: String = digits.clone().take_while(u8::is_ascii_hexdigit).map(char::from).collect();
@@ -357,7 +357,7 @@ impl Machine {
         Ok(true)
     }
 
-    fn unicode_escape(&mut self, text: &str) -> Result<bool, Fault> {
+    fn unicode_escape(&mut self, text: &str) -> Result<bool, BoxedViolation> {
         let rest = text.get(self.position..).unwrap_or("");
         let unit = match hex(rest) {
             Hex::Unit(unit) => unit,

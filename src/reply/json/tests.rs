@@ -1,16 +1,16 @@
 use super::*;
 
 fn read(text: &str) -> Result<(Value, Vec<RepairCode>), Code> {
-    let mut machine = Machine::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
-    match machine.run(text, true) {
+    let mut reader = JsonReader::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
+    match reader.run(text, true) {
         Progress::Done => {
-            let (value, repairs) = machine.into_value();
+            let (value, repairs) = reader.into_value();
             let mut codes: Vec<_> = repairs.into_iter().map(|repair| repair.code).collect();
             codes.sort();
             codes.dedup();
             Ok((value, codes))
         }
-        _ => Err(machine.into_fault().unwrap().code),
+        _ => Err(reader.into_fault().unwrap().code),
     }
 }
 
@@ -152,9 +152,9 @@ fn strictness_refuses_each_repair() {
         "{{\"a\":1}}",
         "[[1]]]",
     ] {
-        let mut machine = Machine::new(Settings::new(RepairPolicy::Strict, ReadLimits::default()), 0);
-        if machine.run(text, true) == Progress::Failed {
-            assert_eq!(machine.into_fault().unwrap().code, Code::RepairRefused, "{text}");
+        let mut reader = JsonReader::new(Settings::new(RepairPolicy::Strict, ReadLimits::default()), 0);
+        if reader.run(text, true) == Progress::Failed {
+            assert_eq!(reader.into_fault().unwrap().code, Code::RepairRefused, "{text}");
         } else {
             assert_eq!(text, "[[1]]]");
         }
@@ -164,9 +164,9 @@ fn strictness_refuses_each_repair() {
 #[test]
 fn a_fault_names_its_place() {
     let text = "{\"a\": [1, {\"b\": oops}]}";
-    let mut machine = Machine::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
-    assert_eq!(machine.run(text, true), Progress::Failed);
-    let fault = machine.into_fault().unwrap();
+    let mut reader = JsonReader::new(Settings::new(RepairPolicy::Default, ReadLimits::default()), 0);
+    assert_eq!(reader.run(text, true), Progress::Failed);
+    let fault = reader.into_fault().unwrap();
     assert_eq!(fault.pointer.as_deref(), Some("/a/1/b"));
     assert_eq!(fault.span.map(|span| span.of(text)), Some("oops"));
 }

@@ -2,28 +2,28 @@
 
 use super::frame::{Frame, Key, Kind, quoted};
 use super::string::Quote;
-use super::{Fault, Flow, Last, LastKind, Machine, State, Token};
+use super::{BoxedViolation, Flow, JsonReader, Last, LastKind, State, Token};
 use crate::reply::tag::Match;
 use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value};
 use compact_str::CompactString;
 
-impl Machine {
+impl JsonReader {
     /// Skips blanks and takes what follows them.
-    pub(super) fn between(&mut self, text: &str, end: bool) -> Result<Flow, Fault> {
+    pub(super) fn between(&mut self, text: &str, end: bool) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         let from = self.position;
         while let Some(&byte) = bytes.get(self.position) {
             match byte {
                 b' ' | b'\t' | b'\r' => {}
-                b'\n' => self.last.newline = true,
+                b'\n' => self.recent.last.newline = true,
                 _ => break,
             }
             self.position += 1;
         }
-        self.blanks += self.position - from;
-        if self.blanks > self.settings.limits.blanks {
+        self.recent.blanks += self.position - from;
+        if self.recent.blanks > self.settings.limits.blanks {
             let message = format!("expected at most {} blanks in a row: got more", self.settings.limits.blanks);
-            let place = self.position - (self.blanks - self.settings.limits.blanks);
+            let place = self.position - (self.recent.blanks - self.settings.limits.blanks);
             return Err(self.violation(Code::LimitExceeded, message, Span::at(place)));
         }
         if self.state == State::Done {
@@ -67,13 +67,13 @@ impl Machine {
             _ => self.value_position(text, byte, end)?,
         };
         if flow == Flow::Go {
-            self.blanks = 0;
+            self.recent.blanks = 0;
         }
         Ok(flow)
     }
 
     /// An end tag or closing fence stands where a key or value is due.
-    fn ends_early(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+    fn ends_early(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         if self.at_proven_end(text, byte, end) == Match::Partial {
             return Ok(Flow::More);
         }
@@ -88,7 +88,7 @@ impl Machine {
     }
 
     /// Passes a mark of East Asian width, if one of `marks` stands here.
-    fn wide(&mut self, text: &str, marks: &[char]) -> Result<bool, Fault> {
+    fn wide(&mut self, text: &str, marks: &[char]) -> Result<bool, BoxedViolation> {
         let place = self.character(text);
         if !place.of(text).starts_with(marks) {
             return Ok(false);
@@ -108,14 +108,14 @@ impl Machine {
         if let Some(frame) = self.stack.last()
             && let Some(key) = &frame.key
         {
-            self.committed |= key.quoted;
-            self.meant |= frame.is_record() && self.settings.keys.contains(&key.text.as_str());
+            self.output.committed |= key.quoted;
+            self.output.meant |= frame.is_record() && self.settings.keys.contains(&key.text.as_str());
         }
         self.state = State::Value;
         Flow::Go
     }
 
-    fn no_colon(&self, text: &str) -> Fault {
+    fn no_colon(&self, text: &str) -> BoxedViolation {
         let place = self.character(text);
         let Some(key) = self.stack.last().and_then(|frame| frame.key.as_ref()) else {
             return self.violation(Code::MissingColon, "expected ':'", place);
@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// Where a value may begin.
-    fn value_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+    fn value_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         if byte != b'{' && byte != b']' && byte != b'[' && self.wants_record() {
             return match self.trivia(text, byte, end)? {
                 Some(flow) => Ok(flow),
@@ -148,7 +148,7 @@ impl Machine {
             }
             b']' | b'}' if self.state == State::FirstElement => self.close(byte),
             b']' | b'}' if self.state == State::NextElement => {
-                self.repair(RepairCode::TrailingComma, self.comma)?;
+                self.repair(RepairCode::TrailingComma, self.recent.comma)?;
                 self.close(byte)
             }
             b'.' => match text.as_bytes().get(self.position + 1) {
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    fn no_value(&self, text: &str) -> Fault {
+    fn no_value(&self, text: &str) -> BoxedViolation {
         let place = self.character(text);
         let rest = text.get(self.position..).unwrap_or("");
         let c = rest.chars().next().unwrap_or(' ');
@@ -176,12 +176,12 @@ impl Machine {
     }
 
     /// Where a key may begin.
-    fn key_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+    fn key_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         match byte {
             b'"' | b'\'' => self.open_quote(text, byte, true, end),
             b'}' | b']' if self.state == State::FirstKey => self.close(byte),
             b'}' | b']' => {
-                self.repair(RepairCode::TrailingComma, self.comma)?;
+                self.repair(RepairCode::TrailingComma, self.recent.comma)?;
                 self.close(byte)
             }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {
@@ -202,27 +202,27 @@ impl Machine {
         matches!(self.stack.iter().rev().nth(1), Some(frame) if matches!(frame.kind, Kind::Doubled(_)))
     }
 
-    fn no_key(&self, text: &str) -> Fault {
+    fn no_key(&self, text: &str) -> BoxedViolation {
         let expected = if self.state == State::FirstKey { "a key in quotes or '}'" } else { "a key in quotes" };
         let message = format!("expected {expected}: got {}", self.found(text));
         self.violation(Code::UnexpectedToken, message, self.character(text))
     }
 
     /// After a value inside an array or object.
-    fn after_value(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, Fault> {
+    fn after_value(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         let Some(frame) = self.stack.last() else { return Ok(Flow::Done) };
         let (array, doubled) = (frame.is_array(), matches!(frame.kind, Kind::Doubled(_)));
         match byte {
             b',' if !doubled => {
                 self.after_strays()?;
-                self.comma = Span::new(self.position, self.position + 1);
+                self.recent.comma = Span::new(self.position, self.position + 1);
                 self.position += 1;
                 self.state = if array { State::NextElement } else { State::NextKey };
                 return Ok(Flow::Go);
             }
             0x80.. if !doubled && self.wide(text, &['，', '、', '﹐', '､'])? => {
                 self.after_strays()?;
-                self.comma = Span::new(self.position, self.position);
+                self.recent.comma = Span::new(self.position, self.position);
                 self.state = if array { State::NextElement } else { State::NextKey };
                 return Ok(Flow::Go);
             }
@@ -231,7 +231,7 @@ impl Machine {
         }
         match self.at_proven_end(text, byte, end) {
             Match::Yes { length, .. } => {
-                self.proven = Some(self.position + length);
+                self.output.proven = Some(self.position + length);
                 return self.close_all(text);
             }
             Match::Partial => return Ok(Flow::More),
@@ -249,8 +249,8 @@ impl Machine {
     }
 
     /// Something stands where a comma is due.
-    fn missing_comma(&mut self, text: &str, byte: u8, array: bool, end: bool) -> Result<Flow, Fault> {
-        let Last { span, kind, newline } = self.last;
+    fn missing_comma(&mut self, text: &str, byte: u8, array: bool, end: bool) -> Result<Flow, BoxedViolation> {
+        let Last { span, kind, newline } = self.recent.last;
         let c = text.get(self.position..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
         let key = matches!(c, '"' | '\'' | '“' | '‘' | '_' | '$') || c.is_ascii_alphabetic();
         let value = key || matches!(byte, b'{' | b'[' | b'-' | b'`') || byte.is_ascii_digit();
@@ -275,13 +275,13 @@ impl Machine {
             return Err(self.violation(Code::UnexpectedToken, message, self.character(text)));
         }
         self.repair(RepairCode::MissingComma, Span::at(span.end))?;
-        self.comma = Span::at(span.end);
+        self.recent.comma = Span::at(span.end);
         self.state = if array { State::NextElement } else { State::NextKey };
         Ok(Flow::Go)
     }
 
     /// A string that can't end where it does.
-    fn unescaped(&self, text: &str, string: Span) -> Fault {
+    fn unescaped(&self, text: &str, string: Span) -> BoxedViolation {
         let mut characters = string.of(text).chars();
         let opening = Span::new(string.start, string.start + characters.next().map_or(0, char::len_utf8));
         let quote = Span::new(string.end - characters.next_back().map_or(0, char::len_utf8), string.end);
@@ -307,7 +307,7 @@ impl Machine {
     }
 
     /// A word: a key without quotes, a literal, or text that should have quotes.
-    pub(super) fn in_word(&mut self, text: &str, start: usize, end: bool) -> Result<Flow, Fault> {
+    pub(super) fn in_word(&mut self, text: &str, start: usize, end: bool) -> Result<Flow, BoxedViolation> {
         let rest = text.get(self.position..).unwrap_or("");
         let length = rest
             .char_indices()
@@ -324,7 +324,7 @@ impl Machine {
         self.word(text, Span::new(start, self.position))
     }
 
-    fn word(&mut self, text: &str, span: Span) -> Result<Flow, Fault> {
+    fn word(&mut self, text: &str, span: Span) -> Result<Flow, BoxedViolation> {
         self.token = Token::None;
         let word = span.of(text);
         if matches!(self.state, State::FirstKey | State::NextKey) {
@@ -363,25 +363,26 @@ impl Machine {
         self.deliver(value, span, LastKind::Other)
     }
 
-    pub(super) fn set_key(&mut self, text: &str, span: Span, quoted: bool) -> Result<(), Fault> {
+    pub(super) fn set_key(&mut self, text: &str, span: Span, quoted: bool) -> Result<(), BoxedViolation> {
         let text = self.own_key(text, span)?;
         let before = self.like_before(text);
         let fresh = before.is_some();
         let text = before.unwrap_or_else(|| CompactString::new(text));
         // A comma that was added stands right after the value before it.
-        let after_string = (self.last.kind == LastKind::String && self.comma == Span::at(self.last.span.end))
-            .then_some(self.last.span);
+        let after_string = (self.recent.last.kind == LastKind::String
+            && self.recent.comma == Span::at(self.recent.last.span.end))
+        .then_some(self.recent.last.span);
         if let Some(frame) = self.stack.last_mut() {
-            self.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
+            self.output.meant |= quoted && frame.is_record() && self.settings.keys.contains(&text.as_str());
             frame.key = Some(Key { text, span, quoted, fresh, after_string });
         }
-        self.elision = None;
+        self.doubts.elision = None;
         self.state = State::Colon;
         Ok(())
     }
 
     /// The key of a record that `text` is, in other case, or is another name of, where the policy is lenient.
-    fn own_key<'a>(&mut self, text: &'a str, span: Span) -> Result<&'a str, Fault> {
+    fn own_key<'a>(&mut self, text: &'a str, span: Span) -> Result<&'a str, BoxedViolation> {
         if !self.stack.last().is_some_and(Frame::is_record) || self.settings.own.contains(&text) {
             return Ok(text);
         }
@@ -401,12 +402,12 @@ impl Machine {
         }
     }
 
-    pub(super) fn long_key(&self, span: Span) -> Fault {
+    pub(super) fn long_key(&self, span: Span) -> BoxedViolation {
         let message = format!("expected keys of at most {} bytes: got a longer one", self.settings.limits.key_bytes);
         self.violation(Code::LimitExceeded, message, span)
     }
 
-    fn unquoted_value(&self, text: &str, span: Span) -> Fault {
+    fn unquoted_value(&self, text: &str, span: Span) -> BoxedViolation {
         let found: String = span.of(text).chars().take(40).collect();
         Box::new(
             self.violation(
@@ -435,7 +436,7 @@ impl Machine {
     }
 
     /// Opens a string or key in a typographic quote, if one stands here.
-    fn open_curly(&mut self, text: &str, key: bool) -> Result<bool, Fault> {
+    fn open_curly(&mut self, text: &str, key: bool) -> Result<bool, BoxedViolation> {
         let quote = match text.get(self.position..).and_then(|rest| rest.chars().next()) {
             Some('“') => Quote::Curly,
             Some('‘') => Quote::CurlySingle,

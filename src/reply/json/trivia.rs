@@ -1,13 +1,13 @@
 //! What stands between tokens and carries nothing: blanks and comments that JSON does not know. Dots in place of content
 //! are none of it.
 
-use super::{Fault, Flow, Machine, State, Token};
+use super::{BoxedViolation, Flow, JsonReader, State, Token};
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span};
 
-impl Machine {
+impl JsonReader {
     /// Comments, blanks that JSON does not know, written-out blanks and dots for left-out content; `None` for anything else.
-    pub(super) fn trivia(&mut self, text: &str, byte: u8, end: bool) -> Result<Option<Flow>, Fault> {
+    pub(super) fn trivia(&mut self, text: &str, byte: u8, end: bool) -> Result<Option<Flow>, BoxedViolation> {
         let start = self.position;
         let next = text.as_bytes().get(start + 1).copied();
         match byte {
@@ -25,7 +25,7 @@ impl Machine {
                 self.token = Token::BlockComment { start };
             }
             b'\\' if matches!(next, Some(b'n' | b'r' | b't')) => {
-                self.last.newline |= next == Some(b'n');
+                self.recent.last.newline |= next == Some(b'n');
                 self.blank(RepairCode::EscapedWhitespace, 2)?;
             }
             b'.' if next == Some(b'.') => {
@@ -44,7 +44,9 @@ impl Machine {
                 match c {
                     '…' => return Err(self.elided(Span::new(start, start + c.len_utf8()))),
                     '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => {}
-                    c if c.is_whitespace() => self.last.newline |= matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}'),
+                    c if c.is_whitespace() => {
+                        self.recent.last.newline |= matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}');
+                    }
                     _ => return Ok(None),
                 }
                 self.blank(RepairCode::UnicodeWhitespace, c.len_utf8())?;
@@ -59,21 +61,21 @@ impl Machine {
         text: &str,
         byte: u8,
         end: bool,
-        fault: fn(&Self, &str) -> Fault,
-    ) -> Result<Flow, Fault> {
+        fault: fn(&Self, &str) -> BoxedViolation,
+    ) -> Result<Flow, BoxedViolation> {
         match self.trivia(text, byte, end)? {
             Some(flow) => Ok(flow),
             None => Err(fault(self, text)),
         }
     }
 
-    fn blank(&mut self, code: RepairCode, length: usize) -> Result<(), Fault> {
+    fn blank(&mut self, code: RepairCode, length: usize) -> Result<(), BoxedViolation> {
         self.repair(code, Span::new(self.position, self.position + length))?;
         self.position += length;
         Ok(())
     }
 
-    pub(super) fn elided(&self, place: Span) -> Fault {
+    pub(super) fn elided(&self, place: Span) -> BoxedViolation {
         Box::new(
             self.violation(
                 Code::ElidedContent,
@@ -84,7 +86,7 @@ impl Machine {
         )
     }
 
-    pub(super) fn in_line_comment(&mut self, text: &str, start: usize) -> Result<Flow, Fault> {
+    pub(super) fn in_line_comment(&mut self, text: &str, start: usize) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         let rest = bytes.get(self.position..).unwrap_or_default();
         let Some(offset) = memchr::memchr(b'\n', rest) else {
@@ -95,7 +97,7 @@ impl Machine {
         self.end_comment(text, Span::new(start, self.position))
     }
 
-    pub(super) fn in_block_comment(&mut self, text: &str, start: usize) -> Result<Flow, Fault> {
+    pub(super) fn in_block_comment(&mut self, text: &str, start: usize) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         let rest = bytes.get(self.position..).unwrap_or_default();
         let Some(offset) = memchr::memchr(b'*', rest) else {
@@ -108,7 +110,7 @@ impl Machine {
             Some(b'/') => {
                 self.position += 2;
                 let span = Span::new(start, self.position);
-                self.last.newline |= memchr::memchr(b'\n', span.of(text).as_bytes()).is_some();
+                self.recent.last.newline |= memchr::memchr(b'\n', span.of(text).as_bytes()).is_some();
                 self.end_comment(text, span)
             }
             Some(_) => {
@@ -118,18 +120,18 @@ impl Machine {
         }
     }
 
-    fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, Fault> {
+    fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, BoxedViolation> {
         self.token = Token::None;
         let whole = span.of(text);
         if !whole.starts_with("/*") && (whole.contains(['}', ']']) || whole.contains("\":")) {
-            self.swallowed.get_or_insert(span);
+            self.doubts.swallowed.get_or_insert(span);
         }
         let body = whole.trim_start_matches(['/', '*', '#']).trim_end_matches(['/', '*']).trim();
         if says_left_out(body) {
             return Err(self.elided(span));
         }
         if matches!(self.state, State::FirstKey | State::NextKey | State::FirstElement | State::NextElement) {
-            self.elision.get_or_insert(span);
+            self.doubts.elision.get_or_insert(span);
         }
         self.repair(RepairCode::Comment, span)?;
         Ok(Flow::Go)

@@ -203,7 +203,7 @@ impl Draft {
         self.folder.join("home")
     }
 
-    /// What it fills.
+    /// The folder that it fills.
     pub(super) fn target(&self) -> PathBuf {
         self.folder.join("set")
     }

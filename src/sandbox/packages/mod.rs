@@ -5,8 +5,8 @@
 //! for; once it is there it is complete, and costs no process.
 
 mod cache;
+mod failure_reason;
 mod interpreter;
-mod reason;
 mod settings;
 mod uv;
 
@@ -106,7 +106,7 @@ impl From<Refused> for NotInstalled {
     }
 }
 
-/// Installs what is not there yet. `tell` is given a stage and words while it goes on: `resolve`, `download`,
+/// Installs what is not there yet. `tell` is called with a stage and a text in the meantime: `resolve`, `download`,
 /// `install`, `compile`, `done`.
 ///
 /// # Errors
@@ -128,12 +128,12 @@ pub async fn resolve(
     mut tell: impl FnMut(&str, &str),
     cancelled: watch::Receiver<bool>,
 ) -> Result<Resolved, NotInstalled> {
-    let place = Place::of(request).await?;
-    if let Some(packages) = Cache::packages(&place.path) {
-        return Ok(Resolved { packages, path: Some(place.path) });
+    let set = PackageSet::of(request).await?;
+    if let Some(packages) = Cache::packages(&set.path) {
+        return Ok(Resolved { packages, path: Some(set.path) });
     }
-    let (draft, at_work) = place.begin().await?;
-    let packages = place.order(request, &draft).resolve(&place.requirements, LIMIT, &mut tell, cancelled).await;
+    let (draft, at_work) = set.begin().await?;
+    let packages = set.installer(request, &draft).resolve(&set.requirements, LIMIT, &mut tell, cancelled).await;
     drop(at_work);
     aside(move || {
         drop(draft);
@@ -149,26 +149,26 @@ async fn install_within(
     mut tell: impl FnMut(&str, &str),
     cancelled: watch::Receiver<bool>,
 ) -> Result<Installed, NotInstalled> {
-    let place = Place::of(request).await?;
-    if place.path.is_dir() {
-        return Ok(Installed { path: place.path, fresh: false });
+    let set = PackageSet::of(request).await?;
+    if set.path.is_dir() {
+        return Ok(Installed { path: set.path, fresh: false });
     }
-    let (draft, at_work) = place.begin().await?;
-    let order = place.order(request, &draft);
+    let (draft, at_work) = set.begin().await?;
+    let installer = set.installer(request, &draft);
     let ended = async {
         let packages = if request.packages.is_empty() {
-            order.resolve(&place.requirements, limit, &mut tell, cancelled.clone()).await?
+            installer.resolve(&set.requirements, limit, &mut tell, cancelled.clone()).await?
         } else {
             script::normalise(&request.packages)?
         };
-        order.install(&packages, limit, &mut tell, cancelled).await.map(|()| packages)
+        installer.install(&packages, limit, &mut tell, cancelled).await.map(|()| packages)
     };
     let ended = ended.await;
-    let is_over = order.over.load(Ordering::Relaxed);
+    let is_over = installer.over.load(Ordering::Relaxed);
     drop(at_work);
-    let (set, swept) = (place.path.clone(), Arc::clone(&place.cache));
+    let (path, swept) = (set.path.clone(), Arc::clone(&set.cache));
     let fresh = aside(move || match ended {
-        Ok(packages) => draft.publish(&set, &packages).map(Ok),
+        Ok(packages) => draft.publish(&path, &packages).map(Ok),
         Err(error) => {
             swept.sweep_downloads();
             if is_over {
@@ -179,20 +179,20 @@ async fn install_within(
     })
     .await??;
     tell("done", "the packages are installed");
-    Ok(Installed { path: place.path, fresh })
+    Ok(Installed { path: set.path, fresh })
 }
 
 /// Where a set is kept, and what it is made of.
-struct Place {
+struct PackageSet {
     requirements: Vec<String>,
     settings: Settings,
     cache: Arc<Cache>,
     path: PathBuf,
 }
 
-impl Place {
+impl PackageSet {
     async fn of(request: &InstallRequest) -> Result<Self, NotInstalled> {
-        // They have been read before; what reaches the installer is not left to whoever calls.
+        // Checked here too, whatever the caller has checked: only these lines reach the installer.
         let requirements = script::normalise(&request.dependencies)?;
         let settings = Settings::of(request.index.as_deref(), &request.python);
         let root = request.cache.clone().or_else(default_cache).ok_or_else(|| {
@@ -216,8 +216,8 @@ impl Place {
         .await
     }
 
-    fn order<'a>(&'a self, request: &'a InstallRequest, draft: &'a Draft) -> uv::Order<'a> {
-        uv::Order { request, cache: &self.cache, draft, settings: &self.settings, over: AtomicBool::new(false) }
+    fn installer<'a>(&'a self, request: &'a InstallRequest, draft: &'a Draft) -> uv::Installer<'a> {
+        uv::Installer { request, cache: &self.cache, draft, settings: &self.settings, over: AtomicBool::new(false) }
     }
 }
 

@@ -20,10 +20,10 @@ const PASSED_ON: [&str; 12] = [
     "UV_SYSTEM_CERTS",
 ];
 
-/// Who tells the index, the first that does.
+/// Variables that name the index; the first one that is set counts.
 const INDEX: [&str; 3] = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
 
-/// Who tells the certificates, where `SSL_CERT_FILE` does not.
+/// Variables that name the certificates if `SSL_CERT_FILE` does not.
 const CERTIFICATES: [&str; 2] = ["PIP_CERT", "REQUESTS_CA_BUNDLE"];
 
 /// The index and the way to it.
@@ -68,7 +68,7 @@ impl Settings {
     }
 
     /// Takes out of a text what opens index and proxies.
-    pub(super) fn conceal(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         let addresses = self
             .variables()
             .filter(|(name, _)| name.to_ascii_lowercase().ends_with("proxy") || name == "UV_DEFAULT_INDEX");
@@ -153,7 +153,7 @@ mod tests {
         Settings::read(index, &variable, &[file.to_owned()])
     }
 
-    fn given(settings: &Settings) -> Vec<String> {
+    fn arguments_of(settings: &Settings) -> Vec<String> {
         settings.variables().map(|(name, value)| format!("{name}={}", value.display())).collect()
     }
 
@@ -161,19 +161,22 @@ mod tests {
     fn the_index_is_the_one_that_is_named_nearest() {
         let file = "[global]\nindex_url = https://file.example/simple\n";
         let all = [("PIP_INDEX_URL", "https://pip.example"), ("UV_INDEX_URL", "https://uv.example"), ("SECRET", "x")];
-        assert_eq!(given(&settings(Some("https://own.example"), &all, file)), ["UV_DEFAULT_INDEX=https://own.example"]);
-        assert_eq!(given(&settings(None, &all, file)), ["UV_DEFAULT_INDEX=https://uv.example"]);
-        assert_eq!(given(&settings(None, &[], file)), ["UV_DEFAULT_INDEX=https://file.example/simple"]);
-        assert_eq!(given(&settings(None, &[("HOME", "/root")], "")), [""; 0]);
+        assert_eq!(
+            arguments_of(&settings(Some("https://own.example"), &all, file)),
+            ["UV_DEFAULT_INDEX=https://own.example"]
+        );
+        assert_eq!(arguments_of(&settings(None, &all, file)), ["UV_DEFAULT_INDEX=https://uv.example"]);
+        assert_eq!(arguments_of(&settings(None, &[], file)), ["UV_DEFAULT_INDEX=https://file.example/simple"]);
+        assert_eq!(arguments_of(&settings(None, &[("HOME", "/root")], "")), [""; 0]);
     }
 
     #[test]
     fn certificates_of_pip_are_those_of_the_installer() {
         let file = "[install]\ncert = /file.pem";
-        assert_eq!(given(&settings(None, &[], file)), ["SSL_CERT_FILE=/file.pem"]);
-        assert_eq!(given(&settings(None, &[("PIP_CERT", "/pip.pem")], file)), ["SSL_CERT_FILE=/pip.pem"]);
+        assert_eq!(arguments_of(&settings(None, &[], file)), ["SSL_CERT_FILE=/file.pem"]);
+        assert_eq!(arguments_of(&settings(None, &[("PIP_CERT", "/pip.pem")], file)), ["SSL_CERT_FILE=/pip.pem"]);
         let own = [("PIP_CERT", "/pip.pem"), ("SSL_CERT_FILE", "/own.pem")];
-        assert_eq!(given(&settings(None, &own, file)), ["SSL_CERT_FILE=/own.pem"]);
+        assert_eq!(arguments_of(&settings(None, &own, file)), ["SSL_CERT_FILE=/own.pem"]);
     }
 
     #[test]
@@ -189,7 +192,7 @@ mod tests {
         let proxy = [("HTTPS_PROXY", "http://token@proxy.example:3128")];
         let settings = settings(Some("https://ann:p%40ss@own.example/simple"), &proxy, "");
         assert_eq!(settings.index_shown(), Some("own.example/simple"));
-        let said = settings.conceal("https://ann:p%40ss@own.example p@ss token x");
+        let said = settings.redact("https://ann:p%40ss@own.example p@ss token x");
         assert_eq!(said, "https://ann:***@own.example *** *** x");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Draft, Size};
 use super::settings::Settings;
-use super::{InstallRequest, NotInstalled, Refused, is_executable, reason, script};
+use super::{InstallRequest, NotInstalled, Refused, failure_reason, is_executable, script};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -16,14 +16,14 @@ use tokio::sync::watch;
 const LINE_BYTES: usize = 4 << 10;
 const KEPT_LINES: usize = 200;
 
-/// What is told of one installation.
+/// The most progress reports of one installation.
 const TOLD: usize = 300;
 
 /// How often what is installed is measured.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// How a set is made.
-pub(super) struct Order<'a> {
+pub(super) struct Installer<'a> {
     pub(super) request: &'a InstallRequest,
     pub(super) cache: &'a Cache,
     pub(super) draft: &'a Draft,
@@ -32,7 +32,7 @@ pub(super) struct Order<'a> {
     pub(super) over: AtomicBool,
 }
 
-impl Order<'_> {
+impl Installer<'_> {
     /// What these requirements come to.
     pub(super) async fn resolve(
         &self,
@@ -91,14 +91,14 @@ impl Order<'_> {
         let ended = tokio::select! {
             ended = group.follow(&mut lines, |line| {
                 if let Some((stage, words)) = progress(line) {
-                    tell(stage, &self.settings.conceal(words));
+                    tell(stage, &self.settings.redact(words));
                 }
             }) => ended,
-            () = told(&mut cancelled) => {
+            () = until_cancelled(&mut cancelled) => {
                 group.end().await;
                 return Err(NotInstalled::Cancelled);
             }
-            () = self.grown() => {
+            () = self.until_too_large() => {
                 group.end().await;
                 return Err(self.too_large());
             }
@@ -113,15 +113,15 @@ impl Order<'_> {
             Ok(status) if status.success() => Ok(()),
             Ok(status) if status.signal() == Some(TOO_LARGE_A_FILE) => Err(self.too_large()),
             Ok(status) => {
-                let reason = reason::reason(&lines.kept, status.code());
-                Err(Refused::install(self.settings.conceal(&reason)).into())
+                let reason = failure_reason::reason(&lines.kept, status.code());
+                Err(Refused::install(self.settings.redact(&reason)).into())
             }
             Err(cause) => Err(Refused::install(format!("the installer was lost: {cause}")).into()),
         }
     }
 
     /// Until what is unpacked is more than may be.
-    async fn grown(&self) {
+    async fn until_too_large(&self) {
         let before = self.cache.kept();
         let most = self.most();
         loop {
@@ -182,7 +182,7 @@ impl Order<'_> {
 }
 
 /// Until it is cancelled; for ever where nobody can do that any more.
-async fn told(cancelled: &mut watch::Receiver<bool>) {
+async fn until_cancelled(cancelled: &mut watch::Receiver<bool>) {
     if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -263,7 +263,7 @@ impl Lines {
     }
 }
 
-/// The stage that a line of the installer's tells, and its words.
+/// The stage that a line of the installer's output reports, and its words.
 fn progress(line: &str) -> Option<(&'static str, &str)> {
     let line = line.trim();
     let stages = [

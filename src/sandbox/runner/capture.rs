@@ -8,7 +8,7 @@ pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     count: u64,
-    /// The bytes of a character that is not whole yet, of what was told last.
+    /// The bytes of a character that is not whole yet, of the piece that was published last.
     partial: Vec<u8>,
 }
 

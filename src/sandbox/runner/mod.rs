@@ -2,35 +2,35 @@
 
 mod artifacts;
 mod capture;
-mod course;
 mod folder;
-mod launched;
-mod marked;
-mod place;
+mod launch_spec;
+mod launcher_process;
+mod marked_processes;
+mod output_stream;
 mod probe;
 mod prompts;
 mod removal;
 mod request;
-mod session;
-mod stream;
-mod user;
+mod script_user;
+mod session_files;
+mod supervisor;
 
 pub use probe::{Offered, probe};
 pub use request::Request;
 
 use super::event::Event;
-use super::job::Teller;
+use super::job::EventSender;
 use super::wire::Profile;
 use probe::Unavailable;
 use request::Choice;
 
-/// Runs a script and tells of it. It returns when all of its processes are dead and its files are taken over.
-pub async fn run(request: Request, mut teller: Teller) {
+/// Runs a script and sends its events. Returns when all of its processes are dead and its files are copied.
+pub async fn run(request: Request, mut events: EventSender) {
     let last = match choose(&request).await {
-        Ok(profile) => course::run(&request, profile, &mut teller).await,
+        Ok(profile) => supervisor::run(&request, profile, &mut events).await,
         Err(missing) => missing.into(),
     };
-    teller.tell(&last);
+    events.send(&last);
 }
 
 /// The strongest profile that the machine offers, or the one that was asked for.

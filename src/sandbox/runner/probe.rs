@@ -2,9 +2,9 @@
 
 use super::super::job;
 use super::super::wire::{Bounds, Instruction, Profile, Report};
-use super::launched::Launched;
-use super::place::{Place, Program, Tools};
-use super::user;
+use super::launch_spec::{LaunchSpec, Program, Tools};
+use super::launcher_process::LauncherProcess;
+use super::script_user;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
@@ -46,7 +46,8 @@ pub(super) struct Unavailable {
 /// The system has no descriptor left.
 pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
     let tools = Tools { launcher, bwrap };
-    if let (Some(isolated), Some(restricted)) = (known(Profile::Isolated, &tools), known(Profile::Restricted, &tools)) {
+    if let (Some(isolated), Some(restricted)) = (cached(Profile::Isolated, &tools), cached(Profile::Restricted, &tools))
+    {
         return Ok(Offered { isolated: isolated.err(), restricted: restricted.err() });
     }
     let runtime = job::runtime()?;
@@ -60,7 +61,7 @@ pub fn probe(launcher: PathBuf, bwrap: Option<PathBuf>) -> io::Result<Offered> {
 
 /// What is missing for a profile. It is tried once in a process, or again when what was in the way may have passed.
 pub(super) async fn missing(profile: Profile, tools: &Tools) -> Option<Unavailable> {
-    if let Some(known) = known(profile, tools) {
+    if let Some(known) = cached(profile, tools) {
         return known.err();
     }
     let mut offered = attempt(profile, tools).await;
@@ -72,36 +73,36 @@ pub(super) async fn missing(profile: Profile, tools: &Tools) -> Option<Unavailab
         offered = attempt(profile, tools).await;
     }
     if !offered.as_ref().is_err_and(Unavailable::may_pass) {
-        tried().get_or_insert_default().insert((profile, tools.clone()), (Instant::now(), offered.clone()));
+        cache().get_or_insert_default().insert((profile, tools.clone()), (Instant::now(), offered.clone()));
     }
     offered.err()
 }
 
 /// What came of it, where it was tried and still holds.
-fn known(profile: Profile, tools: &Tools) -> Option<Result<Standing, Unavailable>> {
-    let tried = tried();
+fn cached(profile: Profile, tools: &Tools) -> Option<Result<Standing, Unavailable>> {
+    let tried = cache();
     let (at, came) = tried.as_ref()?.get(&(profile, tools.clone()))?;
     (came.is_ok() || at.elapsed() < KEPT).then(|| came.clone())
 }
 
 /// Whether root's box stands only without a user namespace.
 pub(super) fn needs_no_user_namespace(tools: &Tools) -> bool {
-    matches!(known(Profile::Isolated, tools), Some(Ok(Standing::WithoutUsers)))
+    matches!(cached(Profile::Isolated, tools), Some(Ok(Standing::WithoutUsers)))
 }
 
 /// How a box stands.
 #[derive(Clone, Copy, Debug)]
 enum Standing {
     Whole,
-    /// It is root's, who may have one without a user namespace, where none is to be had.
+    /// The sandbox of root, without a user namespace, because this machine has none.
     WithoutUsers,
 }
 
-type Tried = HashMap<(Profile, Tools), (Instant, Result<Standing, Unavailable>)>;
+type Cache = HashMap<(Profile, Tools), (Instant, Result<Standing, Unavailable>)>;
 
-fn tried() -> MutexGuard<'static, Option<Tried>> {
-    static TRIED: Mutex<Option<Tried>> = Mutex::new(None);
-    TRIED.lock().unwrap_or_else(PoisonError::into_inner)
+fn cache() -> MutexGuard<'static, Option<Cache>> {
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn attempt(profile: Profile, tools: &Tools) -> Result<Standing, Unavailable> {
@@ -110,7 +111,7 @@ async fn attempt(profile: Profile, tools: &Tools) -> Result<Standing, Unavailabl
     }
     match attempt_as(profile, tools, true).await {
         Ok(()) => Ok(Standing::Whole),
-        Err(missing) if profile == Profile::Isolated && user::may_mount() && !missing.may_pass() => {
+        Err(missing) if profile == Profile::Isolated && script_user::may_mount() && !missing.may_pass() => {
             attempt_as(profile, tools, false).await.map(|()| Standing::WithoutUsers).map_err(|_| missing)
         }
         Err(missing) => Err(missing),
@@ -119,15 +120,15 @@ async fn attempt(profile: Profile, tools: &Tools) -> Result<Standing, Unavailabl
 
 async fn attempt_as(profile: Profile, tools: &Tools, users_apart: bool) -> Result<(), Unavailable> {
     let at_start = |error: io::Error| Unavailable::of(profile, &error);
-    let mut place = Place::new(profile, tools, &Program::Nothing, users_apart).map_err(at_start)?;
-    let (mut launched, mut output) = Launched::start(&mut place, None).await.map_err(at_start)?;
-    match tokio::time::timeout(PATIENCE, until_end(&mut launched)).await {
+    let mut spec = LaunchSpec::new(profile, tools, &Program::Nothing, users_apart).map_err(at_start)?;
+    let (mut launcher, mut output) = LauncherProcess::start(&mut spec, None).await.map_err(at_start)?;
+    match tokio::time::timeout(PATIENCE, until_end(&mut launcher)).await {
         Ok(Ok(Ending::Well)) => {
-            launched.gone().await;
+            launcher.wait_for_exit().await;
             Ok(())
         }
         Ok(Ok(Ending::Fault { stage, errno, message })) => Err(Unavailable::new(&stage, errno, &message)),
-        Ok(Ok(Ending::Lost)) => Err(lost(profile, &mut launched, &mut output.stderr).await),
+        Ok(Ok(Ending::Lost)) => Err(explain_silence(profile, &mut launcher, &mut output.stderr).await),
         Ok(Err(error)) => Err(at_start(error)),
         Err(_) => Err(Unavailable::new("starting", 0, "the box did not stand within 10 s")),
     }
@@ -140,14 +141,14 @@ enum Ending {
         errno: i32,
         message: String,
     },
-    /// The launcher told no end.
+    /// The launcher reported no end.
     Lost,
 }
 
-async fn until_end(launched: &mut Launched) -> io::Result<Ending> {
-    while let Some(report) = launched.report().await? {
+async fn until_end(launcher: &mut LauncherProcess) -> io::Result<Ending> {
+    while let Some(report) = launcher.report().await? {
         match report {
-            Report::Ready { .. } => launched.instruct(Instruction::Go).await,
+            Report::Ready { .. } => launcher.instruct(Instruction::Go).await,
             Report::Fault { stage, errno, message } => return Ok(Ending::Fault { stage, errno, message }),
             Report::End { exit: Some(0), .. } => return Ok(Ending::Well),
             Report::End { exit, signal, .. } => {
@@ -161,8 +162,12 @@ async fn until_end(launched: &mut Launched) -> io::Result<Ending> {
 }
 
 /// Why the launcher ended, or never began, without a report: bubblewrap says it on its error output.
-pub(super) async fn lost(profile: Profile, launched: &mut Launched, stderr: &mut Receiver) -> Unavailable {
-    launched.kill();
+pub(super) async fn explain_silence(
+    profile: Profile,
+    launcher: &mut LauncherProcess,
+    stderr: &mut Receiver,
+) -> Unavailable {
+    launcher.kill();
     let mut said = String::new();
     let mut reading = stderr.take(4096);
     // What is no text is not shown.

@@ -1,7 +1,7 @@
-//! What is asked for.
+//! A script and its options, as Python passes them.
 
 use super::super::wire::Bounds;
-use super::place::Tools;
+use super::launch_spec::Tools;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -14,7 +14,6 @@ pub struct Request {
     pub interactive: bool,
     /// How it is confined.
     pub(super) profile: Choice,
-    /// Its limits.
     pub(super) limits: Limits,
     /// The interpreter.
     pub python: PathBuf,

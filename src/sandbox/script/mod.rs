@@ -4,11 +4,11 @@
 //! PEP 723. What it lists is passed on as it was understood, never as it was written.
 
 mod declaration;
-mod escaped;
 mod hint;
-mod overlooked;
+mod misplaced_declaration;
 mod requirement;
 mod stdlib;
+mod unescape;
 
 use super::Refused;
 use pep508_rs::pep440_rs::{Version, VersionSpecifiers};
@@ -52,9 +52,9 @@ impl Script {
             return Err(Refused::code("expected Python code: got nothing: put the whole script into code"));
         }
         let mut hints = Vec::new();
-        let code = match escaped::unescape(code) {
+        let code = match unescape::unescape(code) {
             Some(unescaped) => {
-                hints.push(escaped::NOTE.to_owned());
+                hints.push(unescape::NOTE.to_owned());
                 unescaped
             }
             None => code.to_owned(),
@@ -78,7 +78,7 @@ impl Script {
             return Err(Refused::code(message));
         }
         if declared.dependencies.is_none() {
-            hints.extend(overlooked::hint(&lines));
+            hints.extend(misplaced_declaration::hint(&lines));
         }
         let (names, dependencies) = requirements.into_iter().map(|one| (one.name, one.text)).unzip();
         Ok(Self { code, dependencies, names, requires_python, hints })

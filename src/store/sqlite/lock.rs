@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The right to write to a file.
 ///
-/// The lock is the open file's (flock), not the process's (fcntl): whoever reads the lock file here, to copy the folder
+/// The lock is the open file's (flock), not the process's (fcntl): a process that reads the lock file here, to copy the folder
 /// for example, does not release it.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -69,7 +69,7 @@ impl Lock {
         Self::take(path).err().filter(|error| matches!(error, StoreError::Owned { .. }))
     }
 
-    /// In a forked child: lets go of the open file, which the parent goes on to hold.
+    /// In a forked child: lets go of the open file, which the parent still holds.
     pub(super) fn leave(&mut self) {
         self.file = None;
         self.itself = None;

@@ -22,7 +22,7 @@ static LEFT: Condvar = Condvar::new();
 
 /// How long a commit waits for another program's transaction on the file.
 const BUSY: Duration = Duration::from_secs(10);
-/// Statements kept prepared.
+/// Statements that stay prepared.
 const STATEMENTS: usize = 64;
 
 struct Entry {
@@ -55,13 +55,17 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn told(path: &Path, error: &rusqlite::Error) -> StoreError {
+fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
     let (path, cause) = (path.to_owned(), error.to_string());
     match error.sqlite_error_code() {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly { path, cause: format!(" ({cause})") }
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::NoDatabase { path, cause },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let cause = "another program keeps it locked: end that program's transaction".to_owned();
+            StoreError::Open { path, cause }
+        }
         _ => StoreError::Open { path, cause },
     }
 }
@@ -77,21 +81,21 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
 
 /// The connection that writes, to a file that is ours and of the present version.
 fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    let told = |error: rusqlite::Error| told(path, &error);
+    let failed = |error: rusqlite::Error| open_error(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let is_short = files::is_short(path);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    connection.busy_timeout(BUSY).map_err(told)?;
-    Seen::of(&connection).map_err(told)?.check(path)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    Seen::of(&connection).map_err(failed)?.check(path)?;
     if is_short {
-        let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(told)?;
+        let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
             return Err(StoreError::Damaged { path: path.to_owned(), cause: "it was cut short".to_owned() });
         }
     }
     // The tables come first, so that the file itself says what it is before there is a log beside it.
-    schema::migrate(&mut connection).map_err(told)?;
-    if switch_to_wal(&connection).map_err(told)? != "wal" {
+    schema::migrate(&mut connection).map_err(failed)?;
+    if switch_to_wal(&connection).map_err(failed)? != "wal" {
         let cause = "its file system can't share memory between processes: put the store on a local disk".to_owned();
         return Err(StoreError::Open { path: path.to_owned(), cause });
     }
@@ -102,7 +106,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
         "PRAGMA synchronous = {synchronous}; PRAGMA fullfsync = {full}; PRAGMA checkpoint_fullfsync = {full}; \
          PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY"
     );
-    connection.execute_batch(&pragmas).map_err(told)?;
+    connection.execute_batch(&pragmas).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -157,10 +161,10 @@ impl SqliteStore {
 
     fn begin(path: &Path, durability: Durability) -> Result<Self, StoreError> {
         let mut lock = Lock::take(path)?;
-        let told = |error: rusqlite::Error| told(path, &error);
+        let failed = |error: rusqlite::Error| open_error(path, &error);
         let connection = writer(path, durability)?;
         lock.take_itself(path)?;
-        let readers = (reader(path).map_err(told)?, reader(path).map_err(told)?);
+        let readers = (reader(path).map_err(failed)?, reader(path).map_err(failed)?);
         let shared = Arc::new(Shared::new(path.to_owned()));
         let writer = {
             let shared = Arc::clone(&shared);
@@ -231,6 +235,21 @@ impl Drop for SqliteStore {
         }
         if let Ok(owned) = self.owned.get_mut() {
             std::mem::forget(owned.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    #[test]
+    fn a_file_that_another_program_keeps_locked_says_what_to_do() {
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let told = open_error(Path::new("runs.sqlite"), &error).to_string();
+            assert!(told.ends_with("end that program's transaction"), "{told}");
         }
     }
 }

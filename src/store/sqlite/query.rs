@@ -26,22 +26,22 @@ impl SqliteStore {
         if self.is_shut() {
             return Err(StoreError::Closed);
         }
-        let told = |error: rusqlite::Error| StoreError::Query(error.to_string());
+        let failed = |error: rusqlite::Error| StoreError::Query(error.to_string());
         // One of its own: a long query keeps nobody waiting, and leaves nothing behind.
         if sql.trim().is_empty() {
             return Err(StoreError::Query("it is empty".to_owned()));
         }
-        let connection = open::reader(&self.shared.path).map_err(told)?;
-        let mut statement = connection.prepare(sql).map_err(told)?;
+        let connection = open::reader(&self.shared.path).map_err(failed)?;
+        let mut statement = connection.prepare(sql).map_err(failed)?;
         if !statement.readonly() {
             return Err(StoreError::Query("it would write, and a store is written to by its runs only".to_owned()));
         }
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let width = columns.len();
-        let mut found = statement.query(params_from_iter(params)).map_err(told)?;
+        let mut found = statement.query(params_from_iter(params)).map_err(failed)?;
         let mut rows = Vec::new();
-        while let Some(row) = found.next().map_err(told)? {
-            rows.push((0..width).map(|column| row.get(column)).collect::<Result<_, _>>().map_err(told)?);
+        while let Some(row) = found.next().map_err(failed)? {
+            rows.push((0..width).map(|column| row.get(column)).collect::<Result<_, _>>().map_err(failed)?);
         }
         Ok(Table { columns, rows })
     }

@@ -48,7 +48,7 @@ pub(super) enum WriteError {
 
 impl WriteError {
     /// What happened, to which file, and what to do.
-    fn told(&self, path: &Path) -> String {
+    fn describe(&self, path: &Path) -> String {
         let code = match self {
             Self::Sqlite(error) | Self::Read(ReadError::Sqlite(error)) => error.sqlite_error_code(),
             _ => None,
@@ -90,7 +90,7 @@ pub(super) struct Writer {
     setups: Vec<(Weak<Setup>, i64)>,
 }
 
-/// Ends the store if the thread ends in a way that nobody foresaw: nobody is left waiting.
+/// Fails the store if the thread panics, so that no thread waits for it.
 struct Watch<'a>(&'a Shared);
 
 impl Drop for Watch<'_> {
@@ -134,7 +134,7 @@ impl Writer {
         if matches!(error, WriteError::Lost(lost) if lost.is_damage()) {
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
-        shared.fail(&error.told(&shared.path));
+        shared.fail(&error.describe(&shared.path));
     }
 
     fn write(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {

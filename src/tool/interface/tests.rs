@@ -140,7 +140,7 @@ fn a_huge_document_costs_little_where_it_is_not_shown() {
 
 #[test]
 fn the_runtimes_own_tools_are_always_shown_whole() {
-    let spawning = crate::tool::agents::spawning(&["Reviewer".to_owned()]);
+    let spawning = crate::tool::agent_tools::background(&["Reviewer".to_owned()]);
     let tools = many(40).with(spawning).unwrap();
     for tokens in [300, 1_000, 2_500] {
         let text = shown(&tools, Layout::Json, tokens).1;

@@ -1,13 +1,13 @@
 //! One document with the operations of it that are offered.
 
 use super::arguments;
+use super::check_response::Responses;
 use super::document::{Document, DocumentError};
-use super::neighbour::{self, MARKS};
 use super::operation::Operation;
-use super::receive::Responses;
-use super::select::{Selection, Traits};
-use crate::tool::describe::cut;
-use crate::tool::nearest::nearest;
+use super::path_collisions::{self, MARKS};
+use super::selection::{Selection, Traits};
+use crate::tool::describe::truncate;
+use crate::tool::nearest_names::nearest;
 use crate::tool::spec::ToolSpec;
 use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
@@ -148,7 +148,7 @@ impl Api {
     /// be taken for one of an operation that is not offered.
     #[must_use]
     pub fn marked(&self, whole: &Self, address: Option<&str>) -> Arc<Self> {
-        let document = self.document.with_member(MARKS, neighbour::marks(self, whole, address));
+        let document = self.document.with_member(MARKS, path_collisions::marks(self, whole, address));
         Arc::new(Self {
             document,
             operations: Arc::clone(&self.operations),
@@ -187,7 +187,7 @@ fn read_yaml(text: &str) -> Result<(serde_json::Value, Option<String>), Document
         // What follows the first line is the place, drawn.
         let error = error.to_string();
         let first = error.lines().next().unwrap_or_default();
-        cut(first.strip_prefix("error: ").unwrap_or(first), 300)
+        truncate(first.strip_prefix("error: ").unwrap_or(first), 300)
     };
     let twice = match serde_saphyr::from_str_with_options(text, yaml(text.len(), DuplicateKeyPolicy::Error)) {
         Ok(document) => return Ok((document, None)),

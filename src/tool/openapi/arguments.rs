@@ -1,16 +1,16 @@
 //! The arguments of an operation: its parameters by name, the properties of its body beside them, or the body under
 //! `body` where a name collides or it is no object.
 
-use super::body::{Body, Place, file_schema, is_file, is_structured};
+use super::body::{Body, BodyPosition, file_schema, is_file, is_structured};
 use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
-use super::neighbour::MARKS;
 use super::operation::Operation;
+use super::path_collisions::MARKS;
 use super::route::Matched;
-use super::select::is_safe;
+use super::selection::is_safe;
 use crate::reply::{Object, Value};
 use crate::tool::coerce::join;
-use crate::tool::describe::{cut, named};
+use crate::tool::describe::{named, truncate};
 use crate::tool::json_text;
 use crate::tool::problem::{Problem, ProblemCode, found};
 use crate::tool::spec::{Effect, ToolKind, ToolSpec};
@@ -78,7 +78,7 @@ fn description(object: &Map<String, Json>) -> String {
         (Some(text), _) | (None, Some(text)) => text.to_owned(),
         (None, None) => String::new(),
     };
-    cut(&joined, DESCRIPTION)
+    truncate(&joined, DESCRIPTION)
 }
 
 /// A parameter with the name it has among the arguments: its own, or `in.name` where another place took that.
@@ -223,8 +223,8 @@ fn string() -> &'static Json {
 fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Arguments<'a>) {
     let media = body.essence();
     let multipart = media == "multipart/form-data";
-    match body.place {
-        Place::Beside(beside) => {
+    match body.position {
+        BodyPosition::Beside(beside) => {
             let names: Vec<String> = beside.named.iter().map(|(name, _)| (*name).to_owned()).collect();
             let own = |(name, schema): (&str, &'a Json)| {
                 let content = if multipart { Content::of(document, schema) } else { Content::Value };
@@ -239,7 +239,7 @@ fn body_arguments<'a>(document: &'a Document, body: Body<'a>, into: &mut Argumen
                 into.together = Some((names, required.collect()));
             }
         }
-        Place::Under(name) => {
+        BodyPosition::Under(name) => {
             let content = Content::of_body(document, &body);
             into.properties.push(Argument {
                 name: name.to_owned(),
@@ -270,7 +270,7 @@ fn converted(document: &Document, arguments: Arguments<'_>) -> Json {
         if let (Some(text), Some(map)) = (argument.description, schema.as_object_mut()) {
             map.entry("description").or_insert_with(|| json!(text));
         }
-        // An empty one would name another path. What an earlier version has set up goes on as it began.
+        // An empty one would name another path. Runs that an earlier version has set up continue as they began.
         if argument.in_path
             && document.member(MARKS).is_some()
             && let Some(map) = schema.as_object_mut().filter(|map| map.get("type").is_some_and(|kind| kind == "string"))

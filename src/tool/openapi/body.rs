@@ -15,12 +15,12 @@ pub(crate) struct Body<'a> {
     pub(crate) object: Option<&'a Json>,
     pub(crate) schema: Option<&'a Json>,
     pub(crate) required: bool,
-    pub(crate) place: Place<'a>,
+    pub(crate) position: BodyPosition<'a>,
 }
 
 /// Where a body stands among the arguments.
 #[derive(Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum BodyPosition<'a> {
     /// Its properties are arguments.
     Beside(Properties<'a>),
     /// It is one argument.
@@ -47,13 +47,15 @@ impl<'a> Body<'a> {
         let schema = object.flatten().and_then(|object| object.get("schema"));
         let structured = media.is_none_or(|media| is_structured(&essence(media)));
         let beside = schema.filter(|_| structured).and_then(|schema| Properties::of(document, schema));
-        let place = match beside {
-            Some(beside) if !beside.named.iter().any(|(name, _)| parameters.contains(name)) => Place::Beside(beside),
-            _ if parameters.contains(&"body") => Place::Under("request_body"),
-            _ => Place::Under("body"),
+        let position = match beside {
+            Some(beside) if !beside.named.iter().any(|(name, _)| parameters.contains(name)) => {
+                BodyPosition::Beside(beside)
+            }
+            _ if parameters.contains(&"body") => BodyPosition::Under("request_body"),
+            _ => BodyPosition::Under("body"),
         };
         let required = body.get("required").is_some_and(|flag| flag == true);
-        Some(Self { media: media.unwrap_or("*/*"), object: object.flatten(), schema, required, place })
+        Some(Self { media: media.unwrap_or("*/*"), object: object.flatten(), schema, required, position })
     }
 
     /// Its media type without parameters, in lower case.

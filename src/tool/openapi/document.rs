@@ -1,9 +1,9 @@
 //! The document as it was written. Its parts are read, and its references followed, when they are met.
 
-use super::neighbour::MARKS;
+use super::lazy_json::LazyJson;
 use super::operation::{self, Operation};
-use super::part::Part;
-use crate::tool::describe::cut;
+use super::path_collisions::MARKS;
+use crate::tool::describe::truncate;
 use crate::tool::types::{Schema, Whole, percent_decode, reference};
 use indexmap::{IndexMap, IndexSet};
 use serde::ser::SerializeMap;
@@ -42,7 +42,7 @@ pub enum DocumentError {
 pub(crate) type Members = Map<String, Json>;
 
 /// The members of an object that are read one by one.
-type Parts = IndexMap<String, Part>;
+type Parts = IndexMap<String, LazyJson>;
 
 /// A document of version 3.0 or 3.1.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Document {
         if let Some(version) = self.head.get("swagger") {
             let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
             let with = ", for example with the npm package swagger2openapi";
-            return Err(DocumentError::Version(format!("Swagger {}", cut(&version, 20)), with));
+            return Err(DocumentError::Version(format!("Swagger {}", truncate(&version, 20)), with));
         }
         let Some(version) = self.head.get("openapi") else {
             return Err(DocumentError::NotOpenApi("it has no field 'openapi' with its version".to_owned()));
@@ -102,7 +102,7 @@ impl Document {
         let version = version.as_str();
         let is = |known: &str| version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         if !is("3.0") && !is("3.1") && !is("3.2") {
-            let version = cut(version, 20);
+            let version = truncate(version, 20);
             return Err(DocumentError::Version(format!("OpenAPI version \"{version}\""), ""));
         }
         self.dialect_30 = is("3.0");
@@ -111,7 +111,7 @@ impl Document {
 
     /// The same document with other paths, and the components that these need.
     pub(crate) fn with_paths(&self, paths: impl Iterator<Item = (String, Json)>) -> Self {
-        let paths: Parts = paths.map(|(path, item)| (path, Part::from(item))).collect();
+        let paths: Parts = paths.map(|(path, item)| (path, LazyJson::from(item))).collect();
         let mut kept: IndexSet<(String, String)> = IndexSet::new();
         for item in paths.values() {
             gather(&item.read(), &mut kept);
@@ -145,7 +145,7 @@ impl Document {
         let mut head = Members::new();
         head.insert("openapi".to_owned(), "3.1.0".into());
         head.insert("paths".to_owned(), Json::Null);
-        let paths = paths.map(|(path, item)| (path, Part::from(item))).collect();
+        let paths = paths.map(|(path, item)| (path, LazyJson::from(item))).collect();
         Self { head, paths, components: IndexMap::new(), dialect_30: false }
     }
 
@@ -275,7 +275,7 @@ impl Document {
 
     /// The texts of its parts.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.paths.values().chain(self.components.values().flat_map(IndexMap::values)).map(Part::text)
+        self.paths.values().chain(self.components.values().flat_map(IndexMap::values)).map(LazyJson::text)
     }
 
     /// Whether it has a component of this kind and name.
@@ -397,7 +397,7 @@ fn gather(value: &Json, into: &mut IndexSet<(String, String)>) {
 
 fn parts(raw: &RawValue) -> Option<Parts> {
     let members: IndexMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
-    Some(members.into_iter().map(|(name, raw)| (name, Part::new(raw))).collect())
+    Some(members.into_iter().map(|(name, raw)| (name, LazyJson::new(raw))).collect())
 }
 
 /// The first step of a JSON pointer, and what is left of it.

@@ -3,31 +3,31 @@
 mod api;
 mod arguments;
 mod body;
+mod check_response;
 mod convert;
 mod document;
-mod faults;
-mod neighbour;
+mod document_problems;
+mod lazy_json;
 mod operation;
-mod part;
-mod receive;
+mod path_collisions;
 mod route;
-mod select;
+mod selection;
 mod send;
 mod signature;
 
 pub use api::Api;
 pub(crate) use arguments::{empty_spec, merge};
 pub use document::DocumentError;
-pub use select::{Selection, Traits};
+pub use selection::{Selection, Traits};
 pub use send::{Credential, Request, RequestError};
 
 use super::spec::ToolSpec;
 use crate::reply::{Object, Violation};
 use document::Document;
 use indexmap::IndexMap;
-use neighbour::Neighbours;
-pub(crate) use neighbour::Reached;
 pub(crate) use operation::Operation;
+use path_collisions::PathCollisions;
+pub(crate) use path_collisions::Reached;
 use route::Routes;
 use serde_json::{Map, Value as Json, json};
 use std::sync::{Arc, OnceLock};
@@ -46,7 +46,7 @@ pub(crate) struct Catalogue {
     /// By the name of the tool.
     operations: Arc<IndexMap<String, Operation>>,
     routes: Arc<Routes>,
-    neighbours: OnceLock<Neighbours>,
+    neighbours: OnceLock<PathCollisions>,
 }
 
 impl Catalogue {
@@ -91,7 +91,6 @@ impl Catalogue {
         }
     }
 
-    /// The documents.
     pub(crate) fn apis(&self) -> &[Arc<Api>] {
         &self.apis
     }
@@ -110,9 +109,9 @@ impl Catalogue {
     /// The other operations that a call with these arguments may be taken for by its server.
     pub(crate) fn reached(&self, name: &str, arguments: &Object) -> Vec<Reached<'_>> {
         let api = self.operations.get(name).and_then(|operation| self.apis.get(operation.document));
-        // What was set up by an earlier version is not marked, and goes on as it began.
+        // Documents that an earlier version has set up are not marked, and are checked as they were then.
         let path = api.filter(|api| api.is_marked()).and_then(|api| api.path(name, arguments));
-        let all = || self.neighbours.get_or_init(|| Neighbours::of(&self.apis));
+        let all = || self.neighbours.get_or_init(|| PathCollisions::of(&self.apis));
         path.map(|path| all().reached(name, &path)).unwrap_or_default()
     }
 

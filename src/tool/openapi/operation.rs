@@ -1,7 +1,7 @@
 //! The operations of a document, as far as they are known before their parts are read.
 
 use super::document::Members;
-use crate::tool::describe::cut;
+use crate::tool::describe::truncate;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
@@ -91,8 +91,8 @@ fn operation(method: &str, path: &str, head: Head) -> Operation {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what there is of the text")]
+#[expect(clippy::needless_pass_by_value, reason = "the only owner of the text")]
 fn first_line(text: String) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(cut(line, LINE))
+    Some(truncate(line, LINE))
 }

@@ -2,8 +2,8 @@
 
 use super::operation::{METHODS, Operation};
 use crate::reply::{Code, Violation};
-use crate::tool::describe::{any_of, cut, named};
-use crate::tool::nearest::closest;
+use crate::tool::describe::{any_of, named, truncate};
+use crate::tool::nearest_names::closest;
 use crate::tool::types::percent_decode;
 use indexmap::IndexMap;
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ const LONGEST: usize = 8_192;
 #[derive(Debug)]
 pub(crate) struct Routes {
     by_id: HashMap<String, Vec<usize>>,
+    /// Operations by method and path as the document writes them; `None` where several have the same.
+    by_route: HashMap<String, Option<usize>>,
     paths: Vec<Template>,
 }
 
@@ -54,18 +56,21 @@ type Operations = IndexMap<String, Operation>;
 impl Routes {
     pub(crate) fn new<'a>(operations: impl Iterator<Item = &'a Operation>) -> Self {
         let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_route: HashMap<String, Option<usize>> = HashMap::new();
         let mut paths: IndexMap<&str, Vec<usize>> = IndexMap::new();
         for (position, operation) in operations.enumerate() {
             if let Some(id) = &operation.id {
                 by_id.entry(id.clone()).or_default().push(position);
             }
+            let route = format!("{} {}", operation.method, operation.path);
+            by_route.entry(route).and_modify(|twice| *twice = None).or_insert(Some(position));
             paths.entry(&operation.path).or_default().push(position);
         }
         let paths = paths
             .into_iter()
             .map(|(path, operations)| Template { path: path.to_owned(), segments: segments(path), operations })
             .collect();
-        Self { by_id, paths }
+        Self { by_id, by_route, paths }
     }
 
     /// Finds the one operation that `route` names.
@@ -76,6 +81,10 @@ impl Routes {
         if let Some(ids) = self.by_id.get(route.trim()) {
             let candidates: Vec<&Operation> = ids.iter().filter_map(|at| at_position(operations, *at)).collect();
             return one(route, &candidates).map(|operation| plain(operation, Vec::new()));
+        }
+        if let Some(operation) = self.by_route.get(route).copied().flatten().and_then(|at| at_position(operations, at))
+        {
+            return Ok(plain(operation, Vec::new()));
         }
         let written = Written::read(route);
         if !written.target.starts_with('/') {
@@ -302,7 +311,7 @@ fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, V
 
 fn unknown(route: &str, operations: &Operations) -> Violation {
     let written = Written::read(route);
-    let target = cut(written.target, 200);
+    let target = truncate(written.target, 200);
     let violation = Violation::new(Code::UnknownTool, format!("unknown route {}", named(route))).found(named(route));
     if operations.is_empty() {
         return violation.hint("there are no operations");

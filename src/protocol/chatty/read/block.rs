@@ -1,14 +1,16 @@
 //! One tool block, from the end of its start tag to the end of its end tag.
 
+use super::BlockTags;
 use super::call::{self, Calls};
-use crate::protocol::after;
-use crate::protocol::around::{shifted, without_tokens};
-use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::watch::{self, Piece, Watch};
-use crate::protocol::{Code, Delta, ReadOptions, Violation, refusal};
-use crate::reply::json::{Fields, Machine, Progress, Settings};
+use crate::protocol::field_stream::{self, FieldStream, Piece};
+use crate::protocol::following_text;
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::surrounding_text::{shifted, without_tokens};
+use crate::protocol::{Code, Delta, ReadOptions, Violation, violations};
+use crate::reply::json::{Fields, JsonReader, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
-use crate::reply::{RepairCode, Span};
+use crate::reply::{BoxedViolation, RepairCode, Span};
+use std::sync::Arc;
 
 /// What has become of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,36 +23,46 @@ pub(super) enum Step {
     Failed,
 }
 
-/// The reader of one block.
+/// Reads one block.
 pub(super) struct Block {
     options: ReadOptions,
     /// Calls in the blocks ahead of it.
     ahead: usize,
-    start_tag: Tag,
-    end_tag: Tag,
+    tags: BlockTags,
     /// The start tag in the text.
     tag: Span,
     position: usize,
-    machine: Option<Box<Machine>>,
-    watch: Watch,
+    value: OpenValue,
+    fenced: bool,
+    pieces: Pieces,
+    doubt: Option<BoxedViolation>,
+    pub(super) notes: RepairNotes,
+    pub(super) fault: Option<BoxedViolation>,
+    /// Where it ends, once it has.
+    pub(super) end: usize,
+    /// The end tag, if there is one.
+    pub(super) close: Option<Span>,
+}
+
+/// The array or object that is being read.
+struct OpenValue {
+    reader: Option<Box<JsonReader>>,
+    fields: FieldStream,
     /// Whether the call that is being read is another one than those before it, once its id has shown that.
     new: Option<bool>,
-    /// Records of the present machine that were read.
+    /// Records of the present reader that were read.
     read: usize,
-    fenced: bool,
+}
+
+/// What a block consists of.
+#[derive(Default)]
+struct Pieces {
     /// Text before the first value.
     prose: Option<Span>,
     /// Arrays and single objects, each with its place.
     roots: Vec<(bool, Span)>,
     /// Text after the last value.
     junk: Option<Span>,
-    doubt: Option<Fault>,
-    pub(super) notes: Notes,
-    pub(super) fault: Option<Fault>,
-    /// Where it ends, once it has.
-    pub(super) end: usize,
-    /// The end tag, if there is one.
-    pub(super) close: Option<Span>,
 }
 
 impl Block {
@@ -58,32 +70,25 @@ impl Block {
         Self {
             options,
             ahead,
-            start_tag: tags.0.clone(),
-            end_tag: tags.1.clone(),
+            tags: BlockTags { start: tags.0.clone(), end: tags.1.clone() },
             tag,
             position: tag.end,
-            machine: None,
-            watch: Watch::new(&options),
-            new: None,
-            read: 0,
+            value: OpenValue { reader: None, fields: FieldStream::new(&options), new: None, read: 0 },
             fenced: false,
-            prose: None,
-            roots: Vec::new(),
-            junk: None,
+            pieces: Pieces::default(),
             doubt: None,
-            notes: Notes::new(options.repairs),
+            notes: RepairNotes::new(options.repairs),
             fault: None,
             end: tag.end,
             close: None,
         }
     }
 
-    /// The start tag.
     pub(super) fn tag(&self) -> Span {
         self.tag
     }
 
-    /// Goes on. New calls are appended to `calls`.
+    /// Reads on. New calls are appended to `calls`.
     pub(super) fn run(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Step {
         match self.step(text, end, calls, deltas) {
             Ok(step) => step,
@@ -94,9 +99,15 @@ impl Block {
         }
     }
 
-    fn step(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Result<Step, Fault> {
+    fn step(
+        &mut self,
+        text: &str,
+        end: bool,
+        calls: &mut Calls,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<Step, BoxedViolation> {
         loop {
-            if self.machine.is_some() {
+            if self.value.reader.is_some() {
                 if !self.in_value(text, end, calls, deltas)? {
                     return Ok(Step::More);
                 }
@@ -109,13 +120,13 @@ impl Block {
             let Some(c) = rest.chars().next() else {
                 return if end { self.finish(text) } else { Ok(Step::More) };
             };
-            match self.end_tag.at(rest, end) {
+            match self.tags.end.at(rest, end) {
                 Match::Yes { length, exact } => return self.closed(text, length, exact),
                 Match::Partial => return Ok(Step::More),
                 Match::No => {}
             }
-            match self.start_tag.at(rest, end) {
-                Match::Yes { .. } if !self.roots.is_empty() => return self.finish(text),
+            match self.tags.start.at(rest, end) {
+                Match::Yes { .. } if !self.pieces.roots.is_empty() => return self.finish(text),
                 Match::Partial => return Ok(Step::More),
                 _ => {}
             }
@@ -126,15 +137,15 @@ impl Block {
                         return Ok(Step::More);
                     }
                 }
-                ',' if !self.roots.is_empty() && self.junk.is_none() => self.position += 1,
-                ']' | '}' if !self.roots.is_empty() && self.junk.is_none() => {
+                ',' if !self.pieces.roots.is_empty() && self.pieces.junk.is_none() => self.position += 1,
+                ']' | '}' if !self.pieces.roots.is_empty() && self.pieces.junk.is_none() => {
                     self.notes.note(RepairCode::ExtraClosers, Span::new(self.position, self.position + 1))?;
                     self.position += 1;
                 }
-                '\\' if !self.roots.is_empty() && self.junk.is_none() && rest.len() < 2 && !end => {
+                '\\' if !self.pieces.roots.is_empty() && self.pieces.junk.is_none() && rest.len() < 2 && !end => {
                     return Ok(Step::More);
                 }
-                '\\' if !self.roots.is_empty() && self.junk.is_none() && rest.starts_with("\\n") => {
+                '\\' if !self.pieces.roots.is_empty() && self.pieces.junk.is_none() && rest.starts_with("\\n") => {
                     self.notes.note(RepairCode::EscapedWhitespace, Span::new(self.position, self.position + 2))?;
                     self.position += 2;
                 }
@@ -149,18 +160,18 @@ impl Block {
         settings.keys = call::KEYS;
         settings.own = call::KEYS;
         settings.aliases = call::ALIASES;
-        settings.ends = vec![self.end_tag.clone()];
+        settings.ends = Arc::new([self.tags.end.clone()]);
         settings.fenced = self.fenced;
-        self.machine = Some(Box::new(Machine::new(settings, self.position)));
-        self.watch = Watch::new(&self.options);
-        self.new = None;
-        self.read = 0;
+        self.value.reader = Some(Box::new(JsonReader::new(settings, self.position)));
+        self.value.fields = FieldStream::new(&self.options);
+        self.value.new = None;
+        self.value.read = 0;
     }
 
     /// Text that is no JSON, up to the next place that may be something else.
     fn text(&mut self, text: &str) {
         let rest = text.get(self.position..).unwrap_or("");
-        let tags = [self.start_tag.first(), self.end_tag.first()];
+        let tags = [self.tags.start.first(), self.tags.end.first()];
         let stops = |c: char| {
             matches!(c, '[' | '{' | '`' | '~' | '\n' | '<')
                 || tags.iter().any(|tag| char::from(*tag).eq_ignore_ascii_case(&c))
@@ -171,26 +182,26 @@ impl Block {
     }
 
     fn passed(&mut self, span: Span) {
-        let place = if self.roots.is_empty() { &mut self.prose } else { &mut self.junk };
+        let place = if self.pieces.roots.is_empty() { &mut self.pieces.prose } else { &mut self.pieces.junk };
         let from = place.map_or(span.start, |before| before.start);
         *place = Some(Span::new(from, span.end));
     }
 
     /// The opening of a fence before the value, with its word, or its end; `false` where more text is needed.
-    fn fence(&mut self, rest: &str, end: bool) -> Result<bool, Fault> {
+    fn fence(&mut self, rest: &str, end: bool) -> Result<bool, BoxedViolation> {
         let after = rest.trim_start_matches(['`', '~']);
         let run = rest.len() - after.len();
         let word = after.len() - after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).len();
         if run + word == rest.len() && run + word < 100 && !end {
             return Ok(false);
         }
-        let opening = self.roots.is_empty() && !self.fenced && run >= 2 && word <= 20;
+        let opening = self.pieces.roots.is_empty() && !self.fenced && run >= 2 && word <= 20;
         if opening {
             self.notes.note(RepairCode::FenceStripped, Span::new(self.position, self.position + run + word))?;
             self.fenced = true;
             self.position += run + word;
         } else {
-            if !self.fenced || self.roots.is_empty() {
+            if !self.fenced || self.pieces.roots.is_empty() {
                 self.passed(Span::new(self.position, self.position + run));
             }
             self.position += run;
@@ -198,29 +209,35 @@ impl Block {
         Ok(true)
     }
 
-    /// Goes on in a value; `false` where more text is needed.
-    fn in_value(&mut self, text: &str, end: bool, calls: &mut Calls, deltas: &mut Vec<Delta>) -> Result<bool, Fault> {
-        let Some(mut machine) = self.machine.take() else { return Ok(true) };
-        let progress = machine.run(text, end);
-        self.take_calls(text, &machine, calls, deltas)?;
+    /// Reads on in a value; `false` if more text is needed.
+    fn in_value(
+        &mut self,
+        text: &str,
+        end: bool,
+        calls: &mut Calls,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<bool, BoxedViolation> {
+        let Some(mut reader) = self.value.reader.take() else { return Ok(true) };
+        let progress = reader.run(text, end);
+        self.take_calls(text, &reader, calls, deltas)?;
         match progress {
             Progress::More => {
-                self.machine = Some(machine);
+                self.value.reader = Some(reader);
                 return Ok(false);
             }
             Progress::Done => {
-                let (root, array) = (machine.span(), machine.is_array());
-                self.position = machine.position();
-                if let (Some((_, first)), Some(_)) = (self.roots.first(), self.junk) {
-                    return Err(refusal::several(*first, root, call::CALL));
+                let (root, array) = (reader.span(), reader.is_array());
+                self.position = reader.position();
+                if let (Some((_, first)), Some(_)) = (self.pieces.roots.first(), self.pieces.junk) {
+                    return Err(violations::several(*first, root, call::CALL));
                 }
-                self.roots.push((array, root));
-                self.notes.extend(machine.into_records().1);
+                self.pieces.roots.push((array, root));
+                self.notes.extend(reader.into_records().1);
             }
             Progress::Failed => {
-                let (start, position, committed) = (machine.start(), machine.position(), machine.committed());
-                let after = machine.prose_after();
-                let Some(fault) = machine.into_fault() else { return Ok(true) };
+                let (start, position, committed) = (reader.start(), reader.position(), reader.committed());
+                let after = reader.prose_after();
+                let Some(fault) = reader.into_fault() else { return Ok(true) };
                 // Arrays inside the array are meant as one, a bracket in prose is not.
                 let nested = fault.code == Code::BadType && text.as_bytes().get(position) == Some(&b'[');
                 if committed
@@ -239,66 +256,67 @@ impl Block {
 
     /// Whether calls stand one after the other with nothing to show that the last one has come.
     pub(super) fn open_list(&self) -> bool {
-        self.close.is_none() && self.roots.iter().any(|(array, _)| !array)
+        self.close.is_none() && self.pieces.roots.iter().any(|(array, _)| !array)
     }
 
     /// Whether text stands after its last call that no end tag shows to belong to it.
     pub(super) fn loose(&self, text: &str) -> bool {
-        self.close.is_none() && self.junk.is_some_and(|junk| !junk.of(text).trim().is_empty())
+        self.close.is_none() && self.pieces.junk.is_some_and(|junk| !junk.of(text).trim().is_empty())
     }
 
-    /// Reads the calls that are complete, and tells of the one that is open.
+    /// Reads the calls that are complete, and publishes the open one as far as it has arrived.
     fn take_calls(
         &mut self,
         text: &str,
-        machine: &Machine,
+        reader: &JsonReader,
         calls: &mut Calls,
         deltas: &mut Vec<Delta>,
-    ) -> Result<(), Fault> {
-        while let Some(record) = machine.records().get(self.read) {
+    ) -> Result<(), BoxedViolation> {
+        while let Some(record) = reader.records().get(self.value.read) {
             let index = calls.all().len();
             if self.is_new(&record.fields, calls) {
-                self.tell(text, machine, index, deltas);
+                self.tell(text, reader, index, deltas);
             }
-            let place = if machine.is_array() { format!("/{}", self.read) } else { String::new() };
+            let place = if reader.is_array() { format!("/{}", self.value.read) } else { String::new() };
             if let Some(call) =
                 call::read(record, &place, calls, self.ahead + index + 1, text, &self.options, &mut self.notes)?
             {
-                self.tell(text, machine, index, deltas);
-                if let (None, Some(id)) = (record.fields.get("call_id").and_then(watch::id), &call.call_id) {
+                self.tell(text, reader, index, deltas);
+                if let (None, Some(id)) = (record.fields.get("call_id").and_then(field_stream::id), &call.call_id) {
                     deltas.push(Delta::CallId { call: index, id: id.clone() });
                 }
                 calls.push(call);
                 deltas.push(Delta::CallReady { call: index });
             }
-            self.watch = Watch::new(&self.options);
-            self.new = None;
-            self.read += 1;
+            self.value.fields = FieldStream::new(&self.options);
+            self.value.new = None;
+            self.value.read += 1;
         }
-        if machine.meant()
-            && let Some(fields) = machine.open_record()
+        if reader.meant()
+            && let Some(fields) = reader.open_record()
             && self.is_new(fields, calls)
         {
-            self.tell(text, machine, calls.all().len(), deltas);
+            self.tell(text, reader, calls.all().len(), deltas);
         }
         Ok(())
     }
 
-    /// Whether a call may be told: from the second one on it may be a copy, which is dropped, until its id is there.
+    /// Whether a call may be published: from the second one on it may be a copy, which is dropped, until its id has
+    /// arrived.
     fn is_new(&mut self, fields: &Fields, calls: &Calls) -> bool {
-        if self.new.is_none() {
-            self.new = fields.get("call_id").and_then(watch::id).map(|id| !calls.has(id));
+        if self.value.new.is_none() {
+            self.value.new = fields.get("call_id").and_then(field_stream::id).map(|id| !calls.has(id));
         }
-        self.new.unwrap_or(calls.all().is_empty())
+        self.value.new.unwrap_or(calls.all().is_empty())
     }
 
-    /// Tells what is new of the call that is being read.
-    fn tell(&mut self, text: &str, machine: &Machine, call: usize, deltas: &mut Vec<Delta>) {
-        self.watch.poll(text, machine, self.read, &mut |key, piece| tell(call, key, &piece, deltas));
+    /// Publishes the new part of the call that is being read.
+    fn tell(&mut self, text: &str, reader: &JsonReader, call: usize, deltas: &mut Vec<Delta>) {
+        self.value.fields.poll(text, reader, self.value.read, &mut |key, piece| tell(call, key, &piece, deltas));
     }
 
     /// The end tag stands here.
-    fn closed(&mut self, text: &str, length: usize, exact: bool) -> Result<Step, Fault> {
+    fn closed(&mut self, text: &str, length: usize, exact: bool) -> Result<Step, BoxedViolation> {
         let close = Span::new(self.position, self.position + length);
         self.close = Some(close);
         if !exact {
@@ -309,10 +327,10 @@ impl Block {
     }
 
     /// The text ends, or another block begins, without an end tag.
-    fn finish(&mut self, text: &str) -> Result<Step, Fault> {
+    fn finish(&mut self, text: &str) -> Result<Step, BoxedViolation> {
         self.end = self.position;
         let here = Span::at(self.position);
-        if self.roots.is_empty() {
+        if self.pieces.roots.is_empty() {
             if let Some(doubt) = self.doubt.take() {
                 return Err(doubt);
             }
@@ -324,27 +342,33 @@ impl Block {
     }
 
     /// What the whole block comes to.
-    fn settle(&mut self, text: &str, close: Span) -> Result<Step, Fault> {
-        let arrays = self.roots.iter().filter(|(array, _)| *array).count();
-        let (first, last) = match (self.roots.first(), self.roots.last()) {
+    fn settle(&mut self, text: &str, close: Span) -> Result<Step, BoxedViolation> {
+        let arrays = self.pieces.roots.iter().filter(|(array, _)| *array).count();
+        let (first, last) = match (self.pieces.roots.first(), self.pieces.roots.last()) {
             (Some((_, first)), Some((_, last))) => (*first, *last),
             _ => return Err(self.nothing(close)),
         };
         let whole = Span::new(first.start, last.end);
-        if let Some((_, root)) = self.roots.iter().find(|(_, root)| after::in_quotes(text, *root)) {
-            return Err(after::quoted(*root));
+        if let Some((_, root)) = self.pieces.roots.iter().find(|(_, root)| following_text::in_quotes(text, *root)) {
+            return Err(following_text::quoted(*root));
         }
-        if self.read == 0 && arrays == self.roots.len() && self.roots.len() == 1 && first.of(text).trim() != "" {
+        if self.value.read == 0
+            && arrays == self.pieces.roots.len()
+            && self.pieces.roots.len() == 1
+            && first.of(text).trim() != ""
+        {
             // An array without calls says nothing of what to do.
             return Err(self.fault(Code::Empty, "expected at least one call in the array: got none", first));
         }
-        match (self.roots.len(), arrays) {
+        match (self.pieces.roots.len(), arrays) {
             (1, 1) => {}
             (1, _) => self.notes.note(RepairCode::SingleObjectWrapped, whole)?,
             (_, 0) => self.notes.note(RepairCode::NdjsonToArray, whole)?,
             _ => self.notes.note(RepairCode::MergedArrays, whole)?,
         }
-        for (code, place) in [(RepairCode::ProseStripped, self.prose), (RepairCode::TrailingTextDropped, self.junk)] {
+        for (code, place) in
+            [(RepairCode::ProseStripped, self.pieces.prose), (RepairCode::TrailingTextDropped, self.pieces.junk)]
+        {
             let Some(place) = place else { continue };
             let (kept, tokens) = without_tokens(place.of(text));
             if let Some(token) = tokens {
@@ -357,8 +381,8 @@ impl Block {
         Ok(Step::Ended)
     }
 
-    fn nothing(&mut self, close: Span) -> Fault {
-        match (self.doubt.take(), self.prose) {
+    fn nothing(&mut self, close: Span) -> BoxedViolation {
+        match (self.doubt.take(), self.pieces.prose) {
             (Some(doubt), prose)
                 if doubt.code == Code::BadType
                     && prose.is_none_or(|prose| Some(prose.start) == doubt.span.map(|span| span.start - 1)) =>
@@ -372,20 +396,20 @@ impl Block {
         }
     }
 
-    fn fault(&self, code: Code, message: &str, span: Span) -> Fault {
+    fn fault(&self, code: Code, message: &str, span: Span) -> BoxedViolation {
         let violation = Violation::new(code, message).at(span);
         Box::new(if span == self.tag { violation } else { violation.related(self.tag, "the block begins here") })
     }
 }
 
-/// What a piece of a call is news of.
+/// Publishes a piece of a call.
 fn tell(call: usize, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
     match (key, piece) {
         ("arguments", Piece::Text(more) | Piece::Json(more)) => {
             deltas.push(Delta::Arguments { call, text: (*more).to_owned() });
         }
         ("call_id", Piece::End(field)) => {
-            if let Some(id) = watch::id(field) {
+            if let Some(id) = field_stream::id(field) {
                 deltas.push(Delta::CallId { call, id: id.to_owned() });
             }
         }

@@ -2,11 +2,11 @@
 
 use crate::protocol::arguments::{Written, arguments};
 use crate::protocol::correction::{Salvaged, written};
-use crate::protocol::field::{FieldReader, Form};
-use crate::protocol::notes::{Fault, Notes};
+use crate::protocol::field_reader::{FieldReader, Form};
+use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Code, ReadOptions, ToolCall, Violation, lint};
 use crate::reply::json::Record;
-use crate::reply::{RepairCode, Span, Value};
+use crate::reply::{BoxedViolation, RepairCode, Span, Value};
 use std::collections::{HashMap, HashSet};
 
 /// The keys of a call.
@@ -75,8 +75,8 @@ pub(super) fn read(
     number: usize,
     raw: &str,
     options: &ReadOptions,
-    notes: &mut Notes,
-) -> Result<Option<ToolCall>, Fault> {
+    notes: &mut RepairNotes,
+) -> Result<Option<ToolCall>, BoxedViolation> {
     let mut reader = FieldReader { record, form: &FORM, at: place.to_owned(), notes };
     let (tool, tool_span) = reader.name("tool_name")?;
     if tool.is_empty() {

@@ -1,12 +1,11 @@
 //! Calls without tags in the text of a chatty reply.
 
-use super::answer::{Places, foreign_tag, form};
 use super::call;
-use crate::protocol::notes::Fault;
+use super::wrong_tags::{Places, foreign_tag, form};
 use crate::protocol::{Code, ReadOptions, Violation};
-use crate::reply::json::{Fields, Machine, Settings};
+use crate::reply::json::{Fields, JsonReader, Settings};
 use crate::reply::tag::{Match, Tag};
-use crate::reply::{RepairPolicy, Span};
+use crate::reply::{BoxedViolation, RepairPolicy, Span};
 
 /// A call without tags: the whole reply, or an object or array of calls that begins a line.
 pub(super) fn untagged(text: &str, body: usize, code: &[Span], options: &ReadOptions) -> Option<Span> {
@@ -28,7 +27,12 @@ pub(super) fn another_call(
 }
 
 /// The violation of a call in the fence that a reply ends with: it may be meant, and it may be shown.
-pub(super) fn in_last_fence(text: &str, code: &[Span], own: (&Tag, &Tag), options: &ReadOptions) -> Option<Fault> {
+pub(super) fn in_last_fence(
+    text: &str,
+    code: &[Span],
+    own: (&Tag, &Tag),
+    options: &ReadOptions,
+) -> Option<BoxedViolation> {
     let fence = code.last().filter(|code| text.get(code.end..).is_some_and(|after| after.trim().is_empty()))?;
     let whole = fence.of(text).trim_end();
     let inside = whole.trim_start_matches(['`', '~']);
@@ -56,7 +60,7 @@ pub(super) fn in_last_fence(text: &str, code: &[Span], own: (&Tag, &Tag), option
 }
 
 /// The violation of a call without tags.
-pub(super) fn without_tags(place: Span, own: (&Tag, &Tag)) -> Fault {
+pub(super) fn without_tags(place: Span, own: (&Tag, &Tag)) -> BoxedViolation {
     Box::new(
         Violation::new(Code::UntaggedToolCall, "expected the calls between the tags: got them without tags")
             .at(place)
@@ -92,11 +96,11 @@ fn seek(
             at += 1;
             continue;
         }
-        let mut machine = Machine::new(settings.clone(), at);
-        machine.run(text, true);
-        let span = Span::new(at, machine.position());
-        let closed = machine.records().iter().map(|record| &record.fields);
-        if closed.chain(machine.open_record()).any(|fields| is_call(fields, is_whole)) {
+        let mut reader = JsonReader::new(settings.clone(), at);
+        reader.run(text, true);
+        let span = Span::new(at, reader.position());
+        let closed = reader.records().iter().map(|record| &record.fields);
+        if closed.chain(reader.open_record()).any(|fields| is_call(fields, is_whole)) {
             return Some(span);
         }
         at = span.end.max(at + 1);
@@ -111,7 +115,7 @@ fn whole_payload(text: &str, body: usize) -> Option<usize> {
     let trimmed = rest.trim_start();
     let start = trimmed.find(['[', '{'])?;
     let before = trimmed.get(..start)?;
-    let fenced = before.starts_with(['`', '~']) && crate::protocol::around::fence_before(before) == Some(0);
+    let fenced = before.starts_with(['`', '~']) && crate::protocol::surrounding_text::fence_before(before) == Some(0);
     (start == 0 || fenced).then(|| body + (rest.len() - trimmed.len()) + start)
 }
 

@@ -1,21 +1,22 @@
-//! The react object: its fields, what they mean, and what of it is told while it arrives.
+//! The react object: its fields, what they mean, and what is published of it while it arrives.
 
 use crate::protocol::arguments::{Written, arguments};
 use crate::protocol::correction::{Correction, Salvaged, is_answer, written};
-use crate::protocol::field::{FieldReader, Form};
-use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::seek::{Found, Sought};
-use crate::protocol::watch::Piece;
-use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
+use crate::protocol::field_reader::{FieldReader, Form};
+use crate::protocol::field_stream::Piece;
+use crate::protocol::find_payload::{FoundPayload, PayloadKind};
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation, answer};
 use crate::reply::json::{Field, Record};
-use crate::reply::{Repair, RepairCode, RepairPolicy, Value};
+use crate::reply::{BoxedViolation, Repair, RepairCode, RepairPolicy, Value};
+use crate::tool::AnswerType;
 use std::sync::Arc;
 
 /// The keys of both forms.
 const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_successful"];
 
 /// What is sought in a reply.
-pub(super) static SOUGHT: Sought = Sought {
+pub(super) static PAYLOAD: PayloadKind = PayloadKind {
     keys: KEYS,
     own: KEYS,
     aliases: &[
@@ -65,7 +66,7 @@ const CALL_FORM: Form = Form {
     expected: CALL,
 };
 static STRICT_CALL_FORM: Form = Form { expected: STRICT_CALL, ..CALL_FORM };
-static FINISH_FORM: Form = Form {
+const FINISH_FORM: Form = Form {
     name: "a final answer",
     keys: &["thought", "action", "final_answer", "task_successful"],
     nullable: &[],
@@ -74,12 +75,21 @@ static FINISH_FORM: Form = Form {
     expected: FINISH,
 };
 
+static PLAIN_FINISH_FORM: Form = FINISH_FORM;
+/// The final answer of a type, which may admit null.
+static TYPED_FINISH_FORM: Form = Form { nullable: &["final_answer"], ..FINISH_FORM };
+
+/// The smallest correct final answer of a type, as feedback shows it.
+pub(in crate::protocol) fn finish_form(returns: &AnswerType) -> String {
+    let shape = returns.shape();
+    format!(r#"{{"thought": "...", "action": "FINISH", "final_answer": {shape}, "task_successful": true}}"#)
+}
+
 /// The smallest correct call, as feedback shows it.
 pub(in crate::protocol) fn call_form(policy: RepairPolicy) -> &'static str {
     if policy == RepairPolicy::Strict { STRICT_CALL } else { CALL }
 }
 
-/// The object, read.
 pub(super) struct Object {
     pub(super) thought: Option<String>,
     pub(super) outcome: Move,
@@ -87,8 +97,29 @@ pub(super) struct Object {
 }
 
 /// Reads a complete object.
-pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Object, Fault> {
-    let mut notes = Notes::new(options.repairs);
+pub(super) fn read(
+    found: &FoundPayload,
+    raw: &str,
+    options: &ReadOptions,
+    returns: Option<&AnswerType>,
+) -> Result<Object, BoxedViolation> {
+    read_object(found, raw, options, returns).map_err(|mut fault| {
+        if let Some(returns) = returns
+            && (fault.code == Code::InvalidAnswer || fault.expected.as_deref() == Some(FINISH))
+        {
+            fault.expected = Some(finish_form(returns));
+        }
+        fault
+    })
+}
+
+fn read_object(
+    found: &FoundPayload,
+    raw: &str,
+    options: &ReadOptions,
+    returns: Option<&AnswerType>,
+) -> Result<Object, BoxedViolation> {
+    let mut notes = RepairNotes::new(options.repairs);
     if found.in_array {
         notes.note(RepairCode::SingleElementArray, found.root)?;
     }
@@ -101,7 +132,7 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
     let (action, action_span) = reader.name("action")?;
     let keyword = action == "FINISH" || action.eq_ignore_ascii_case("FINISH") && (has("final_answer") || !has("args"));
     if keyword {
-        reader.form = &FINISH_FORM;
+        reader.form = if returns.is_some() { &TYPED_FINISH_FORM } else { &PLAIN_FINISH_FORM };
         if action != "FINISH" {
             reader.notes.note(RepairCode::KeywordCase, action_span)?;
         }
@@ -110,11 +141,11 @@ pub(super) fn read(found: &Found, raw: &str, options: &ReadOptions) -> Result<Ob
     if thought.is_none() {
         reader.notes.note(RepairCode::MissingThoughts, record.span)?;
     }
-    let outcome = if keyword { finish(&mut reader)? } else { call(&mut reader, raw, options)? };
+    let outcome = if keyword { finish(&mut reader, options, returns)? } else { call(&mut reader, raw, options)? };
     Ok(Object { thought, outcome, repairs: notes.into_sorted() })
 }
 
-fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Result<Move, Fault> {
+fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Result<Move, BoxedViolation> {
     let record = reader.record;
     let (tool, tool_span) = match reader.get("action") {
         Some(field) => (field.value.as_str().unwrap_or("").trim(), field.span),
@@ -154,7 +185,11 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
     Ok(Move::Call { calls: vec![call] })
 }
 
-fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
+fn finish(
+    reader: &mut FieldReader<'_>,
+    options: &ReadOptions,
+    returns: Option<&AnswerType>,
+) -> Result<Move, BoxedViolation> {
     if let Some(field) = reader.get("args") {
         let empty = match &*field.value {
             Value::Object(object) => object.is_empty(),
@@ -166,7 +201,14 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
         }
         reader.notes.note(RepairCode::EmptyArgs, field.span)?;
     }
-    let (answer, _) = reader.text("final_answer")?;
+    let (value, coerced) = match returns {
+        None => (Arc::new(Value::from(reader.text("final_answer")?.0)), Vec::new()),
+        Some(returns) => {
+            let field = reader.required("final_answer")?;
+            let checked = answer::read(returns, "final_answer", field, &reader.at, options, true)?;
+            (checked.value, checked.coerced)
+        }
+    };
     let field = reader.required("task_successful")?;
     let success = match &*field.value {
         Value::Bool(success) => *success,
@@ -177,11 +219,11 @@ fn finish(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
         other => return Err(reader.bad_type("task_successful", field, "true or false", other)),
     };
     rest(reader, &["args"])?;
-    Ok(Move::Finish { value: Arc::new(Value::from(answer)), success: Some(success) })
+    Ok(Move::Finish { value, success: Some(success), coerced })
 }
 
 /// Notes and drops what is left, but for keys that were judged before and are `null` or harmless.
-fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<Vec<String>, Fault> {
+fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<Vec<String>, BoxedViolation> {
     for key in judged {
         if let Some(field) = reader.record.fields.get(key)
             && *field.value == Value::Null
@@ -192,7 +234,7 @@ fn rest(reader: &mut FieldReader<'_>, judged: &[&str]) -> Result<Vec<String>, Fa
     reader.rest(judged)
 }
 
-fn both(reader: &FieldReader<'_>, message: impl Into<String>, key: &str) -> Fault {
+fn both(reader: &FieldReader<'_>, message: impl Into<String>, key: &str) -> BoxedViolation {
     let fields = &reader.record.fields;
     let place = fields.get(key).map_or(reader.record.span, |field| field.key_span);
     let fault = reader.fault(Code::BothActionAndFinal, message, place, key);
@@ -221,7 +263,7 @@ fn is_false(value: &Value) -> bool {
 }
 
 /// The violation of a reply whose only object is of another kind.
-pub(super) fn misfit(record: &Record, policy: RepairPolicy) -> Fault {
+pub(super) fn misfit(record: &Record, policy: RepairPolicy) -> BoxedViolation {
     let known = |key: &str| KEYS.contains(&key);
     if let Some((key, field)) = record.fields.iter().find(|(key, _)| !known(key)) {
         let shown = Value::from(key).to_json();
@@ -232,17 +274,26 @@ pub(super) fn misfit(record: &Record, policy: RepairPolicy) -> Fault {
     Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(call_form(policy)))
 }
 
-/// Tells of the object while it arrives.
+/// Publishes the object while it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(super) struct DeltaWriter {
     named: bool,
+    /// The answer has a type, and whether its text is published as JSON.
+    typed: bool,
+    json_text: bool,
 }
 
-impl Teller {
+impl DeltaWriter {
+    pub(super) fn new(returns: Option<&AnswerType>) -> Self {
+        Self { named: false, typed: returns.is_some(), json_text: answer::publishes_json(returns) }
+    }
+
     /// What a piece of a field is news of.
-    pub(super) fn tell(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
+    pub(super) fn write(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
         match (key, piece) {
             ("thought", Piece::Text(more)) => deltas.push(Delta::Thoughts((*more).to_owned())),
+            ("final_answer", Piece::Text(more)) if self.json_text => deltas.push(Delta::Value((*more).to_owned())),
+            ("final_answer", Piece::Json(more)) if self.typed => deltas.push(Delta::Value((*more).to_owned())),
             ("final_answer", Piece::Text(more)) => deltas.push(Delta::Answer((*more).to_owned())),
             ("args", Piece::Text(more) | Piece::Json(more)) => {
                 deltas.push(Delta::Arguments { call: 0, text: (*more).to_owned() });
@@ -261,7 +312,7 @@ impl Teller {
     }
 
     /// The object is complete: a tool called like the keyword is known only now.
-    pub(super) fn close(&mut self, object: &Result<Object, Fault>, deltas: &mut Vec<Delta>) {
+    pub(super) fn close(&mut self, object: &Result<Object, BoxedViolation>, deltas: &mut Vec<Delta>) {
         if let Ok(Object { outcome: Move::Finish { value, .. }, .. }) = object
             && value.as_str() == Some("")
         {
@@ -277,10 +328,19 @@ impl Teller {
 }
 
 /// The object that a broken reply was to be, where it is certain.
-pub(in crate::protocol) fn corrected(raw: &str, policy: RepairPolicy) -> Option<Correction> {
+pub(in crate::protocol) fn corrected(
+    raw: &str,
+    policy: RepairPolicy,
+    returns: Option<&AnswerType>,
+) -> Option<Correction> {
     let read = Salvaged::read(raw, KEYS);
     let thought = Value::from(read.text("thought").unwrap_or("I go on."));
     let action = read.first_text(&["action", "tool", "tool_name", "name", "function"]);
+    if let Some(returns) = returns
+        && action.map_or(read.get("final_answer").is_some(), is_answer)
+    {
+        return Some(Correction::form(finish_form(returns)));
+    }
     let answer = read.first_text(&["final_answer", "answer"]).filter(|answer| !answer.trim().is_empty());
     if action.map_or(answer.is_some(), is_answer) {
         let within = || {

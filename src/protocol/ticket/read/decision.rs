@@ -1,18 +1,19 @@
-//! The ticket object: its `type`, the fields of each type, and what of it is told while it arrives.
+//! The ticket object: its `type`, the fields of each type, and what is published of it while it arrives.
 
 use crate::protocol::correction::{Correction, Salvaged, written};
-use crate::protocol::field::{FieldReader, Form};
-use crate::protocol::foreign;
-use crate::protocol::notes::{Fault, Notes};
-use crate::protocol::seek::{Found, Sought};
-use crate::protocol::watch::{self, Piece};
-use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation};
+use crate::protocol::field_reader::{FieldReader, Form};
+use crate::protocol::field_stream::{self, Piece};
+use crate::protocol::find_payload::{FoundPayload, PayloadKind};
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::unknown_keys;
+use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation, answer};
 use crate::reply::json::{Field, Fields, Record};
-use crate::reply::{Object, Repair, RepairCode, Span, Value};
+use crate::reply::{BoxedViolation, Object, Repair, RepairCode, Span, Value};
+use crate::tool::AnswerType;
 use std::sync::Arc;
 
 /// What is sought in a reply.
-pub(super) static SOUGHT: Sought = Sought {
+pub(super) static PAYLOAD: PayloadKind = PayloadKind {
     // Without those that lists of tickets and other JSON have as well.
     keys: &["type", "route", "payload", "task", "ticket_id"],
     own: KEYS,
@@ -36,7 +37,6 @@ const KEYS: &[&str] = &["type", "value", "route", "payload", "description", "tas
 /// The smallest correct output, as feedback shows it.
 pub(super) const OUTPUT: &str = r#"<output>{"type": "RETURN", "value": "the result"}</output>"#;
 
-/// The five decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Return,
@@ -117,15 +117,18 @@ static LOAD: Form = Form {
     expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
 };
 
-/// The decision, read.
 pub(super) struct Decision {
     pub(super) outcome: Move,
     pub(super) repairs: Vec<Repair>,
 }
 
 /// Reads a complete object.
-pub(super) fn read(found: &Found, options: &ReadOptions) -> Result<Decision, Fault> {
-    let mut notes = Notes::new(options.repairs);
+pub(super) fn read(
+    found: &FoundPayload,
+    options: &ReadOptions,
+    returns: Option<&AnswerType>,
+) -> Result<Decision, BoxedViolation> {
+    let mut notes = RepairNotes::new(options.repairs);
     if found.in_array {
         notes.note(RepairCode::SingleElementArray, found.root)?;
     }
@@ -144,7 +147,7 @@ pub(super) fn read(found: &Found, options: &ReadOptions) -> Result<Decision, Fau
         }
     }
     let outcome = match kind {
-        Type::Return => Move::Finish { value: reader.required("value")?.value.clone(), success: None },
+        Type::Return => returned(&mut reader, options, returns)?,
         Type::Call => call(&mut reader)?,
         Type::Delegate => Move::Delegate { task: reader.text("task")?.0.to_owned() },
         Type::Await => Move::Await { ticket_id: reader.id("ticket_id")?.0 },
@@ -154,6 +157,26 @@ pub(super) fn read(found: &Found, options: &ReadOptions) -> Result<Decision, Fau
         reader.rest(&[])?;
     }
     Ok(Decision { outcome, repairs: notes.into_sorted() })
+}
+
+/// The answer of a RETURN.
+fn returned(
+    reader: &mut FieldReader<'_>,
+    options: &ReadOptions,
+    returns: Option<&AnswerType>,
+) -> Result<Move, BoxedViolation> {
+    let field = reader.required("value");
+    let Some(returns) = returns else {
+        return Ok(Move::Finish { value: Arc::clone(&field?.value), success: None, coerced: Vec::new() });
+    };
+    let checked = field.and_then(|field| answer::read(returns, "value", field, &reader.at, options, false));
+    let checked = checked.map_err(|fault| Box::new(fault.expected(return_form(returns))))?;
+    Ok(Move::Finish { value: checked.value, success: None, coerced: checked.coerced })
+}
+
+/// The smallest correct RETURN of a type.
+pub(in crate::protocol) fn return_form(returns: &AnswerType) -> String {
+    format!(r#"{{"type": "RETURN", "value": {}}}"#, returns.shape())
 }
 
 /// Keys that name the method of a route, without what spelling changes.
@@ -166,12 +189,12 @@ fn method_beside<'a>(reader: &FieldReader<'a>) -> Option<(&'a str, &'a Field, &'
     reader.unknown().find_map(|(key, field)| {
         let written = field.value.as_str()?.trim();
         let method = METHODS.iter().find(|method| method.eq_ignore_ascii_case(written))?;
-        METHOD_KEYS.contains(&foreign::plain(key).as_str()).then_some((key, field, *method))
+        METHOD_KEYS.contains(&unknown_keys::plain(key).as_str()).then_some((key, field, *method))
     })
 }
 
 /// The route with a method that stands beside it, where it is a path without one, and the key of the method.
-fn route<'a>(reader: &mut FieldReader<'a>) -> Result<(String, Span, Option<&'a str>), Fault> {
+fn route<'a>(reader: &mut FieldReader<'a>) -> Result<(String, Span, Option<&'a str>), BoxedViolation> {
     let (route, span) = reader.name("route")?;
     let Some((key, field, method)) = method_beside(reader) else { return Ok((route.to_owned(), span, None)) };
     let whole = Span::new(field.key_span.start, field.span.end);
@@ -188,7 +211,7 @@ fn route<'a>(reader: &mut FieldReader<'a>) -> Result<(String, Span, Option<&'a s
     Ok((route.to_owned(), span, None))
 }
 
-fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
+fn call(reader: &mut FieldReader<'_>) -> Result<Move, BoxedViolation> {
     let span = reader.record.span;
     let (tool, tool_span, method) = route(reader)?;
     let beside = reader.unknown().any(|(key, _)| Some(key) != method);
@@ -217,7 +240,7 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, Fault> {
 }
 
 /// The violation of an output whose object is no decision.
-pub(super) fn misfit(record: &Record) -> Fault {
+pub(super) fn misfit(record: &Record) -> BoxedViolation {
     let keywords = Type::ALL.map(Type::keyword).join(", ");
     if let Some(field) = record.fields.get("type").filter(|field| *field.value != Value::Null) {
         return unknown_type(field);
@@ -226,13 +249,13 @@ pub(super) fn misfit(record: &Record) -> Fault {
     Box::new(Violation::new(Code::NoAction, message).at(record.span).expected(OUTPUT))
 }
 
-/// The violation of a `type` that is none: no later field can mend it.
-pub(super) fn early(fields: &Fields) -> Option<Fault> {
+/// The violation of an unknown `type`: no later field can mend it.
+pub(super) fn early(fields: &Fields) -> Option<BoxedViolation> {
     let field = fields.get("type")?;
     (*field.value != Value::Null && Type::of(field).is_none()).then(|| unknown_type(field))
 }
 
-fn unknown_type(field: &Field) -> Fault {
+fn unknown_type(field: &Field) -> BoxedViolation {
     let keywords = Type::ALL.map(Type::keyword).join(", ");
     let violation = if let Some(text) = field.value.as_str() {
         let found: String = text.chars().take(40).collect();
@@ -245,20 +268,29 @@ fn unknown_type(field: &Field) -> Fault {
     Box::new(violation.at(field.span).pointer("/type").expected(OUTPUT))
 }
 
-/// Tells of the object while it arrives.
+/// Publishes the object while it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(super) struct DeltaWriter {
     kind: Option<Type>,
+    /// The text of the answer is published as JSON.
+    json_text: bool,
 }
 
-impl Teller {
-    /// What a piece of a field is news of. A field before the `type` is told as what only one type has.
-    pub(super) fn tell(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
+impl DeltaWriter {
+    pub(super) fn new(returns: Option<&AnswerType>) -> Self {
+        Self { kind: None, json_text: answer::publishes_json(returns) }
+    }
+
+    /// Publishes a piece of a field. A field before the `type` is published as the field of the only type that has it.
+    pub(super) fn write(&mut self, key: &str, piece: &Piece<'_>, deltas: &mut Vec<Delta>) {
         let may_be = |wanted: &[Type]| self.kind.is_none_or(|kind| wanted.contains(&kind));
         match (key, piece) {
             ("type", Piece::End(field)) => self.kind = Type::of(field),
+            ("value", Piece::Text(more)) if self.json_text && may_be(&[Type::Return]) => {
+                deltas.push(Delta::Value((*more).to_owned()));
+            }
             ("value", Piece::Text(more)) if may_be(&[Type::Return]) => deltas.push(Delta::Answer((*more).to_owned())),
-            ("value", Piece::End(field)) if watch::is_empty(field) && may_be(&[Type::Return]) => {
+            ("value", Piece::End(field)) if field_stream::is_empty(field) && may_be(&[Type::Return]) => {
                 deltas.push(Delta::Answer(String::new()));
             }
             ("value", Piece::Json(more)) if may_be(&[Type::Return]) => deltas.push(Delta::Value((*more).to_owned())),
@@ -272,7 +304,7 @@ impl Teller {
                 }
             }
             ("ticket_id", Piece::End(field)) if may_be(&[Type::Await, Type::Load]) => {
-                if let Some(id) = watch::id(field) {
+                if let Some(id) = field_stream::id(field) {
                     deltas.push(Delta::TicketId { id: id.to_owned(), span: field.span });
                 }
             }
@@ -281,7 +313,7 @@ impl Teller {
     }
 
     /// The object is complete: the method of a path is known only now.
-    pub(super) fn close(decision: &Result<Decision, Fault>, route: Option<&str>, deltas: &mut Vec<Delta>) {
+    pub(super) fn close(decision: &Result<Decision, BoxedViolation>, route: Option<&str>, deltas: &mut Vec<Delta>) {
         if let Ok(Decision { outcome: Move::Call { calls }, .. }) = decision
             && let Some(call) = calls.first()
             && route.is_some_and(|route| route.trim_start().starts_with('/'))
@@ -292,7 +324,7 @@ impl Teller {
 }
 
 /// The object that a broken reply was to be, where it is certain.
-pub(in crate::protocol) fn corrected(raw: &str) -> Option<Correction> {
+pub(in crate::protocol) fn corrected(raw: &str, returns: Option<&AnswerType>) -> Option<Correction> {
     let read = Salvaged::read(raw.rsplit_once("<output>").map_or(raw, |(_, output)| output), KEYS);
     let written_type = read.text("type").unwrap_or("");
     let kind = Type::ALL.into_iter().find(|kind| kind.keyword().eq_ignore_ascii_case(written_type.trim()));
@@ -304,6 +336,12 @@ pub(in crate::protocol) fn corrected(raw: &str) -> Option<Correction> {
         None if has("value") => Type::Return,
         None => return None,
     };
+    if let (Type::Return, Some(returns)) = (kind, returns) {
+        let fits = |value: &Value| returns.check("value", &Arc::new(value.clone())).is_ok();
+        if !read.get("value").is_some_and(fits) {
+            return Some(Correction::form(return_form(returns)));
+        }
+    }
     let members = members_of(kind, &read);
     Some(
         members

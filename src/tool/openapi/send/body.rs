@@ -5,7 +5,7 @@ use super::file::File;
 use super::style::plain;
 use super::{form, multipart};
 use crate::reply::Value;
-use crate::tool::openapi::body::{Body, Place, is_flagged, is_json};
+use crate::tool::openapi::body::{Body, BodyPosition, is_flagged, is_json};
 use crate::tool::openapi::document::Document;
 use crate::tool::types::Schema;
 
@@ -16,9 +16,9 @@ pub(super) fn encode(document: &Document, body: &Body<'_>, value: &Value) -> Res
         Some(schema) => writable(document, value, document.schema(schema)),
         None => value.clone(),
     };
-    let name = match &body.place {
-        Place::Under(name) => name,
-        Place::Beside(_) => "body",
+    let name = match &body.position {
+        BodyPosition::Under(name) => name,
+        BodyPosition::Beside(_) => "body",
     };
     let cannot = |cause: String| RequestError::Argument(name.to_owned(), cause);
     match (essence.as_str(), &value) {

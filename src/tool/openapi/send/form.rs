@@ -23,7 +23,6 @@ pub(super) fn styled(encoding: Option<&Members>) -> Option<Written> {
     said.then(|| Written::read(encoding, Location::Query))
 }
 
-/// The body.
 pub(super) fn encoded(document: &Document, media: Option<&Json>, members: &Object) -> Vec<u8> {
     let mut pairs: Vec<String> = Vec::new();
     for (name, value) in members.iter() {

@@ -13,7 +13,7 @@ pub use secret::Credential;
 
 use super::api::Api;
 use super::arguments::argument_names;
-use super::body::{Body, Place};
+use super::body::{Body, BodyPosition};
 use super::document::Members;
 use crate::reply::Object;
 use crate::tool::describe::named;
@@ -192,12 +192,12 @@ impl Api {
         parameters: &[&str],
         arguments: &Object,
     ) -> Result<Option<(String, Vec<u8>)>, RequestError> {
-        let value = match &body.place {
-            Place::Under(name) => match arguments.get(name) {
+        let value = match &body.position {
+            BodyPosition::Under(name) => match arguments.get(name) {
                 Some(value) => value.clone(),
                 None => return Ok(None),
             },
-            Place::Beside(_) => {
+            BodyPosition::Beside(_) => {
                 let given: Object = arguments
                     .iter()
                     .filter(|(name, _)| !parameters.contains(name))

@@ -4,13 +4,12 @@ use super::file::File;
 use super::form::{encoding, styled};
 use crate::hex::hex;
 use crate::reply::{Object, Value};
-use crate::tool::openapi::body::{Body, Place, essence, is_file, is_json};
+use crate::tool::openapi::body::{Body, BodyPosition, essence, is_file, is_json};
 use crate::tool::openapi::document::{Document, Members};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
-/// One part.
 struct Part<'a> {
     name: String,
     filename: Option<String>,
@@ -41,7 +40,7 @@ pub(super) fn encoded(
 }
 
 fn property<'a>(document: &'a Document, body: &Body<'a>, name: &str) -> Option<&'a Json> {
-    if let Place::Beside(beside) = &body.place {
+    if let BodyPosition::Beside(beside) = &body.position {
         return beside.named.iter().find(|(known, _)| *known == name).map(|(_, schema)| *schema);
     }
     document.schema(body.schema?).property(name).map(|schema| schema.node)

@@ -111,7 +111,7 @@ impl Credential {
 
 /// The schemes of the first requirement that the available credentials meet. Where a call may also be made without,
 /// one that can prove who it is does.
-/// Where none is met, what there is of the one that lacks least: the rest may be the client's own.
+/// If none is met, the available part of the one that lacks least: the client may add the rest itself.
 pub(super) fn choose(security: &Json, available: &[String]) -> Vec<String> {
     let requirements = || security.as_array().into_iter().flatten().filter_map(Json::as_object);
     let met = requirements().filter(|requirement| requirement.keys().all(|name| available.contains(name)));

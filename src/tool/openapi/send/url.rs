@@ -1,7 +1,7 @@
 //! URLs put together: server, path and query.
 
 use crate::tool::openapi::document::placeholders;
-use crate::tool::openapi::neighbour::climbs;
+use crate::tool::openapi::path_collisions::climbs;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 

@@ -1,0 +1,246 @@
+//! A run that a driver works on: its machine, its log and its claim on a store.
+//!
+//! Log before effect: the events that an input leads to are in the log, and handed to the store, before the driver is
+//! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
+
+use crate::run::{self, Command, LoadError, Record, ReplayError, RunMachine, resume};
+use crate::store::{Claim, Log, LogError, Position, Store, StoreError};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a run could not be opened, or an input could not be logged.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub enum LiveError {
+    /// The store could not be read, or did not take the events.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log in the store is not that of a run.
+    #[error("run {run_id} can't be read: {cause}")]
+    Unreadable {
+        run_id: String,
+        /// What is wrong with its log.
+        cause: LoadError,
+    },
+    /// The log that is imported is not that of a run.
+    #[error(transparent)]
+    NoLog(#[from] LoadError),
+    /// The run that is imported is in the store.
+    #[error("run {run_id} is in this store already: call store.delete(…) before you import it again")]
+    Present { run_id: String },
+    /// The log can't be compacted.
+    #[error("run {run_id} can't be compacted: {cause}")]
+    NotCompacted {
+        run_id: String,
+        /// What is wrong with its log.
+        cause: LoadError,
+    },
+    /// Another driver has worked on the run since it was released.
+    #[error("another driver has resumed run {run_id} meanwhile: call store.run(…) to load it again")]
+    Changed { run_id: String },
+}
+
+/// The claim on a run in a store. It is released on drop.
+#[derive(Debug)]
+struct Storage {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    /// Of the last records that were handed in.
+    position: Position,
+    /// Why the store refused records. The machine is ahead of the store from then on.
+    failure: Option<StoreError>,
+}
+
+impl Storage {
+    fn claim(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
+        let claim = store.claim(run_id)?;
+        Ok(Self { store: Arc::clone(store), claim, position: Position::default(), failure: None })
+    }
+
+    fn append(&mut self, records: Vec<Arc<Record>>) -> Result<(), StoreError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        match self.store.append(self.claim.run_id(), records) {
+            Ok(position) => self.position = position,
+            Err(failure) => {
+                self.failure = Some(failure.clone());
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run of a store that was claimed, with its log.
+#[derive(Debug)]
+pub struct ClaimedRun {
+    storage: Storage,
+    records: Vec<Arc<Record>>,
+}
+
+impl ClaimedRun {
+    /// Claims a run and reads its log.
+    ///
+    /// # Errors
+    /// `UnderWay`, `NoSuchRun`, or the log can't be read.
+    pub fn claim(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
+        let storage = Storage::claim(store, run_id)?;
+        Ok(Self { storage, records: store.load(run_id)? })
+    }
+
+    fn next(&self) -> u64 {
+        self.records.last().map_or(0, |last| last.seq + 1)
+    }
+}
+
+/// Writes a log to a store that does not have its run. Returns the run's id.
+///
+/// # Errors
+/// `NoLog`, `Present`, or the store does not take it.
+pub fn import(store: &dyn Store, records: Vec<Arc<Record>>) -> Result<(String, Position), LiveError> {
+    RunMachine::load(&records)?;
+    let run_id = resume::start(&records)?.run_id.clone();
+    let _claim = store.claim(&run_id)?;
+    if store.load(&run_id).is_ok() {
+        return Err(LiveError::Present { run_id });
+    }
+    let position = store.append(&run_id, records)?;
+    Ok((run_id, position))
+}
+
+/// Replaces the events of a run by their fold.
+///
+/// # Errors
+/// `UnderWay`, `NoSuchRun`, `NotCompacted`, or the store has failed.
+pub fn compact(store: &dyn Store, run_id: &str) -> Result<(), LiveError> {
+    let _claim = store.claim(run_id)?;
+    let snapshot = run::compact(&store.load(run_id)?)
+        .map_err(|cause| LiveError::NotCompacted { run_id: run_id.to_owned(), cause })?;
+    Ok(store.compact(run_id, snapshot)?)
+}
+
+/// A run with its log and, if it is stored, its claim.
+#[derive(Debug)]
+pub struct LiveRun {
+    machine: RunMachine,
+    log: Log,
+    storage: Option<Storage>,
+}
+
+impl LiveRun {
+    /// A run that has not begun, claimed in the store that it is written to.
+    ///
+    /// # Errors
+    /// `UnderWay`: a run of this id is claimed.
+    pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>) -> Result<Self, StoreError> {
+        let storage = store.map(|store| Storage::claim(store, machine.run_id())).transpose()?;
+        Ok(Self { machine, log: Log::default(), storage })
+    }
+
+    /// A run as its log has it, which is not written to.
+    ///
+    /// # Errors
+    /// `Unreadable`: it is not the log of a run.
+    pub fn load(run_id: &str, records: Vec<Arc<Record>>) -> Result<Self, LiveError> {
+        let machine =
+            RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id: run_id.to_owned(), cause })?;
+        Ok(Self { machine, log: Log::new(records), storage: None })
+    }
+
+    /// A claimed run, to be resumed.
+    ///
+    /// # Errors
+    /// `Unreadable`: its log is not that of a run.
+    pub fn open(claimed: ClaimedRun) -> Result<Self, LiveError> {
+        let ClaimedRun { storage, records } = claimed;
+        let run = Self::load(storage.claim.run_id(), records)?;
+        Ok(Self { storage: Some(storage), ..run })
+    }
+
+    /// The run that comes out when a log is replayed.
+    ///
+    /// # Errors
+    /// It is not the log of a run, it was compacted, or another event comes out than the log has.
+    pub fn replay(records: Vec<Arc<Record>>) -> Result<Self, ReplayError> {
+        Ok(Self { machine: run::replay(&records)?, log: Log::new(records), storage: None })
+    }
+
+    /// Passes an input to the machine and logs the events that it leads to. Returns what the input returns, and the
+    /// commands that follow. They may be carried out once the store is durable up to `position`.
+    ///
+    /// # Errors
+    /// The store does not take the events, now or at an earlier input. No command is returned then or later.
+    pub fn apply<T>(
+        &mut self,
+        now: f64,
+        input: impl FnOnce(&mut RunMachine) -> T,
+    ) -> Result<(T, Vec<Command>), LiveError> {
+        let output = input(&mut self.machine);
+        let commands = self.machine.commands(now);
+        let records = self.machine.take_records();
+        if !records.is_empty() {
+            let stored = self.storage.as_mut().map(|storage| (storage, records.clone()));
+            self.log.append(records).map_err(|error| conflict(&self.machine, error))?;
+            if let Some((storage, records)) = stored {
+                storage.append(records)?;
+            }
+        }
+        Ok((output, commands))
+    }
+
+    /// Draws the limits that runs share from those of the run above.
+    pub fn join(&mut self, above: &mut Self) {
+        let account = above.machine.account();
+        self.machine.join(above.machine.depth().saturating_add(1), &account);
+    }
+
+    /// Commands are carried out again.
+    pub fn attend(&mut self) {
+        self.machine.attend();
+    }
+
+    /// Gives up the claim: another driver can resume the run.
+    pub fn release(&mut self) {
+        self.machine.leave();
+        self.storage = None;
+    }
+
+    /// Claims a run again that was released.
+    ///
+    /// # Errors
+    /// `Changed`: another driver has written to it meanwhile.
+    pub fn reclaim(&mut self, claimed: ClaimedRun) -> Result<(), LiveError> {
+        if claimed.next() != self.log.next() {
+            return Err(LiveError::Changed { run_id: self.machine.run_id().to_owned() });
+        }
+        self.storage = Some(claimed.storage);
+        Ok(())
+    }
+
+    /// The state machine, to be read: inputs go through `apply`.
+    pub fn machine(&self) -> &RunMachine {
+        &self.machine
+    }
+
+    /// The events so far.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Up to where its store must be durable before the commands are carried out; 0 without a store.
+    pub fn position(&self) -> Position {
+        self.storage.as_ref().map_or_else(Position::default, |storage| storage.position)
+    }
+
+    /// Whether its store has failed: later events are not stored.
+    pub fn has_lost_its_store(&self) -> bool {
+        let failed = |storage: &Storage| storage.failure.is_some() || storage.store.failed().is_some();
+        self.storage.as_ref().is_some_and(failed)
+    }
+}
+
+fn conflict(machine: &RunMachine, error: LogError) -> StoreError {
+    StoreError::Conflict { run_id: machine.run_id().to_owned(), expected: error.expected, got: error.got }
+}

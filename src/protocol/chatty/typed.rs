@@ -1,0 +1,223 @@
+//! Reads chatty replies of runs with a typed answer: a tool block, or text that ends with one answer block with JSON.
+//!
+//! The decoder of plain replies sees nothing of the answer block. It reads the tool block, or the text before the answer.
+
+mod block;
+
+use super::read::ToolTags;
+use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
+use crate::reply::buffer::Buffer;
+use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::tag::Tag;
+use crate::reply::{BoxedViolation, Code, Span, Violation};
+use crate::tool::AnswerType;
+use block::Block;
+use std::sync::Arc;
+
+/// The tags around the answer.
+pub(in crate::protocol) const START: &str = "<answer>";
+pub(in crate::protocol) const END: &str = "</answer>";
+/// The name of the answer in messages.
+pub(in crate::protocol) const ANSWER: &str = "answer";
+
+/// What the plain decoder reads in place of the block: the text before a block is no reply on its own.
+const STAND_IN: &str = "…";
+
+/// What counts in the text: nothing inside reasoning or Markdown code.
+const LOOK: Look = Look { brackets: false, reasoning: true, code: true };
+/// The tags, by their place in the envelope's list.
+const TOOL: usize = 0;
+const OPEN: usize = 1;
+
+/// The smallest correct answer of a type.
+pub(super) fn form(returns: &AnswerType) -> String {
+    format!("{START}{}{END}", returns.shape())
+}
+
+/// A decoder of one reply. `plain` reads what is not the answer block.
+pub(super) fn decoder(
+    plain: Box<dyn Decoder>,
+    options: ReadOptions,
+    tags: &ToolTags,
+    reasoning: &[(String, String)],
+    returns: &AnswerType,
+) -> Box<dyn Decoder> {
+    let own: Arc<[Tag]> = Arc::new([Tag::new(&*tags.start), Tag::new(START)]);
+    Box::new(TypedDecoder {
+        plain,
+        options,
+        returns: returns.clone(),
+        buffer: Buffer::default(),
+        envelope: Envelope::new(own, &[], options.think_prefilled).reasoning(reasoning),
+        fed: 0,
+        state: State::Text,
+        fault: None,
+    })
+}
+
+struct TypedDecoder {
+    /// Reads the reply up to the answer block.
+    plain: Box<dyn Decoder>,
+    options: ReadOptions,
+    returns: AnswerType,
+    buffer: Buffer,
+    envelope: Envelope,
+    /// Bytes of the text that the plain decoder has.
+    fed: usize,
+    state: State,
+    fault: Option<BoxedViolation>,
+}
+
+/// What the text at the present position belongs to.
+enum State {
+    /// Text before any block.
+    Text,
+    /// A tool block has begun, or a tag of one is only named: the plain decoder has the rest.
+    Tools,
+    /// The answer block has begun.
+    Answer(Box<Block>),
+}
+
+impl Decoder for TypedDecoder {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        self.buffer.push(chunk);
+        self.advance(false, deltas)
+    }
+
+    fn calls(&self) -> &[ToolCall] {
+        self.plain.calls()
+    }
+
+    fn settled(&self) -> Option<usize> {
+        if matches!(self.state, State::Tools) { self.plain.settled() } else { None }
+    }
+
+    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
+        self.buffer.close();
+        self.advance(true, &mut Vec::new());
+        let Self { mut plain, options, returns, buffer, state, fault, .. } = *self;
+        let raw = buffer.into_text();
+        let expected = form(&returns);
+        let answered = matches!(state, State::Answer(_));
+        if answered {
+            plain.push(STAND_IN.as_bytes(), &mut Vec::new());
+        }
+        let before = plain.finish(if answered { FinishReason::Stop } else { reason });
+        let mut reply = Reply { raw, narration: None, outcome: Err(without_block(&expected)), ..before };
+        let outcome = match state {
+            State::Answer(block) => answer(&mut reply, *block, before.outcome, &options, reason),
+            State::Text | State::Tools => match before.outcome {
+                Ok(Move::Finish { .. }) => Err(Box::new(without_block(&expected).at(Span::new(0, reply.raw.len())))),
+                Ok(moved) => {
+                    reply.narration = before.narration;
+                    apart(&reply.raw, &moved).map(|()| moved)
+                }
+                Err(violation) => Err(Box::new(violation)),
+            },
+        };
+        let outcome = fault.map_or(outcome, Err);
+        reply.outcome = outcome.map_err(|fault| {
+            let fault = violations::mention_truncation(fault, reason, &expected);
+            if fault.code == Code::InvalidAnswer { fault.expected(expected) } else { *fault }
+        });
+        if reply.outcome.is_err() {
+            (reply.repairs, reply.discarded, reply.narration) = (Vec::new(), Vec::new(), None);
+        }
+        reply.repairs.sort_by_key(|repair| (repair.span.start, repair.span.end));
+        reply
+    }
+}
+
+impl TypedDecoder {
+    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) -> Status {
+        if self.fault.is_some() {
+            return Status::Doomed;
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        let bound = violations::bound(buffer.text(), &self.options);
+        let is_whole = bound.len() == buffer.text().len();
+        let status = self.scan(bound, end && is_whole, deltas);
+        if !is_whole && self.fault.is_none() {
+            self.fault = Some(violations::too_large(&self.options));
+        }
+        self.buffer = buffer;
+        if self.fault.is_some() { Status::Doomed } else { status }
+    }
+
+    fn scan(&mut self, text: &str, end: bool, deltas: &mut Vec<Delta>) -> Status {
+        while matches!(self.state, State::Text) {
+            match self.envelope.next(text, end, LOOK) {
+                None => {
+                    let until = if end { text.len() } else { self.envelope.settled() };
+                    return self.feed(text, until, deltas);
+                }
+                Some(Mark::Tag { index: TOOL, .. }) => self.state = State::Tools,
+                Some(Mark::Tag { index: OPEN, span, exact }) => {
+                    let status = self.feed(text, span.start, deltas);
+                    if status != Status::Open {
+                        self.state = State::Tools;
+                        return self.feed(text, text.len(), deltas);
+                    }
+                    let block = Block::new(self.options, self.returns.clone(), span, exact);
+                    self.state = State::Answer(Box::new(block));
+                }
+                Some(_) => {}
+            }
+        }
+        if let State::Answer(block) = &mut self.state {
+            return block.run(text, end, deltas);
+        }
+        self.feed(text, text.len(), deltas)
+    }
+
+    /// Passes the text up to `until` to the plain decoder.
+    fn feed(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) -> Status {
+        let piece = text.get(self.fed..until).unwrap_or_default();
+        self.fed = self.fed.max(until);
+        self.plain.push(piece.as_bytes(), deltas)
+    }
+}
+
+/// The answer of a block, with the text before it.
+fn answer(
+    reply: &mut Reply,
+    block: Block,
+    before: Result<Move, Violation>,
+    options: &ReadOptions,
+    reason: FinishReason,
+) -> Result<Move, BoxedViolation> {
+    let tag = block.tag();
+    match before {
+        Ok(Move::Finish { value, .. }) => {
+            let text = value.as_str().and_then(|text| text.strip_suffix(STAND_IN)).unwrap_or_default();
+            reply.narration = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
+        }
+        Ok(_) => return Err(violations::several(Span::at(0), tag, END)),
+        Err(violation) => return Err(Box::new(violation)),
+    }
+    let answer = block.into_answer(&reply.raw, options, reason)?;
+    reply.repairs.extend(answer.repairs);
+    Ok(Move::Finish { value: answer.checked.value, success: None, coerced: answer.checked.coerced })
+}
+
+/// Whether nothing but calls stands in a reply with calls.
+fn apart(raw: &str, moved: &Move) -> Result<(), BoxedViolation> {
+    let Move::Call { calls } = moved else { return Ok(()) };
+    let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return Ok(()) };
+    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), &[], false);
+    envelope.resume(last.span.end);
+    while let Some(mark) = envelope.next(raw, true, LOOK) {
+        if let Mark::Tag { span, .. } = mark {
+            return Err(violations::several(Span::new(first.span.start, last.span.end), span, END));
+        }
+    }
+    Ok(())
+}
+
+/// The violation of an answer in plain text.
+fn without_block(expected: &str) -> Violation {
+    let message = format!("expected the answer as JSON between {START} and {END}: got text without it");
+    Violation::new(Code::InvalidAnswer, message)
+        .expected(expected)
+        .hint(format!("end the reply with {START}, the answer as JSON, and {END}, outside of any code fence"))
+}

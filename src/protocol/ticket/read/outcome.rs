@@ -1,0 +1,173 @@
+//! What a whole ticket reply comes to: its decision with everything that was repaired, or the violation.
+
+use super::decision::{self, Decision};
+use super::{OpenSection, TicketDecoder};
+use crate::protocol::following_text;
+use crate::protocol::reasoning::gaps;
+use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::surrounding_text::{certain, leading, trailing};
+use crate::protocol::{Code, FinishReason, Violation, violations};
+use crate::reply::{BoxedViolation, RepairCode, Span};
+
+const FORM: &str = decision::OUTPUT;
+
+impl TicketDecoder {
+    pub(super) fn outcome(
+        &mut self,
+        raw: &str,
+        reason: FinishReason,
+        notes: &mut RepairNotes,
+        discarded: &mut Vec<Span>,
+    ) -> Result<Decision, BoxedViolation> {
+        if let Some(fault) = self.fault.take() {
+            return Err(violations::mention_truncation(fault, reason, FORM));
+        }
+        if self.sections.output.is_none() && self.decision.is_none() {
+            // Without an output the only object may still be the decision.
+            std::mem::swap(&mut self.outside, &mut self.inside);
+            self.decision =
+                self.inside.first.as_ref().map(|found| decision::read(found, &self.options, self.returns.as_ref()));
+        } else if let (Some(inside), Some(outside)) = (&self.inside.first, &self.outside.first) {
+            if !inside.record.same(&outside.record) {
+                let (first, second) = in_order(inside.record.span, outside.record.span);
+                return Err(violations::several(first, second, FORM));
+            }
+            notes.note(RepairCode::DuplicateObjectDropped, outside.root)?;
+        }
+        let Some(decision) = self.decision.take() else { return Err(self.nothing(raw, reason)) };
+        let Some(found) = &self.inside.first else { return Err(self.nothing(raw, reason)) };
+        let first = found.record.span;
+        if let Some(second) = self.inside.second.or(self.outside.second) {
+            let (first, second) = in_order(first, second);
+            return Err(violations::several(first, second, FORM));
+        }
+        let mut decision = decision.map_err(|fault| violations::mention_truncation(fault, reason, FORM))?;
+        if following_text::in_quotes(raw, found.root) {
+            return Err(violations::mention_truncation(following_text::quoted(found.root), reason, FORM));
+        }
+        self.note(raw, found.root, notes, discarded)?;
+        notes.extend(found.repairs.iter().cloned());
+        notes.extend(decision.repairs.drain(..));
+        certain(raw, notes)?;
+        Ok(decision)
+    }
+
+    /// Notes everything around the object.
+    fn note(
+        &self,
+        raw: &str,
+        root: Span,
+        notes: &mut RepairNotes,
+        discarded: &mut Vec<Span>,
+    ) -> Result<(), BoxedViolation> {
+        let sections = &self.sections;
+        for (block, implicit) in self.reasoning.blocks.iter().filter(|(block, _)| block.end <= root.start) {
+            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
+            notes.note(code, *block)?;
+        }
+        for tag in &sections.odd {
+            notes.note(RepairCode::TagForm, *tag)?;
+        }
+        if let Some(thoughts) = sections.unclosed {
+            notes.note(RepairCode::UnclosedThoughts, thoughts)?;
+        }
+        if let Some(tag) = sections.unopened {
+            notes.note(RepairCode::MissingOpenTag, tag)?;
+        }
+        if sections.thoughts.is_empty() {
+            notes.note(RepairCode::MissingThoughts, Span::at(0))?;
+        }
+        match (sections.output, sections.end_output) {
+            (Some(_), Some(_)) => {}
+            (Some(_), None) => notes.note(RepairCode::MissingCloseTag, Span::at(root.end))?,
+            (None, Some(_)) => notes.note(RepairCode::MissingOpenTag, Span::at(root.start))?,
+            (None, None) => notes.note(RepairCode::MissingOutputTags, root)?,
+        }
+
+        let mut holes: Vec<Span> = self.reasoning.spans();
+        holes.extend(&sections.thoughts);
+        holes.extend(sections.output);
+        holes.extend(self.outside.first.as_ref().filter(|_| sections.output.is_some()).map(|found| found.root));
+        holes.sort_by_key(|hole| hole.start);
+        let fenced = leading(raw, &gaps(0, root.start, &holes), notes)?;
+
+        let copies = self.inside.copies.iter().chain(&self.outside.copies);
+        let mut holes: Vec<Span> = copies.copied().collect();
+        for copy in &holes {
+            notes.note(RepairCode::DuplicateObjectDropped, *copy)?;
+        }
+        holes.extend(sections.end_output);
+        holes.extend(self.outside.first.as_ref().map(|found| found.root));
+        if !self.inside.copies.is_empty() {
+            // The tags around a copy go with it.
+            holes.extend(self.later_tags(raw, root.end));
+        }
+        holes.sort_by_key(|hole| hole.start);
+        discarded.extend(trailing(raw, &gaps(root.end, raw.len(), &holes), fenced, notes)?);
+        Ok(())
+    }
+
+    /// The output tags after `from`.
+    fn later_tags(&self, raw: &str, from: usize) -> Vec<Span> {
+        let mut tags = Vec::new();
+        let after = raw.get(from..).unwrap_or("").to_ascii_lowercase();
+        for tag in ["<output>", "</output>"] {
+            for (at, found) in after.match_indices(tag) {
+                let span = Span::new(from + at, from + at + found.len());
+                if Some(span) != self.sections.end_output {
+                    tags.push(span);
+                }
+            }
+        }
+        tags
+    }
+
+    /// What is wrong with a reply without a decision.
+    fn nothing(&mut self, raw: &str, reason: FinishReason) -> BoxedViolation {
+        if let Some(start) = self.envelope.reasoning_start() {
+            return violations::unclosed_think(start, raw.len(), reason, FORM);
+        }
+        if let (OpenSection::Thoughts { .. }, Some(open)) = (self.section, self.sections.open_thoughts) {
+            let message = "expected </thoughts> and then the output: the text ended";
+            let fault =
+                Violation::new(Code::Truncated, message).at(open).hint("close the thoughts, then write the output");
+            return violations::mention_truncation(Box::new(fault), reason, FORM);
+        }
+        if let Some(fault) =
+            self.inside.doubt.take().or(self.outside.doubt.take_if(|fault| fault.code == Code::Truncated))
+        {
+            return violations::mention_truncation(fault, reason, FORM);
+        }
+        if raw.trim().is_empty() && reason == FinishReason::Stop {
+            return violations::blank(FORM);
+        }
+        if let Some(record) = &self.inside.other {
+            return decision::misfit(record);
+        }
+        if reason == FinishReason::Length {
+            return violations::truncated_before_move(raw.len(), FORM);
+        }
+        if let Some(place) = self.reasoning.alone(raw) {
+            return violations::only_reasoning(Code::NoOutput, place, FORM);
+        }
+        let Some(output) = self.sections.output else {
+            let message = "expected an <output> section with one JSON object: got none";
+            return Box::new(Violation::new(Code::NoOutput, message).expected(FORM));
+        };
+        let Some(end) = self.sections.end_output else {
+            let message = "expected a JSON object after <output>: the text ended";
+            return Box::new(Violation::new(Code::Truncated, message).at(output).expected(FORM));
+        };
+        let span = Span::new(output.start, end.end);
+        if raw.get(output.end..end.start).is_some_and(|inside| inside.trim().is_empty()) {
+            let message = "expected a JSON object in the output section: got an empty one";
+            return Box::new(Violation::new(Code::NoOutput, message).at(span).expected(FORM));
+        }
+        let message = "expected one JSON object in the output section: got only text";
+        Box::new(Violation::new(Code::NoAction, message).at(span).expected(FORM))
+    }
+}
+
+fn in_order(a: Span, b: Span) -> (Span, Span) {
+    if a.start <= b.start { (a, b) } else { (b, a) }
+}

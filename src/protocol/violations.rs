@@ -1,0 +1,96 @@
+//! Violations that any protocol may have: about the reply as a whole.
+
+use super::{Code, FinishReason, ReadOptions, Violation};
+use crate::reply::{BoxedViolation, Span};
+
+/// As much of the text as may be read.
+pub(crate) fn bound<'a>(text: &'a str, options: &ReadOptions) -> &'a str {
+    let mut end = options.limits.bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+/// The reply is longer than allowed.
+pub(crate) fn too_large(options: &ReadOptions) -> BoxedViolation {
+    let message = format!("expected a reply of at most {} bytes: got a longer one", options.limits.bytes);
+    Box::new(Violation::new(Code::TooLarge, message).hint("write a shorter reply"))
+}
+
+pub(crate) fn blank(expected: &str) -> BoxedViolation {
+    Box::new(Violation::new(Code::Empty, "expected a reply: got an empty one").expected(expected))
+}
+
+/// Nothing was said but reasoning.
+pub(crate) fn only_reasoning(code: Code, place: Span, expected: &str) -> BoxedViolation {
+    Box::new(
+        Violation::new(code, "expected a reply after the reasoning: got none")
+            .at(place)
+            .expected(expected)
+            .hint("nothing inside the reasoning is carried out: write the reply after it"),
+    )
+}
+
+/// A reasoning block never ends.
+pub(crate) fn unclosed_think(start: usize, end: usize, reason: FinishReason, expected: &str) -> BoxedViolation {
+    let span = Span::new(start, end);
+    let violation = match reason {
+        FinishReason::Length => Violation::new(
+            Code::Truncated,
+            "the token limit cut the reply inside its reasoning: expected a shorter one",
+        ),
+        FinishReason::Stop => {
+            Violation::new(Code::UnclosedThink, "expected the end of the reasoning that begins here: got none")
+        }
+    };
+    Box::new(violation.at(span).expected(expected).hint("close the reasoning, then reply"))
+}
+
+/// Two different moves in one reply.
+pub(crate) fn several(first: Span, second: Span, expected: &str) -> BoxedViolation {
+    Box::new(
+        Violation::new(Code::MultipleActions, "expected one move: got a second, different one here")
+            .at(second)
+            .related(first, "the first one")
+            .expected(expected)
+            .hint("send the first move alone and wait for its outcome"),
+    )
+}
+
+/// Says first that the token limit cut the reply, where it did.
+pub(crate) fn mention_truncation(mut fault: BoxedViolation, reason: FinishReason, expected: &str) -> BoxedViolation {
+    if fault.code == Code::Truncated && reason == FinishReason::Length && !fault.message.starts_with("the token limit")
+    {
+        fault.message = format!("the token limit cut the reply: {}", fault.message);
+    }
+    if fault.expected.is_none() {
+        fault.expected = Some(expected.to_owned());
+    }
+    fault
+}
+
+/// A direct answer is not whole.
+pub(crate) fn truncated_answer(raw: &str, expected: &str) -> BoxedViolation {
+    if raw.trim().is_empty() {
+        return truncated_before_move(raw.len(), expected);
+    }
+    let message = "the reply was cut before its end: expected a whole answer or a whole tool block";
+    Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(Span::at(raw.len()))
+            .expected(expected)
+            .hint("write it again, whole and shorter"),
+    )
+}
+
+/// The token limit cut the reply before its move.
+pub(crate) fn truncated_before_move(end: usize, expected: &str) -> BoxedViolation {
+    let message = "the token limit cut the reply: expected a move, got only text before it";
+    Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(Span::at(end))
+            .expected(expected)
+            .hint("write less before the move"),
+    )
+}

@@ -1,0 +1,219 @@
+//! What the border returns as data: frozen classes with named fields, whose meaning the stub says.
+
+use super::value::to_python;
+use crate::run::state::Ending;
+use crate::run::{Limit, StopReason, Usage};
+use crate::store::{RunRow, TicketRow};
+use crate::ticket::{Status, Ticket, TicketId};
+use crate::tool::openapi::Request;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use std::sync::Arc;
+
+/// What replies cost.
+#[pyclass(name = "Usage", module = "callslip._core", frozen, get_all)]
+#[derive(Clone, Copy)]
+pub(super) struct PyUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cost: f64,
+    /// Whether a cost is reported.
+    priced: bool,
+}
+
+#[pymethods]
+impl PyUsage {
+    #[new]
+    fn new(input_tokens: u64, output_tokens: u64, cached_tokens: u64, cost: Option<f64>) -> Self {
+        Self { input_tokens, output_tokens, cached_tokens, cost: cost.unwrap_or_default(), priced: cost.is_some() }
+    }
+}
+
+impl From<Usage> for PyUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { input_tokens, output_tokens, cached_tokens, cost, unpriced } = usage;
+        Self { input_tokens, output_tokens, cached_tokens, cost, priced: !unpriced }
+    }
+}
+
+impl From<PyUsage> for Usage {
+    fn from(usage: PyUsage) -> Self {
+        let PyUsage { input_tokens, output_tokens, cached_tokens, cost, priced } = usage;
+        // JSON has no other numbers.
+        let cost = if cost.is_finite() { cost } else { 0.0 };
+        Self { input_tokens, output_tokens, cached_tokens, cost, unpriced: !priced }
+    }
+}
+
+/// One ticket of a run.
+#[pyclass(name = "TicketRow", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyTicketRow {
+    run_id: String,
+    id: String,
+    kind: &'static str,
+    description: String,
+    status: &'static str,
+    tool: String,
+    call_id: Option<String>,
+    parked: bool,
+    outcome: Option<String>,
+    text: Option<String>,
+    opened_at: f64,
+    completed_at: Option<f64>,
+    arguments: Option<String>,
+}
+
+fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::InProgress => "IN_PROGRESS",
+        Status::Completed => "COMPLETED",
+    }
+}
+
+impl From<TicketRow> for PyTicketRow {
+    fn from(row: TicketRow) -> Self {
+        Self {
+            status: status_word(row.status()),
+            id: row.ticket.to_string(),
+            kind: row.kind.as_str(),
+            run_id: row.run_id,
+            description: row.description,
+            tool: row.tool,
+            call_id: row.call_id,
+            parked: row.parked,
+            outcome: row.outcome,
+            text: row.text,
+            opened_at: row.opened_at,
+            completed_at: row.completed_at,
+            arguments: row.arguments,
+        }
+    }
+}
+
+impl PyTicketRow {
+    pub(super) fn new(run_id: &str, ticket: &Ticket, awaits_approval: bool) -> Self {
+        let outcome = ticket.outcome.as_ref();
+        Self {
+            run_id: run_id.to_owned(),
+            id: ticket.id.to_string(),
+            kind: ticket.kind.as_str(),
+            description: ticket.description.to_string(),
+            status: status_word(ticket.status()),
+            tool: ticket.tool.to_string(),
+            call_id: ticket.call_id.clone(),
+            parked: awaits_approval,
+            outcome: outcome.map(|outcome| outcome.word().to_owned()),
+            text: outcome.map(|outcome| outcome.text().to_owned()),
+            opened_at: ticket.opened_at,
+            completed_at: ticket.completed_at,
+            arguments: ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
+        }
+    }
+}
+
+/// One run of a store.
+#[pyclass(name = "RunRow", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyRunRow {
+    run_id: String,
+    agent: String,
+    protocol: String,
+    task: String,
+    parent_run: Option<String>,
+    parent_ticket: Option<String>,
+    status: &'static str,
+    stop_reason: Option<&'static str>,
+    error: Option<String>,
+    turns: u32,
+    violations: u32,
+    usage: PyUsage,
+    started_at: f64,
+    updated_at: f64,
+    finished_at: Option<f64>,
+}
+
+impl From<RunRow> for PyRunRow {
+    fn from(row: RunRow) -> Self {
+        let (input_tokens, output_tokens, cached_tokens) = (row.input_tokens, row.output_tokens, row.cached_tokens);
+        let status = row.status().as_str();
+        let (parent_run, parent_ticket) = row.parent.map(|parent| (parent.run_id, parent.ticket.to_string())).unzip();
+        Self {
+            run_id: row.run_id,
+            agent: row.agent,
+            protocol: row.protocol,
+            task: row.task,
+            parent_run,
+            parent_ticket,
+            status,
+            stop_reason: row.stop_reason.map(StopReason::name),
+            error: row.error,
+            turns: row.turns,
+            violations: row.violations,
+            usage: PyUsage { input_tokens, output_tokens, cached_tokens, cost: row.cost, priced: true },
+            started_at: row.started_at,
+            updated_at: row.updated_at,
+            finished_at: row.finished_at,
+        }
+    }
+}
+
+/// How a run ended.
+#[pyclass(name = "Ending", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyEnding {
+    reason: &'static str,
+    value: Py<PyAny>,
+    success: Option<bool>,
+    error: Option<String>,
+    limit: Option<&'static str>,
+}
+
+impl PyEnding {
+    pub(super) fn new(py: Python<'_>, ending: Ending, limit: Option<Limit>) -> PyResult<Self> {
+        let value = to_python(py, &ending.value)?.unbind();
+        let Ending { reason, success, error, .. } = ending;
+        Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name) })
+    }
+}
+
+/// A task that another run works on.
+#[pyclass(name = "OpenTask", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyOpenTask {
+    ticket: u32,
+    tool: String,
+    role: Option<String>,
+}
+
+impl From<(TicketId, Arc<str>, Option<String>)> for PyOpenTask {
+    fn from((ticket, tool, role): (TicketId, Arc<str>, Option<String>)) -> Self {
+        Self { ticket: ticket.0, tool: tool.to_string(), role }
+    }
+}
+
+/// One message of a transcript.
+#[pyclass(name = "Message", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyMessage {
+    role: &'static str,
+    content: Py<PyString>,
+}
+
+impl PyMessage {
+    pub(super) fn new(py: Python<'_>, message: &crate::protocol::Message) -> Self {
+        Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind() }
+    }
+}
+
+/// The request that calls an operation.
+#[pyclass(name = "HttpRequest", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyHttpRequest {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Py<PyBytes>,
+}
+
+impl PyHttpRequest {
+    pub(super) fn new(py: Python<'_>, request: Request) -> Self {
+        let Request { method, url, headers, body } = request;
+        Self { method, url, headers, body: PyBytes::new(py, &body).unbind() }
+    }
+}

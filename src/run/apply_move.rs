@@ -1,0 +1,138 @@
+//! What a valid reply leads to: its move is checked against the run as a whole, then logged, then begun.
+
+use super::account::Account;
+use super::event::{Event, FILLED, Note, Opened, StopReason};
+use super::limits::Limit;
+use super::machine::{RunMachine, SharedLimits};
+use super::plan::{self, Planned, Refusal};
+use crate::codes::Code;
+use crate::protocol::Move;
+use crate::reply::violation::Violation;
+use crate::ticket::TicketId;
+
+impl RunMachine {
+    pub(super) fn apply_move(&mut self, moved: Move, now: f64) {
+        if let Some(limit) = self.state.last_turn
+            && !matches!(moved, Move::Finish { .. })
+        {
+            let error = format!("the limit is reached ({limit}), and the last turn gave no answer but another move");
+            return self.finish(StopReason::Limit, Some(error), now);
+        }
+        let refused = match &moved {
+            Move::Finish { .. } => match self.answer_allowed() {
+                Ok(()) if self.setup.checks_answer => {
+                    let turn = self.state.turn;
+                    return self.emit(Event::AnswerOffered { turn, moved }, now);
+                }
+                allowed => allowed,
+            },
+            Move::Call { .. } | Move::Delegate { .. } => match self.plan(&moved, now) {
+                Ok(planned) => {
+                    let turn = self.state.turn;
+                    self.emit(Event::Moved { turn, moved }, now);
+                    for call in planned {
+                        self.open(call, now);
+                    }
+                    return self.advance(now);
+                }
+                Err(Refusal::Violation(violation)) => Err(violation),
+                Err(Refusal::Limit(limit)) => return self.limit(limit, now),
+            },
+            Move::Await { ticket_id } => self.ticket(ticket_id).map(|_| ()),
+            Move::Load { ticket_id } => self.loadable(ticket_id),
+        };
+        match refused {
+            Ok(()) => {
+                let turn = self.state.turn;
+                self.emit(Event::Moved { turn, moved }, now);
+                self.advance(now);
+            }
+            Err(violation) => self.record_violation(violation, now),
+        }
+    }
+
+    /// The calls of a move, if all of them can be opened.
+    fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
+        let planned = match moved {
+            Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
+            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start.task)?,
+            _ => Vec::new(),
+        };
+        let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
+        let runs = plan::runs(&planned);
+        self.check_shared_limits(now, |account| account.reserve(tickets, runs)).map_err(Refusal::Limit)?;
+        Ok(planned)
+    }
+
+    /// Checks the limits that runs share. A limit that is reached is logged, so that a replay reaches it too.
+    pub(super) fn check_shared_limits(
+        &mut self,
+        now: f64,
+        ask: impl FnOnce(&Account) -> Result<(), Limit>,
+    ) -> Result<(), Limit> {
+        let reached = match &self.shared_limits {
+            SharedLimits::None => return Ok(()),
+            SharedLimits::Live(account) => ask(account).err(),
+            SharedLimits::Replayed(replayed) => replayed.limits.get(&self.seq).copied(),
+        };
+        let Some(limit) = reached else { return Ok(()) };
+        self.emit(Event::Noted { note: Note::Exhausted(limit) }, now);
+        Err(limit)
+    }
+
+    fn answer_allowed(&self) -> Result<(), Violation> {
+        if self.setup.call_first && !self.state.called && self.state.last_turn.is_none() {
+            return Err(Violation::new(
+                Code::CallRequired,
+                "expected a tool call before the answer: none was made yet",
+            )
+            .expected(self.setup.protocol.call_form()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
+        let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
+        known.ok_or_else(|| {
+            let ids = if self.setup.protocol.guides_to_results() {
+                self.state.tickets.ids_without(&[])
+            } else {
+                let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
+                ids.join(", ")
+            };
+            let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {ids}") };
+            Violation::new(Code::UnknownTicket, format!("expected the id of a ticket of this run: got '{id}', {there}"))
+        })
+    }
+
+    fn loadable(&self, id: &str) -> Result<(), Violation> {
+        let ticket = self.ticket(id)?;
+        match self.state.tickets.get(ticket) {
+            Some(ticket) if ticket.outcome.is_none() => Err(Violation::new(
+                Code::TicketInProgress,
+                format!("expected a COMPLETED ticket: {} is still IN_PROGRESS", ticket.id),
+            )
+            .expected(format!(r#"{{"type": "AWAIT", "ticket_id": "{}"}}"#, ticket.id))
+            .hint("AWAIT it first, then LOAD_TICKET")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn open(&mut self, call: Planned, now: f64) {
+        let opened = Opened {
+            ticket: call.ticket,
+            kind: call.kind,
+            turn: self.state.turn,
+            call: call.call,
+            call_id: call.call_id,
+            description: call.description.into(),
+            tool: call.tool,
+            arguments: call.arguments,
+            needs_approval: call.needs_approval && (call.needs.is_empty() || self.start.version < FILLED),
+            needs: call.needs,
+            detached: call.detached,
+            coerced: call.coerced,
+        };
+        self.emit(Event::TicketOpened(Box::new(opened)), now);
+    }
+}

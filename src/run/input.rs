@@ -1,0 +1,83 @@
+//! Inputs that a run can't take as it is now.
+
+use super::machine::RunMachine;
+use super::{Setup, differences};
+use crate::ticket::{Outcome, TicketId};
+use thiserror::Error;
+
+/// Why an input from outside can't be passed to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub enum InputError {
+    /// The user has no run yet to say more to.
+    #[error("the run has not begun yet: pass the first message as its task")]
+    NotBegun,
+    /// The call of this ticket needs no approval now.
+    #[error("expected a ticket that awaits approval: got {ticket}, {}", listed(.waiting))]
+    NoApprovalNeeded {
+        ticket: TicketId,
+        /// The tickets that await approval.
+        waiting: Vec<TicketId>,
+    },
+    /// The run was set up with another protocol or with other tools.
+    #[error(
+        "run {run_id} can't be resumed by this agent: {}. Use an agent with the same protocol and tools, or start a new run",
+        .differences.join("; ")
+    )]
+    Incompatible {
+        run_id: String,
+        /// Each difference that matters, in words.
+        differences: Vec<String>,
+    },
+}
+
+fn listed(tickets: &[TicketId]) -> String {
+    if tickets.is_empty() {
+        return "and no ticket awaits approval".to_owned();
+    }
+    let ids: Vec<String> = tickets.iter().map(TicketId::to_string).collect();
+    format!("but only {} can be approved or denied", ids.join(", "))
+}
+
+impl RunMachine {
+    /// Whether `send` has an effect.
+    ///
+    /// # Errors
+    /// `NotBegun`.
+    pub fn check_begun(&self) -> Result<(), InputError> {
+        if self.state.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
+    }
+
+    /// Whether a person can approve or deny the call of this ticket.
+    ///
+    /// # Errors
+    /// `NoApprovalNeeded`.
+    pub fn check_awaits_approval(&self, ticket: TicketId) -> Result<(), InputError> {
+        if self.awaits_approval(ticket) {
+            return Ok(());
+        }
+        let ids = self.state.tickets.iter().map(|ticket| ticket.id);
+        Err(InputError::NoApprovalNeeded { ticket, waiting: ids.filter(|id| self.awaits_approval(*id)).collect() })
+    }
+
+    /// Whether the run can be resumed by an agent with this setup. A run that can't be resumed at all can be opened.
+    ///
+    /// # Errors
+    /// `Incompatible`.
+    pub fn check_compatible(&self, setup: &Setup) -> Result<(), InputError> {
+        let differences = differences(&self.setup, setup);
+        if !self.state.resumable() || differences.is_empty() {
+            return Ok(());
+        }
+        Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences })
+    }
+
+    /// A person denies a call that awaits approval.
+    pub fn deny(&mut self, ticket: TicketId, why: &str, now: f64) {
+        let tool = self.state.tickets.get(ticket).map(|ticket| ticket.tool.clone()).unwrap_or_default();
+        let reason = if why.trim().is_empty() { String::new() } else { format!(": {}", why.trim()) };
+        let message = format!("The call of '{tool}' was denied{reason}");
+        self.complete_call(ticket, Outcome::Denied { message }, now);
+    }
+}

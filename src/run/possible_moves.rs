@@ -1,0 +1,57 @@
+//! The moves that the next reply can make, for its grammar.
+
+use super::machine::RunMachine;
+use crate::protocol::grammar::{Bounds, Grammar, Scope};
+use crate::ticket::Status;
+
+/// The moves that the next reply can make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PossibleMoves {
+    /// Whether a call can be made.
+    pub calls: bool,
+    /// Whether a task can be delegated (ticket).
+    pub delegates: bool,
+    /// Whether the run can be finished.
+    pub finish: bool,
+    /// Ids of the tickets in progress (ticket).
+    pub in_progress: Vec<String>,
+    /// Ids of the completed tickets (ticket).
+    pub completed: Vec<String>,
+    /// Call ids of the agents in the background (chatty).
+    pub agents: Vec<String>,
+}
+
+impl RunMachine {
+    /// The moves that the next reply can make.
+    pub fn possible_moves(&self) -> PossibleMoves {
+        let (state, setup) = (&self.state, &self.setup);
+        let calls = state.last_turn.is_none();
+        let called = !setup.call_first || state.called || !calls;
+        // An answer before any result was read would be made up: a call is to come first so that there is one.
+        let finish = called && (!setup.call_first || !calls || !setup.protocol.background() || state.has_read());
+        let ids = |status: Status| -> Vec<String> {
+            // Other protocols have no moves that name a ticket.
+            let named = calls && setup.protocol.background();
+            let tickets = state.tickets.iter().filter(move |ticket| named && ticket.status() == status);
+            tickets.map(|ticket| ticket.id.to_string()).collect()
+        };
+        let (in_progress, completed) = (ids(Status::InProgress), ids(Status::Completed));
+        let mut agents: Vec<String> = Vec::new();
+        for agent in state.tickets.iter().filter(|ticket| calls && ticket.detached).filter_map(|t| t.call_id.clone()) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        // A first move that must be a call is no task for others.
+        let delegates = setup.delegates && (finish || !in_progress.is_empty() || !completed.is_empty());
+        PossibleMoves { calls, delegates, finish, in_progress, completed, agents }
+    }
+
+    /// The grammar of these moves, with at most so many characters of thoughts, for a model with these bounds.
+    pub fn grammar(&self, moves: &PossibleMoves, thoughts: Option<u32>, bounds: Option<Bounds>) -> Grammar {
+        let PossibleMoves { calls, delegates, finish, in_progress, completed, agents } = moves.clone();
+        let tools = &self.setup.tools;
+        let scope = Scope { tools, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds };
+        self.setup.protocol.grammar(&scope)
+    }
+}

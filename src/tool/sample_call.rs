@@ -1,0 +1,232 @@
+//! A call made up from a tool's schema, for an example. Its values are rare names, so that one that comes up in an answer
+//! can be seen to come from there.
+
+use super::set::ToolSet;
+use super::spec::{ToolKind, ToolSpec};
+use super::types::{Schema, Types, list};
+use crate::reply::Value;
+use serde_json::{Map, Value as Json, json};
+use std::cmp::Reverse;
+
+/// Tools that are looked at, the first ones: a large document is not read through for an example.
+const TOOLS: usize = 8;
+
+/// Levels of objects and arrays.
+const DEPTH: usize = 3;
+
+/// Values of one argument that are tried.
+const TRIED: usize = 40;
+
+/// Names that no task asks for, one for each argument.
+const NAMES: [&str; 4] = ["Marlowe", "Quillfern", "Tolvane", "Haddick"];
+
+/// Words of an argument's name or format, and what stands for it.
+const KINDS: [(&str, &str); 12] = [
+    ("email", "quillfern@example.org"),
+    ("date-time", "1987-03-19T04:47:00Z"),
+    ("datetime", "1987-03-19T04:47:00Z"),
+    ("date", "1987-03-19"),
+    ("time", "04:47"),
+    ("uri", "https://example.org/quillfern"),
+    ("url", "https://example.org/quillfern"),
+    ("uuid", "6f1d3c8a-4b7e-4f0a-9c2d-8e5b7a9d4471"),
+    ("phone", "+43 4471 8264"),
+    ("path", "quillfern/marrowby.txt"),
+    ("file", "marrowby.txt"),
+    ("id", "QF-4471"),
+];
+
+/// Strings for patterns that no name fits.
+const SHAPES: [&str; 16] = [
+    "quillfern",
+    "QUILLFERN",
+    "quillfern marrowby",
+    "QF-4471",
+    "4471",
+    "QF4471",
+    "447 + 82",
+    "04:47",
+    "04:47:00",
+    "1987-03-19",
+    "1987-03-19T04:47:00Z",
+    "quillfern@example.org",
+    "https://example.org/quillfern",
+    "/quillfern",
+    "QF",
+    "q",
+];
+
+/// A call that was made up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample<'a> {
+    /// The tool that it calls.
+    pub tool: &'a ToolSpec,
+    /// The required arguments.
+    pub arguments: Map<String, Json>,
+}
+
+impl ToolSet {
+    /// A call of one of the first tools for an example: of one without approval, that only reads and has about two arguments,
+    /// where there is such a one. `None` where there is no tool of the program, or no call could be made up that passes
+    /// the check as it is written.
+    pub fn sample(&self) -> Option<Sample<'_>> {
+        let tools = self.names().take(TOOLS).filter_map(|name| self.get(name));
+        let mut ranked: Vec<_> = tools
+            .filter(|tool| tool.kind == ToolKind::Function)
+            .map(|tool| {
+                let required = Schema::root(&tool.parameters).required_names().len();
+                // After an example with one argument, small models leave out the second one of other tools.
+                (tool.needs_approval, required == 0, Reverse(tool.readonly), required.abs_diff(2), tool)
+            })
+            .collect();
+        ranked.sort_by_key(|(approval, bare, readonly, from_two, _)| (*approval, *bare, *readonly, *from_two));
+        ranked.into_iter().find_map(|(.., tool)| Some(Sample { tool, arguments: self.made_up(tool)? }))
+    }
+
+    /// The required arguments of a tool.
+    fn made_up(&self, tool: &ToolSpec) -> Option<Map<String, Json>> {
+        let schema = Schema::root(&tool.parameters);
+        let mut arguments = object(schema, 0, DEPTH)?;
+        let names: Vec<String> = arguments.keys().cloned().collect();
+        for (place, name) in names.iter().enumerate() {
+            // The others are let pass meanwhile.
+            let except: Vec<String> =
+                names.iter().filter(|other| *other != name).map(|other| super::coerce::join("", other)).collect();
+            let property = schema.property(name)?;
+            let fitting = candidates(property, name, place, DEPTH).into_iter().take(TRIED).find(|candidate| {
+                arguments.insert(name.clone(), candidate.clone());
+                self.passes(tool, &arguments, &except)
+            })?;
+            arguments.insert(name.clone(), fitting);
+        }
+        self.passes(tool, &arguments, &[]).then_some(arguments)
+    }
+
+    fn passes(&self, tool: &ToolSpec, arguments: &Map<String, Json>, except: &[String]) -> bool {
+        let text = Json::Object(arguments.clone()).to_string();
+        let Ok(arguments) = serde_json::from_str::<Value>(&text) else { return false };
+        self.check_except(tool, &arguments, except).is_ok_and(|checked| checked.coerced.is_empty())
+    }
+}
+
+/// JSON with a blank after each colon and comma, as models write it and grammars have it.
+pub(crate) fn spaced(value: &Json) -> String {
+    fn write(value: &Json, into: &mut String) {
+        match value {
+            Json::Array(items) => {
+                into.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    into.push_str(if at > 0 { ", " } else { "" });
+                    write(item, into);
+                }
+                into.push(']');
+            }
+            Json::Object(map) => {
+                into.push('{');
+                for (at, (key, value)) in map.iter().enumerate() {
+                    into.push_str(if at > 0 { ", " } else { "" });
+                    into.push_str(&Json::from(key.as_str()).to_string());
+                    into.push_str(": ");
+                    write(value, into);
+                }
+                into.push('}');
+            }
+            other => into.push_str(&other.to_string()),
+        }
+    }
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+/// The required properties, each with the first value there is for it.
+fn object(schema: Schema<'_>, place: usize, depth: usize) -> Option<Map<String, Json>> {
+    let required = schema.required_names();
+    let value = |(at, name): (usize, &&str)| {
+        let property = schema.property(name)?;
+        let first = candidates(property, name, place + at, depth).into_iter().next()?;
+        Some(((*name).to_owned(), first))
+    };
+    required.iter().enumerate().map(value).collect()
+}
+
+/// Values for an argument: those of its schema first.
+fn candidates(schema: Schema<'_>, name: &str, place: usize, depth: usize) -> Vec<Json> {
+    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    let schema = schema.resolved();
+    let mut values = Vec::new();
+    if let Some(map) = schema.node.as_object() {
+        values.extend(map.get("example").cloned());
+        values.extend(list(map, "examples").iter().cloned());
+        values.extend(map.get("default").filter(|default| !default.is_null()).cloned());
+        values.extend(map.get("const").cloned());
+        values.extend(list(map, "enum").iter().filter(|option| !option.is_null()).cloned());
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            for branch in list(map, keyword) {
+                values.extend(candidates(schema.at(branch), name, place, depth));
+            }
+        }
+    }
+    let types = schema.types();
+    let number = |key: &str| schema.node.get(key).and_then(Json::as_f64);
+    if types.contains(Types::STRING) {
+        values.extend(strings(schema, name, place));
+    }
+    if types.contains(Types::INTEGER) {
+        let least = number("minimum").or_else(|| number("exclusiveMinimum").map(|bound| bound + 1.0));
+        let most = number("maximum").or_else(|| number("exclusiveMaximum").map(|bound| bound - 1.0));
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a bound beyond 64 bits gives a number that fails the check"
+        )]
+        let bounds = [least, most].into_iter().flatten().map(|bound| json!(bound as i64));
+        values.extend([json!(47), json!(8)].into_iter().chain(bounds).chain([json!(1), json!(0), json!(4471)]));
+        values.extend(number("multipleOf").map(|step| json!(step)));
+    }
+    if types.contains(Types::NUMBER) {
+        values.extend([json!(0.47), json!(0.5)]);
+    }
+    if types.contains(Types::BOOLEAN) {
+        values.push(json!(true));
+    }
+    if types.contains(Types::ARRAY) {
+        let least = schema.node.get("minItems").and_then(Json::as_u64).unwrap_or(1).clamp(1, 8);
+        let least = usize::try_from(least).unwrap_or(1);
+        let items: Option<Vec<Json>> = (0..least)
+            .map(|at| match schema.item(at) {
+                Some(item) => candidates(item, name, place + at, depth).into_iter().next(),
+                None => Some(json!(rare(place + at))),
+            })
+            .collect();
+        values.extend(items.map(Json::Array));
+        values.push(json!([]));
+    }
+    if types.contains(Types::OBJECT) {
+        values.extend(object(schema, place, depth).map(Json::Object));
+    }
+    values
+}
+
+/// Strings by format and name, then such as patterns ask for.
+fn strings(schema: Schema<'_>, name: &str, place: usize) -> Vec<Json> {
+    let name = name.to_lowercase();
+    let words: Vec<&str> = name.split(|mark: char| !mark.is_alphanumeric()).collect();
+    let format = schema.node.get("format").and_then(Json::as_str);
+    let of_format = KINDS.iter().filter(|(kind, _)| Some(*kind) == format);
+    let of_name = KINDS.iter().filter(|(kind, _)| words.contains(kind));
+    let kinds = of_format.chain(of_name).map(|(_, value)| (*value).to_owned());
+    let mut values: Vec<String> = kinds.chain([rare(place).to_owned()]).chain(SHAPES.map(str::to_owned)).collect();
+    let length =
+        |key: &str| schema.node.get(key).and_then(Json::as_u64).and_then(|length| usize::try_from(length).ok());
+    if let Some(least) = length("minLength").filter(|least| (1..=400).contains(least)) {
+        values.push(rare(place).chars().chain([' ']).cycle().take(least).collect());
+    }
+    if let Some(most) = length("maxLength") {
+        values.push(rare(place).chars().take(most).collect());
+    }
+    values.into_iter().map(Json::String).collect()
+}
+
+fn rare(place: usize) -> &'static str {
+    NAMES.get(place % NAMES.len()).copied().unwrap_or_default()
+}
