@@ -1,8 +1,8 @@
 """Any model that can write text can be an agent.
 
 Three text protocols (`TicketProtocol`, `ChattyProtocol`, `ReactProtocol`), one runtime: Rust reads
-the model's replies, enforces the protocol, keeps the tickets and decides what happens next; models
-and tools are plain Python callables.
+the model's replies, enforces the protocol, keeps the tickets and decides the next step; models and
+tools are plain Python callables.
 
     from callslip import Agent, tool
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from callslip.events import Delta, Event, Progress
     from callslip.history import Exchange, HistoryPolicy, KeepLast
     from callslip.limits import Limits
-    from callslip.models import BoundedModel, as_model
+    from callslip.models import BoundedModel, Fallback, Priced, Retrying, as_model
     from callslip.models._reply import ModelChunk, ModelReply
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
@@ -89,6 +89,7 @@ __all__ = [
     "Event",
     "Exchange",
     "Fail",
+    "Fallback",
     "FunctionModel",
     "Grammar",
     "HistoryPolicy",
@@ -106,6 +107,7 @@ __all__ = [
     "NotDone",
     "OpenAPI",
     "PartialCall",
+    "Priced",
     "Progress",
     "ProtocolError",
     "PythonRunner",
@@ -115,6 +117,7 @@ __all__ = [
     "ReplayError",
     "Reply",
     "Retry",
+    "Retrying",
     "Role",
     "Run",
     "RunCancelled",
@@ -147,7 +150,7 @@ __all__ = [
     "tool",
 ]
 
-# Where each name lives. What a program does not use is not imported.
+# The module of each name: a module that a program does not use is not imported.
 _HOMES = {
     "callslip._core": (
         "Delta Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation"
@@ -162,7 +165,7 @@ _HOMES = {
     "callslip.events": "Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast",
     "callslip.limits": "Limits",
-    "callslip.models": "BoundedModel ModelChunk ModelReply as_model",
+    "callslip.models": ("BoundedModel Fallback ModelChunk ModelReply Priced Retrying as_model"),
     "callslip.models.local": "LocalModel",
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
@@ -188,14 +191,14 @@ _MODULES = {
     "protocols",
     "roles",
     "runs",
-    "scripts",
+    "sandbox",
     "store",
     "tools",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the package when it is first asked for."""
+    """Import a name of the package when it is first used."""
     if name in _LAZY:
         value = getattr(import_module(_LAZY[name]), name)
     elif name in _MODULES:
@@ -207,5 +210,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that were not asked for yet."""
+    """Return the public names, also those that were not used yet."""
     return sorted({*globals(), *__all__})

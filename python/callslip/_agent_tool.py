@@ -1,4 +1,4 @@
-"""An agent as a tool of another one."""
+"""Agents as tools of other agents."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["AgentTool"]
 
 
 class AgentTool(Tool[[str], Any]):
-    """A tool whose calls are runs of an agent, below the run that calls. Made by `Agent.as_tool`.
+    """A tool whose calls are child runs of an agent. Made by `Agent.as_tool`.
 
-    Calling it works on a task with a run of its own.
+    Calling it directly runs a task and returns the value of the run.
 
     Attributes:
         agent: The agent.
@@ -58,8 +58,8 @@ class AgentTool(Tool[[str], Any]):
         self.agent = agent
 
     def _spec(self) -> str:
-        """Return what the core is told of the tool, as JSON text."""
-        # Its arguments are those of delegation: the runtime makes a run of both.
+        """Return the specification of the tool for the core, as JSON text."""
+        # The arguments are those of delegation, because the runtime starts a child run for both.
         (delegated,) = ToolSet.delegation("react", [])
         own = {
             "name": self.name,

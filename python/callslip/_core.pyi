@@ -9,36 +9,283 @@ __version__: str
 
 FinishReason: TypeAlias = Literal["stop", "length"]
 RepairPolicy: TypeAlias = Literal["strict", "default", "lenient"]
-Usage: TypeAlias = tuple[int, int, int, float]
-Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled"]
-TicketRow: TypeAlias = tuple[
-    str,
-    str,
-    Literal["tool_call", "task"],
-    str,
-    Literal["IN_PROGRESS", "COMPLETED"],
-    str,
-    str | None,
-    bool,
-    tuple[Outcome, str] | None,
-    float,
-    float | None,
-    str | None,
-]
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
-RunRow: TypeAlias = tuple[
-    tuple[str, str, Literal["ticket", "chatty", "react"], str, str | None, str | None],
-    tuple[Literal["running", "finished"], StopReason | None, str | None, int, int],
-    Usage,
-    tuple[float, float, float | None],
-]
-Ending: TypeAlias = tuple[
-    StopReason,
-    Any,
-    bool | None,
-    str | None,
-    str | None,
-]
+
+@final
+class Usage:
+    """What replies cost, as the model client reports it."""
+
+    def __new__(
+        cls, input_tokens: int, output_tokens: int, cached_tokens: int, cost: float | None
+    ) -> Usage: ...
+    @property
+    def input_tokens(self) -> int:
+        """Tokens of the messages."""
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of the replies."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens of the messages that came from the client's cache."""
+
+    @property
+    def cost(self) -> float:
+        """In the client's own currency; 0.0 if it reports none."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether a cost is reported."""
+
+@final
+class TicketRow:
+    """One ticket of a run."""
+
+    @property
+    def run_id(self) -> str:
+        """The run that opened it."""
+
+    @property
+    def id(self) -> str:
+        """`T1`, `T2`, … in the order of opening."""
+
+    @property
+    def kind(self) -> Literal["tool_call", "task"]:
+        """A call of a tool, or a task for another run."""
+
+    @property
+    def description(self) -> str:
+        """The purpose, in the model's words, or the call itself."""
+
+    @property
+    def status(self) -> Literal["IN_PROGRESS", "COMPLETED"]:
+        """`COMPLETED` once it has an outcome."""
+
+    @property
+    def tool(self) -> str:
+        """The tool's name; `DELEGATE` for that move."""
+
+    @property
+    def call_id(self) -> str | None:
+        """The model's own name for the call (chatty)."""
+
+    @property
+    def parked(self) -> bool:
+        """Whether it awaits approval."""
+
+    @property
+    def outcome(self) -> Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled"] | None:
+        """How it ended; `None` while it is in progress."""
+
+    @property
+    def text(self) -> str | None:
+        """The result as JSON, or the message of a failure; `None` while it is in progress."""
+
+    @property
+    def opened_at(self) -> float:
+        """Unix seconds."""
+
+    @property
+    def completed_at(self) -> float | None:
+        """Unix seconds; `None` while it is in progress."""
+
+    @property
+    def arguments(self) -> str | None:
+        """The checked arguments as JSON; `None` in logs compacted before version 3."""
+
+@final
+class RunRow:
+    """One run of a store."""
+
+    @property
+    def run_id(self) -> str:
+        """Unique among runs."""
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that works on it."""
+
+    @property
+    def protocol(self) -> Literal["ticket", "chatty", "react"]:
+        """The protocol of its replies."""
+
+    @property
+    def task(self) -> str:
+        """The text of the user's task."""
+
+    @property
+    def parent_run(self) -> str | None:
+        """The run in whose call it was started; `None` for a root run."""
+
+    @property
+    def parent_ticket(self) -> str | None:
+        """The ticket of that call."""
+
+    @property
+    def status(self) -> Literal["running", "finished"]:
+        """`running` until it has ended, also while no driver works on it."""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why it ended; `None` until then."""
+
+    @property
+    def error(self) -> str | None:
+        """What failed, if something did."""
+
+    @property
+    def turns(self) -> int:
+        """The number of requests to the model."""
+
+    @property
+    def violations(self) -> int:
+        """The number of replies that broke the protocol."""
+
+    @property
+    def usage(self) -> Usage:
+        """The sum over its replies."""
+
+    @property
+    def started_at(self) -> float:
+        """Unix seconds."""
+
+    @property
+    def updated_at(self) -> float:
+        """Unix seconds of its last event."""
+
+    @property
+    def finished_at(self) -> float | None:
+        """Unix seconds; `None` until it has ended."""
+
+@final
+class Ending:
+    """How a run ended."""
+
+    @property
+    def reason(self) -> StopReason:
+        """Why it ended."""
+
+    @property
+    def value(self) -> Any:
+        """The value it was finished with; `None` if it has none."""
+
+    @property
+    def success(self) -> bool | None:
+        """The success that a react reply reports; `None` in the other protocols."""
+
+    @property
+    def error(self) -> str | None:
+        """What failed, if something did."""
+
+    @property
+    def limit(self) -> str | None:
+        """The name of the limit that was reached, in the last turn or at the end."""
+
+@final
+class OpenTask:
+    """A task that another run works on."""
+
+    @property
+    def ticket(self) -> int:
+        """The number of its ticket."""
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called; `DELEGATE` for that move."""
+
+    @property
+    def role(self) -> str | None:
+        """The role of the child run (chatty)."""
+
+@final
+class Message:
+    """One message of a transcript."""
+
+    @property
+    def role(self) -> Literal["system", "user", "assistant"]:
+        """The author of the message."""
+
+    @property
+    def content(self) -> str:
+        """The text."""
+
+@final
+class HttpRequest:
+    """The request that calls an operation."""
+
+    @property
+    def method(self) -> str:
+        """In upper case."""
+
+    @property
+    def url(self) -> str:
+        """The whole URL."""
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Names and values, in their order."""
+
+    @property
+    def body(self) -> bytes:
+        """Empty if the request has no body."""
+
+@final
+class PromptExample:
+    """An example of a reply in a prompt."""
+
+    @property
+    def line(self) -> int:
+        """The line on which it begins, from 1."""
+
+    @property
+    def text(self) -> str:
+        """The example."""
+
+    @property
+    def reply(self) -> Reply:
+        """What is read from it."""
+
+class Outcome:
+    """How a tool call or a task ended. Denials and cancellations are made by the run itself."""
+
+    @final
+    class Ok(Outcome):
+        """The result, as JSON text."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("json",)
+        def __new__(cls, json: str) -> Outcome.Ok: ...
+        @property
+        def json(self) -> str: ...
+
+    @final
+    class Error(Outcome):
+        """It failed. The same call may be repeated if the failure is transient."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("message", "transient")
+        def __new__(cls, message: str, transient: bool = False) -> Outcome.Error: ...
+        @property
+        def message(self) -> str: ...
+        @property
+        def transient(self) -> bool: ...
+
+    @final
+    class Retry(Outcome):
+        """The tool asks the model to try again."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("message",)
+        def __new__(cls, message: str) -> Outcome.Retry: ...
+        @property
+        def message(self) -> str: ...
+
+    @final
+    class InDoubt(Outcome):
+        """The process ended during the call, and whether it took effect is unknown."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("message",)
+        def __new__(cls, message: str) -> Outcome.InDoubt: ...
+        @property
+        def message(self) -> str: ...
 
 class Command:
     """One thing for a driver to do."""
@@ -67,7 +314,7 @@ class Command:
 
     @final
     class StartRun(Command):
-        """Start the run of a task, or go on with it."""
+        """Start the run of a task, or resume it."""
 
         __match_args__: ClassVar[tuple[str, ...]] = ("ticket", "tool", "role", "task", "again")
         def __new__(
@@ -90,6 +337,15 @@ class Command:
         def __new__(cls) -> Command.Settle: ...
 
     @final
+    class CheckAnswer(Command):
+        __match_args__: ClassVar[tuple[str, ...]] = ("turn", "value")
+        def __new__(cls, turn: int, value: object) -> Command.CheckAnswer: ...
+        @property
+        def turn(self) -> int: ...
+        @property
+        def value(self) -> Any: ...
+
+    @final
     class Cancel(Command):
         __match_args__: ClassVar[tuple[str, ...]] = ("ticket",)
         def __new__(cls, ticket: int) -> Command.Cancel: ...
@@ -102,7 +358,7 @@ class Command:
         def __new__(cls) -> Command.Finish: ...
 
 class Delta:
-    """A piece of news from a reply that is still arriving. Texts only ever grow."""
+    """A new part of a reply that is still arriving. Texts only grow."""
 
     @final
     class Thoughts(Delta):
@@ -205,7 +461,7 @@ class ToolCall:
     def description(self) -> str | None: ...
 
 class Move:
-    """What one reply asks for."""
+    """The move of one reply."""
 
     @final
     class Finish(Move):
@@ -435,7 +691,7 @@ class Document:
         arguments: str,
         server: str,
         secrets: Sequence[tuple[str, str | tuple[str, str]]],
-    ) -> tuple[str, str, list[tuple[str, str]], bytes]: ...
+    ) -> HttpRequest: ...
     def check_response(self, name: str, status: int, media: str, body: str) -> list[str]: ...
 
 def json_text(text: str) -> str | None: ...
@@ -506,6 +762,9 @@ class Protocol:
         think_prefilled: bool,
         reasoning_tags: list[tuple[str, str]],
     ) -> Protocol: ...
+    def returning(self, schema: str | None) -> Protocol: ...
+    @property
+    def answer_name(self) -> str: ...
     @property
     def name(self) -> Literal["ticket", "chatty", "react"]: ...
     def offered(self, tools: ToolSet) -> ToolSet: ...
@@ -515,7 +774,7 @@ class Protocol:
         self, text: str, finish_reason: FinishReason | None = None, limits: str | None = None
     ) -> Reply: ...
     def reader(self, limits: str | None = None) -> Reader: ...
-    def examples(self, prompt: str) -> list[tuple[int, str, Reply]]: ...
+    def examples(self, prompt: str) -> list[PromptExample]: ...
     def grammar(
         self,
         tools: ToolSet,
@@ -547,18 +806,19 @@ class Setup:
         call_first: bool,
         early_stop: bool,
         early_start: bool,
+        checks_answer: bool,
     ) -> Setup: ...
 
 @final
 class Waker:
-    """Tells an event loop that a store has written something down."""
+    """Wakes an event loop after each commit of a store."""
 
     def fileno(self) -> int: ...
     def drain(self) -> None: ...
 
 @final
 class Store:
-    """Where runs are kept."""
+    """The logs of runs, in memory or in a file."""
 
     @staticmethod
     def memory() -> Store: ...
@@ -605,7 +865,7 @@ class Store:
 
 @final
 class Run:
-    """The machine of one run, with its log. Times are Unix seconds."""
+    """One run with its log and its claim on a store. Times are Unix seconds."""
 
     def __new__(
         cls,
@@ -618,14 +878,14 @@ class Run:
         store: Store | None = None,
     ) -> Run: ...
     @staticmethod
-    def resume(store: Store, run_id: str, setup: Setup, above: Run | None = None) -> Run: ...
+    def open(store: Store, run_id: str, setup: Setup, above: Run | None = None) -> Run: ...
     @staticmethod
     def load(store: Store, run_id: str) -> Run: ...
     @staticmethod
     def abandon(store: Store, run_id: str, now: float) -> None: ...
     @staticmethod
     def replay(lines: Sequence[str]) -> Run: ...
-    def resumed(self, now: float) -> list[Command]: ...
+    def resume(self, now: float) -> list[Command]: ...
     def release(self) -> None: ...
     def claim(self, store: Store) -> None: ...
     def attend(self) -> None: ...
@@ -633,7 +893,7 @@ class Run:
     def approve(self, ticket: int, now: float) -> list[Command]: ...
     def deny(self, ticket: int, why: str, now: float) -> list[Command]: ...
     def is_open(self, ticket: int) -> bool: ...
-    def open_tasks(self) -> list[tuple[int, str, str | None]]: ...
+    def open_tasks(self) -> list[OpenTask]: ...
     def check(self, setup: Setup) -> None: ...
     @property
     def depth(self) -> int: ...
@@ -649,38 +909,51 @@ class Run:
     def event_count(self) -> int: ...
     def start(self, task: str, now: float) -> list[Command]: ...
     def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...
-    def replied(
+    def end_reply(
         self, finish_reason: str | None, usage: Usage | None, now: float
     ) -> list[Command]: ...
     def reply(
         self, text: str, finish_reason: str | None, usage: Usage | None, now: float
     ) -> list[Command]: ...
-    def completed(self, ticket: int, kind: str, text: str, now: float) -> list[Command]: ...
-    def run_ended(
-        self, ticket: int, kind: str, text: str, run: Run | None, now: float
+    def attempt_failed(
+        self, model: str, error: str, wait: float | None, usage: Usage | None, now: float
     ) -> list[Command]: ...
-    def settled(self, now: float) -> list[Command]: ...
-    def timed_out(self, now: float) -> list[Command]: ...
-    def failed(self, message: str, now: float) -> list[Command]: ...
+    @property
+    def has_early_calls(self) -> bool: ...
+    @property
+    def limits_usage(self) -> bool: ...
+    def complete_call(self, ticket: int, outcome: Outcome, now: float) -> list[Command]: ...
+    def complete_task(
+        self, ticket: int, outcome: Outcome, run: Run | None, now: float
+    ) -> list[Command]: ...
+    def is_checking(self, turn: int) -> bool: ...
+    def answer_checked(self, turn: int, refused: str | None, now: float) -> list[Command]: ...
+    def end_grace(self, now: float) -> list[Command]: ...
+    def time_out(self, now: float) -> list[Command]: ...
+    def model_failed(self, message: str, now: float) -> list[Command]: ...
     def cancel(self, now: float) -> list[Command]: ...
     @property
     def deadline(self) -> float | None: ...
     @property
     def message_count(self) -> int: ...
-    def message(self, position: int) -> tuple[str, str]: ...
+    def message(self, position: int) -> Message: ...
     def ticket_list(self) -> str: ...
     def tickets(self) -> list[TicketRow]: ...
+    @property
+    def ticket_count(self) -> int: ...
     @property
     def examples(self) -> int: ...
     def short(self, position: int) -> str | None: ...
     @property
     def ending(self) -> Ending | None: ...
     @property
-    def spent(self) -> tuple[int, int, int, float, int, int]: ...
-    @property
     def usage(self) -> Usage: ...
     @property
-    def counts(self) -> tuple[int, int]: ...
+    def total_usage(self) -> Usage: ...
+    @property
+    def turn(self) -> int: ...
+    @property
+    def violations(self) -> int: ...
     def records(self, seq: int = 0) -> list[str]: ...
     def grammar(self, thoughts: int | None, bounds: Bounds | None) -> Grammar: ...
     @property

@@ -1,4 +1,4 @@
-"""Tables of pandas and polars as JSON. Neither is imported: the object itself is asked."""
+"""Tables of pandas and polars as JSON. Neither library is imported."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ __all__ = ["table_of"]
 
 
 def table_of(value: Any) -> dict[str, Any] | list[Any] | None:
-    """Return a data frame or a series as JSON values; `None` where it is neither.
+    """Return a data frame or a series as JSON values; `None` for any other object.
 
-    A frame is `{"row_count": n, "columns": [name, …], "rows": [[value, …], …]}`: what stands first
-    is what a model sees of a long one. What is missing is null. An index that is more than a count
-    of the rows is the first column. A series with such an index is a frame, another one a list.
+    A frame is `{"row_count": n, "columns": [name, …], "rows": [[value, …], …]}`, in this order,
+    because a model is shown only the beginning of a long result. Missing values are null. An index
+    that is more than the numbers of the rows becomes the first column. A series with such an index
+    is a frame, any other series a list.
     """
     if hasattr(value, "iloc") and hasattr(value, "reset_index"):
         if hasattr(value, "columns"):
@@ -43,6 +44,6 @@ def _counts(index: Any) -> bool:
 def _column(column: Any) -> list[Any]:
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
     if getattr(column.dtype, "kind", "") == "M":
-        # The encoder would look at each of them for longer.
+        # The JSON encoder takes longer for each of them.
         return [None if value is None else value.isoformat() for value in values]
     return values

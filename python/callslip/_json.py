@@ -1,4 +1,4 @@
-"""Results of tools as JSON text, without pydantic where the values are plain; and back."""
+"""JSON text of any value, without pydantic for plain values; and values of JSON text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ResultError", "from_json", "to_json"]
 
 
 class ResultError(ValueError):
-    """A result has no JSON that says what it is: its tool is at fault."""
+    """A result has no JSON form, by a fault of its tool."""
 
 
 def to_json(value: object) -> str:
@@ -46,17 +46,17 @@ def to_json(value: object) -> str:
         raise
     except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
         try:
-            text = _dumps(_plain(value, 0))
+            text = _dumps(_to_plain(value, 0))
         except ResultError:
             raise
         except Exception:  # noqa: BLE001
-            text = _dumps(_other(value))
+            text = _dumps(_to_text(value))
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair has no place in UTF-8, and so none in a log.
+        # The log is UTF-8, which cannot contain half of a surrogate pair.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -66,7 +66,7 @@ _TEXT = {str}
 
 
 def _check_keys(value: Any) -> None:
-    """Check that no keys become the same in what has been written, and so is no circle."""
+    """Check that no two keys are the same in JSON. The value has no cycles: it was written."""
     todo = [value]
     for one in todo:
         items = one
@@ -87,11 +87,11 @@ def _check_own_keys(value: dict[Any, Any]) -> None:
 
 
 _LARGE = 10**4300
-"""Integers that Python doesn't write in digits."""
+"""The first integer that Python does not convert to digits."""
 
 
 def from_json(text: str) -> Any:
-    """Read JSON text; an integer of more digits than Python reads becomes a `Decimal`."""
+    """Read JSON text. An integer with too many digits for Python becomes a `Decimal`."""
     try:
         return json.loads(text)
     except ValueError:
@@ -113,11 +113,11 @@ def _dumps(value: object) -> str:
     return _encoder.encode(value)
 
 
-def _known(value: object) -> Any:  # a line for each kind
-    """Turn an object that JSON does not know into one it does, one level deep."""
+def _to_json_type(value: object) -> Any:  # a line for each kind
+    """Convert an object to a type of JSON, one level deep."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return _dumped(dump)
+        return _dump_model(dump)
     if hasattr(type(value), "__dataclass_fields__"):
         return {one.name: getattr(value, one.name) for one in fields(cast("Any", value))}
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -133,26 +133,26 @@ def _known(value: object) -> Any:  # a line for each kind
         return dict(value)
     if isinstance(value, (Sequence, MappingView)):
         return list(cast("Iterable[Any]", value))
-    return _foreign(value)
+    return _from_library(value)
 
 
-def _dumped(dump: Callable[..., Any]) -> Any:
+def _dump_model(dump: Callable[..., Any]) -> Any:
     try:
         return dump(mode="json")
     except Exception:  # noqa: BLE001  # bytes that are no text, a value of a foreign type
         return dump()
 
 
-def _listed(array: Any) -> Any:
+def _array_to_list(array: Any) -> Any:
     kind = getattr(getattr(array, "dtype", None), "kind", "")
     if kind in {"M", "m"}:
-        # In nanoseconds, dates and times are listed as integers.
+        # With nanoseconds, `tolist` would return integers.
         array = array.astype("datetime64[us]" if kind == "M" else "timedelta64[us]")
     return array.tolist()
 
 
-def _foreign(value: object) -> Any:
-    """Turn an object of a library into what JSON knows, asking the object alone."""
+def _from_library(value: object) -> Any:
+    """Convert an object of a library by its own methods, without importing the library."""
     if not isinstance(value, type):
         if hasattr(value, "__await__"):
             if isinstance(value, CoroutineType):
@@ -160,39 +160,39 @@ def _foreign(value: object) -> Any:
             kind = type(value).__name__
             raise ResultError(f"a {kind} was not awaited: await it first")
         if type(value).__name__ in {"NaTType", "NAType"}:
-            # What pandas says is missing.
+            # A missing value of pandas.
             return None
         table = table_of(value)
         if table is not None:
             return table
         if callable(getattr(value, "tolist", None)):
-            return _listed(value)
+            return _array_to_list(value)
     try:
         return _lazy.pydantic_core.to_jsonable_python(
-            value, fallback=_other, inf_nan_mode="strings"
+            value, fallback=_to_text, inf_nan_mode="strings"
         )
     except ResultError:
         raise
     except Exception:  # noqa: BLE001  # an object that can't be read
-        return _other(value)
+        return _to_text(value)
 
 
-def _plain(value: Any, depth: int) -> Any:
-    """Replace what the short way refuses: NaN, keys that are no strings, values too deep."""
+def _to_plain(value: Any, depth: int) -> Any:
+    """Replace values that the encoder refuses: NaN, other keys than strings, deep nesting."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if depth > 100:
         return _text(value)
     if isinstance(value, dict):
         _check_own_keys(value)
-        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
+        return {_key(key): _to_plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
+        return [_to_plain(item, depth + 1) for item in value]
     if isinstance(value, int) and abs(value) >= _LARGE:
         return str(_decimal(int(value)))
     if value is None or isinstance(value, (str, int, float)):
         return value
-    return _plain(_known(value), depth + 1)
+    return _to_plain(_to_json_type(value), depth + 1)
 
 
 def _key(key: object) -> str:
@@ -201,7 +201,7 @@ def _key(key: object) -> str:
     if isinstance(key, bytes):
         return _bytes_text(key)
     if key is None or isinstance(key, (bool, int, float)):
-        return _plain(key, 0) if isinstance(_plain(key, 0), str) else json.dumps(key)
+        return _to_plain(key, 0) if isinstance(_to_plain(key, 0), str) else json.dumps(key)
     return str(key)
 
 
@@ -212,14 +212,14 @@ def _bytes_text(data: bytes) -> str:
         return base64.b64encode(data).decode()
 
 
-def _other(value: object) -> str:
-    """Return the text of a number of another kind; of anything else it would say nothing."""
+def _to_text(value: object) -> str:
+    """Return the text of a number or an error; the text of any other object is useless."""
     if isinstance(value, Number | BaseException):
         return _text(value)
-    raise _no_json(value)
+    raise _not_json_error(value)
 
 
-def _no_json(value: object) -> ResultError:
+def _not_json_error(value: object) -> ResultError:
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     return ResultError(
         f"expected a result that has JSON: got an object of {kind}. Return what it holds: text, "
@@ -229,7 +229,7 @@ def _no_json(value: object) -> ResultError:
 
 def _text(value: object) -> str:
     try:
-        # An address says nothing, and makes equal results different.
+        # A memory address makes equal results different.
         return re.sub(r" at 0x[0-9a-fA-F]+>", ">", str(value))
     except Exception:  # noqa: BLE001  # the object's own __str__ is at fault
         return f"<{type(value).__qualname__}>"
@@ -237,5 +237,5 @@ def _text(value: object) -> str:
 
 # Made once: `json.dumps` with options of its own makes one for each call.
 _encoder = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_known
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_to_json_type
 )

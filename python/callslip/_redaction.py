@@ -1,25 +1,45 @@
-"""Secrets that are given for a service: kept out of results, errors and logs."""
+"""Redaction: secrets are kept out of results, errors and logs.
+
+There are two policies. `Secrets` redacts texts that are known to be secret, in every form in which
+they may be written. `redact_likely_secrets` redacts whatever looks like a secret.
+"""
 
 from __future__ import annotations
 
-import base64
 import functools
-import html
 import json
-import logging
+import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import product
-from urllib.parse import quote, quote_plus
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Secrets"]
+from callslip import _lazy
+
+if TYPE_CHECKING:
+    import logging
+
+__all__ = ["Secrets", "redact_likely_secrets"]
 
 _MARK = "***"
 
-_MOST_GIVEN = 256
+_MOST_ADDED = 256
+
+_LONGEST_TEXT = 10_000
+
+# Bounded, so that no text takes long to search.
+_BEFORE = r"(?<![\w-])[\w-]{0,40}"
+# Not `token` alone: a parser's "unexpected token: 'x'" holds no secret.
+_SECRET = rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|[_-]token|passw(?:or)?d|passphrase|pwd)"
+_CREDENTIAL = (
+    rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd"
+    r"|credentials|signature)"
+)
+
 
 _LOGGERS = (
     "httpx",
@@ -34,111 +54,142 @@ _LOGGERS = (
     "urllib3.connectionpool",
     "aiohttp.client",
 )
-"""Those of the clients that send secrets, which tell of addresses and headers."""
+"""Loggers of HTTP clients that write addresses and headers into the log."""
 
 
 class Secrets:
-    """Texts that nobody is to see, in every form in which they may be written.
+    """Texts to redact, in every form in which they may be written.
 
     Args:
         texts: The secrets.
-        shortest: Characters of a secret; a shorter one would be found in any text.
+        shortest: The least number of characters of a secret. A shorter one would be found in any
+            text, and is ignored.
     """
 
     def __init__(self, texts: Iterable[str], *, shortest: int = 4) -> None:
         self._shortest = shortest
         self._lock = threading.Lock()
-        self._lasting = {text: _forms(text) for text in texts}
-        self._given: dict[str, set[str]] = {}
-        self._gather()
+        self._permanent = {text: _forms(text) for text in texts}
+        self._added: dict[str, set[str]] = {}
+        self._collect_forms()
 
     def add(self, texts: Iterable[str]) -> None:
-        """Hide these too from now on; of all that were ever added, the last 256."""
+        """Redact these too from now on. Of all secrets that were added, the last 256 are kept."""
         with self._lock:
             for text in texts:
-                if text not in self._lasting:
-                    known = self._given.pop(text, None)
-                    self._given[text] = _forms(text) if known is None else known
+                if text not in self._permanent:
+                    known = self._added.pop(text, None)
+                    self._added[text] = _forms(text) if known is None else known
                     if known is None:
-                        while len(self._given) > _MOST_GIVEN:
-                            del self._given[next(iter(self._given))]
-                        self._gather()
+                        while len(self._added) > _MOST_ADDED:
+                            del self._added[next(iter(self._added))]
+                        self._collect_forms()
 
-    def _gather(self) -> None:
-        forms = set[str]().union(*self._lasting.values(), *self._given.values())
+    def _collect_forms(self) -> None:
+        forms = set[str]().union(*self._permanent.values(), *self._added.values())
         kept = (form for form in forms if len(form) >= self._shortest)
-        self._written = sorted(kept, key=len, reverse=True)
+        self._forms = sorted(kept, key=len, reverse=True)
 
     def __bool__(self) -> bool:
-        return bool(self._written)
+        return bool(self._forms)
 
-    def hidden(self, text: str) -> str:
-        """Return the text without them."""
-        for form in self._written:
+    def redact(self, text: str) -> str:
+        """Return a text with each secret replaced by `***`."""
+        for form in self._forms:
             text = text.replace(form, _MARK)
         return text
 
-    def hidden_json(self, text: str) -> str:
-        """Return compact JSON text without them: still JSON.
+    def redact_json(self, text: str) -> str:
+        """Return compact JSON text with each secret replaced; the result is still JSON.
 
-        They are hidden in strings and keys. A number that holds one becomes a string, and so does
-        the whole where one goes over several values.
+        Secrets are replaced in strings and keys. A number that contains one becomes a string. If a
+        secret spans several values, the whole text becomes one string.
         """
-        plain = _unescaped(text)
-        if self.hidden(text) == text and (plain == text or self.hidden(plain) == plain):
+        plain = _unescape(text)
+        if self.redact(text) == text and (plain == text or self.redact(plain) == plain):
             return text
-        text = _values().sub(self._hidden_value, text)
-        plain = _unescaped(text)
-        clean = self.hidden(plain)
+        text = _json_values().sub(self._redact_value, text)
+        plain = _unescape(text)
+        clean = self.redact(plain)
         return text if clean == plain else json.dumps(clean, ensure_ascii=False)
 
-    def _hidden_value(self, match: re.Match[str]) -> str:
+    def _redact_value(self, match: re.Match[str]) -> str:
         value = match[0]
         plain = json.loads(value) if value.startswith('"') else value
-        clean = self.hidden(plain)
+        clean = self.redact(plain)
         return value if clean == plain else json.dumps(clean, ensure_ascii=False)
+
+    def redact_value(self, value: Any) -> Any:
+        """Return a JSON value with the secrets replaced in its strings and keys."""
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, list):
+            return [self.redact_value(one) for one in value]
+        if isinstance(value, dict):
+            return {self.redact(name): self.redact_value(one) for name, one in value.items()}
+        return value
+
+    def redact_schema(self, schema: Any) -> Any:
+        """Return a JSON Schema with the secrets replaced in its descriptions.
+
+        Names and allowed values stay, because the server knows them in no other form. A default
+        or an example that contains a secret is removed.
+        """
+        if isinstance(schema, list):
+            return [self.redact_schema(one) for one in schema]
+        if not isinstance(schema, dict):
+            return schema
+        clean: dict[str, Any] = {}
+        for name, one in schema.items():
+            if name in {"description", "title", "$comment"} and isinstance(one, str):
+                clean[name] = self.redact(one)
+            elif name in {"properties", "$defs", "definitions"} and isinstance(one, dict):
+                clean[name] = {inner: self.redact_schema(part) for inner, part in one.items()}
+            elif name not in {"default", "examples"} or self.redact_value(one) == one:
+                clean[name] = self.redact_schema(one)
+        return clean
 
     @staticmethod
     def of_this_context() -> Secrets | None:
-        """Return those that are kept out of what clients log in this context."""
-        return _in_use.get()
+        """Return the secrets that are redacted in the logs of this context."""
+        return _in_logs.get()
 
-    def begin(self) -> None:
-        """Keep them out of what clients log in this context, to its end."""
-        _in_use.set(self)
+    def redact_logs(self) -> None:
+        """Redact what HTTP clients log in this context, until the context ends."""
+        _in_logs.set(self)
         for name in _LOGGERS:
-            logger = logging.getLogger(name)
-            if _filter not in logger.filters:
-                logger.addFilter(_filter)
+            logger = _lazy.logging.getLogger(name)
+            if _redact_record not in logger.filters:
+                logger.addFilter(_redact_record)
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep them out of what clients log meanwhile in this context."""
-        before = _in_use.get()
-        self.begin()
+    def redacting_logs(self) -> Iterator[None]:
+        """Redact what HTTP clients log in this context while the block is open."""
+        before = _in_logs.get()
+        self.redact_logs()
         try:
             yield
         finally:
-            _in_use.set(before)
+            _in_logs.set(before)
 
 
 def _forms(text: str) -> set[str]:
     """Return the forms of a secret in URLs, JSON, HTML, Python's logs and headers."""
-    # What a server made of the bytes if it took them for Latin-1.
+    # A server may have read the bytes as Latin-1.
     misread = text.encode().decode("latin-1")
-    plain = {text, misread, base64.b64encode(text.encode()).decode()}
+    plain = {text, misread, b2a_base64(text.encode(), newline=False).decode()}
     written = set(plain)
     for one in plain:
         for encoded in (
-            *(quote(one, safe=safe) for safe in ("", "/", "!'()*")),
-            *(quote_plus(one, safe=safe) for safe in ("", "/")),
+            *(_lazy.urllib_parse.quote(one, safe=safe) for safe in ("", "/", "!'()*")),
+            *(_lazy.urllib_parse.quote_plus(one, safe=safe) for safe in ("", "/")),
         ):
             written |= {encoded, re.sub("%..", lambda code: code[0].lower(), encoded)}
         for single, double in product(("&#x27;", "&#39;", "'"), ("&quot;", "&#34;", '"')):
-            page = html.escape(one, quote=False).replace("'", single)
+            page = _lazy.html.escape(one, quote=False).replace("'", single)
             written.add(page.replace('"', double))
         for raw in (repr(one)[1:-1], repr(one.encode())[2:-1]):
-            # Which quotes are escaped hangs on the others in the text around it.
+            # Which quotes are escaped depends on the text around them.
             for shown in (raw, re.sub(r"(?<!\\)'", r"\'", raw)):
                 written |= {shown, shown.replace("\\", r"\\")}
     for _ in range(2):
@@ -155,13 +206,13 @@ def _without_markup(string: str) -> str:
 
 
 @functools.cache
-def _values() -> re.Pattern[str]:
-    """Return what fits the strings, numbers and words of JSON text. Compiled when it is needed."""
+def _json_values() -> re.Pattern[str]:
+    """Return a pattern of the strings, numbers and words of JSON text. Compiled at first use."""
     return re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"{}\[\],:]++')
 
 
-def _unescaped(text: str) -> str:
-    """Return JSON text as its strings read."""
+def _unescape(text: str) -> str:
+    """Return JSON text with the escapes of its strings resolved."""
     if "\\" not in text:
         return text
     return _escapes().sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
@@ -172,18 +223,92 @@ def _escapes() -> re.Pattern[str]:
     return re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 
 
-class _Filter(logging.Filter):
-    """Takes the secrets in use out of records."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        secrets = _in_use.get()
-        if secrets:
-            message = record.getMessage()
-            clean = secrets.hidden(message)
-            if clean != message:
-                record.msg, record.args = clean, ()
-        return True
+def _redact_record(record: logging.LogRecord) -> bool:
+    """Redact a record: a filter of loggers."""
+    secrets = _in_logs.get()
+    if secrets:
+        message = record.getMessage()
+        clean = secrets.redact(message)
+        if clean != message:
+            record.msg, record.args = clean, ()
+    return True
 
 
-_filter = _Filter()
-_in_use: ContextVar[Secrets | None] = ContextVar("callslip_secrets", default=None)
+_in_logs: ContextVar[Secrets | None] = ContextVar("callslip_secrets", default=None)
+
+
+def redact_likely_secrets(text: str) -> str:
+    """Return the first 10,000 characters, without whatever looks private.
+
+    Removed are directories of this machine, memory addresses, and anything in the form of a
+    credential.
+    """
+    text = text[:_LONGEST_TEXT]
+    for pattern, replacement in _patterns():
+        text = pattern.sub(replacement, text)
+    return text
+
+
+@functools.cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    """Return each pattern with its replacement. Compiled for the first failure, not at import."""
+    return (
+        # A memory address makes equal failures different.
+        (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+        (
+            re.compile(
+                r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?"
+                r"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)"
+            ),
+            "…",
+        ),
+        (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
+        (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
+        (
+            re.compile(
+                rf"((?:{_CREDENTIAL}=|{_SECRET}\s{{0,9}}[:=]\s{{0,9}}))(?:'[^']*'|\"[^\"]*\")",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
+        (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)…]+", re.IGNORECASE), r"\1…"),
+        (re.compile(rf"({_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
+        (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
+        (
+            re.compile(
+                r"(\bauthorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?(?:(?:Bearer|Basic|Token)\s+)?)"
+                r"[\w.~+/=-]{8,}",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
+        # Not "Basic authentication is required".
+        (
+            re.compile(
+                r"\b((?:Bearer|Basic|Token)\s+)(?=\S*\d|\S{20})[\w.~+/=-]{8,}", re.IGNORECASE
+            ),
+            r"\1…",
+        ),
+        # Keys that are known by their form.
+        (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
+        (
+            re.compile(r"\bAIza[\w-]{20,}|\bya29\.[\w-]+|\bglpat-[\w-]{16,}|\bgithub_pat_\w{20,}"),
+            "…",
+        ),
+        (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
+        (
+            re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])"),
+            _replace_directory,
+        ),
+        (
+            re.compile(r"(?<![\w/])~(?:[A-Za-z_][\w-]*)?/(?:[^\s/'\"<>|:,;()\[\]]+/)*(?=[^\s/])"),
+            "…/",
+        ),
+        (re.compile(r"\b[A-Za-z]:(?:\\+[^\\\s'\"<>|:]+)*\\+(?=[^\\\s])"), r"…\\"),
+    )
+
+
+def _replace_directory(path: re.Match[str]) -> str:
+    """Replace `/home/me/data/` by `…/` if this machine has `/home`; else it may be a route."""
+    _, first, *_ = path[1].split("/")
+    return "…/" if os.path.isdir(f"/{first}") else path[0]  # noqa: PTH112  # `pathlib` is slow to import

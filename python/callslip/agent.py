@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from callslip import _core, _lazy
+from callslip._agent_options import history_of, store_of
 from callslip._agent_tool import AgentTool
+from callslip._answers import AnswerCheck, Answers
 from callslip._options import check_one_of, check_text
-from callslip._runtime.children import check_tree, child_id, levels_left
-from callslip._runtime.session import Session, begin, current_call, go_on
-from callslip._runtime.setup import Offer
-from callslip._runtime.start import drive_async, drive_sync
+from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.sessions import (
+    continued_session,
+    new_session,
+    resumed_session,
+    unfinished_runs,
+)
+from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError, TemplateError, ToolError, UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.roles import Role
-from callslip.runs import Run, RunResult, Ticket
-from callslip.runs._conversation import turn
+from callslip.runs import Run, RunResult
+from callslip.runs._result import AnswerT
 from callslip.tools import Tools
 from callslip.tools._context import not_in_a_tool
 from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from callslip._agent_options import AgentOptions
     from callslip._runtime.stream import RunStream
     from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
@@ -36,49 +46,70 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 
-class Agent:
+class Agent(Generic[AnswerT]):
     """A model, a protocol and tools, ready for any number of runs.
 
     Args:
-        model: Any callable from messages to text: sync or async, whole or streamed. Client objects
-            are wrapped with `as_model`.
+        model: Any callable from messages to text: sync or async, whole or streamed. Pass client
+            objects through `as_model`.
         protocol: A protocol object, or the name of one for its defaults.
-        tools: Functions, `Tool`s and sources of them, as `MCPServer`; or an `OpenAPI` document
+        returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
+            `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
+            and the model is asked again. Default: text, or any JSON value in the ticket protocol.
+        check_answer: Called with each answer, as a value of `returns`, and a `Context` before the
+            run ends with it. It may be async. It returns `None`, or raises `Retry` with the reason
+            that the model reads. Any other exception ends the run, and is raised.
+        tools: Functions, `Tool`s and sources of them, such as `MCPServer`; or an `OpenAPI` document
             with its handlers.
-        limits: How far a run may go.
-        on_limit: `"answer"` grants one last turn without tools, `"raise"` raises `LimitExceeded`.
+        limits: The limits of each run. Default: those of `Limits()`.
+        on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
+            `LimitExceeded`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.
-        store: Where runs are kept: the path of an SQLite file, made where it is not there, or a
-            `TicketStore`. Without one a run is kept in memory, by whoever holds it.
-        name: Recorded with every run; `resume_all` resumes those of this name.
-        delegate: Whether runs may give tasks to runs of their own, up to `Limits.depth` levels:
-            `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty,
-            `delegate_task` in react. Default: in ticket, and in chatty where there are `roles`.
+        store: The store of the runs: a `TicketStore`, or the path of an SQLite file, which is
+            created if it does not exist. Without a store, a run is only an object in memory.
+        name: Recorded with every run. `resume_all` resumes the runs of this name.
+        delegate: Whether a run may start child runs for tasks, up to `Limits.depth` levels: by
+            `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty, and
+            `delegate_task` in react. Default: `True` in the ticket protocol and in chatty with
+            `roles`, else `False`.
         python: Whether the model may run scripts, by the tool `execute_python_code`: a
             `PythonRunner`, or `True` for one with its defaults.
-        roles: Agents to take for the roles that a run spawns agents for (chatty): a `Role`, or
-            an `Agent`. For any other role it is this agent.
-        history: What of a long transcript the model is shown, for example `KeepLast(20)`; default
-            all of it.
-        grammar: Whether a model that takes a `grammar` is given that of what may be said now.
-        seed: Offered to the model.
-        max_tokens: Of one reply; offered to the model.
-        stop: Stop sequences; offered to the model.
+        roles: A `Role` or an `Agent` for each role that the model may spawn agents for (chatty).
+            For any other role, it is this agent.
+        history: Chooses the messages that the model is shown, for example `KeepLast(20)`. Default:
+            all messages.
+        grammar: Whether a model that accepts `grammar` is passed a grammar of the valid replies.
+        seed: Passed to a model that accepts `seed`.
+        max_tokens: Output tokens of one reply, at most. Passed to a model that accepts it.
+        stop: Stop sequences. Passed to a model that accepts `stop`.
 
     Raises:
-        UsageError: The model can't be called, or `roles`, `python` or `history` is none.
-        IsolationUnavailable: `python` is `True`, and this machine can't keep scripts apart.
-        ToolError: A tool can't be offered.
+        UsageError: The model cannot be called; `roles`, `python`, `history` or `check_answer` is of
+            a wrong type; or `returns` cannot be described as JSON.
+        IsolationUnavailable: `python` is `True`, and there is no sandbox on this machine.
+        ToolError: A tool cannot be offered to the model.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one, or teaches
             `execute_python_code` or `spawn_agent` to an agent that does not offer it.
-        StoreError: The file can't be opened or belongs to another process.
+        StoreError: The file cannot be opened, or another process writes to it.
     """
+
+    @overload
+    def __init__(
+        self, model: Model, *, returns: type[AnswerT], **options: Unpack[AgentOptions]
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, model: Model, *, returns: object = None, **options: Unpack[AgentOptions]
+    ) -> None: ...
 
     def __init__(
         self,
         model: Model,
         *,
         protocol: Protocol | ProtocolName = "react",
+        returns: object = None,
+        check_answer: AnswerCheck | None = None,
         tools: Tools = (),
         limits: Limits | None = None,
         on_limit: Literal["answer", "raise"] = "answer",
@@ -87,7 +118,7 @@ class Agent:
         name: str = "agent",
         delegate: bool | None = None,
         python: PythonRunner | bool = False,
-        roles: Mapping[str, Agent | Role] | None = None,
+        roles: Mapping[str, Agent[Any] | Role] | None = None,
         history: HistoryPolicy | None = None,
         grammar: bool = True,
         seed: int | None = None,
@@ -97,194 +128,209 @@ class Agent:
         check_one_of("on_limit", on_limit, ("answer", "raise"))
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._model = ModelCall(model)
-        self.protocol = find_protocol(protocol)
-        self._tools = Toolbox(tools)
-        self.roles = _roles(roles)
-        if history is not None:
-            from callslip.history import check_policy
-
-            check_policy(history)
-        self.history = history
+        self.protocol: Protocol = find_protocol(protocol)
+        self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
+        self.roles: dict[str, Agent[Any] | Role] = _roles(roles)
+        self.history: HistoryPolicy | None = history_of(history)
         if delegate is None:
             delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate
-        self.python = self._python(python)
+        self.python: PythonRunner | None = self._python(python)
         if self.roles and not (delegate and self.protocol.name == "chatty"):
             raise UsageError(
-                "roles are for agents that are spawned, which only the chatty protocol does: give "
-                "other agents as tools, tools=[agent.as_tool()]"
+                "roles are for the chatty protocol with delegation: pass other agents as tools, "
+                "tools=[agent.as_tool()]"
             )
         check_text("name", name)
         self.name = name
-        self.limits = limits or Limits()
+        self.limits: Limits = limits or Limits()
         self.on_limit = on_limit
         self.on_open_tickets = on_open_tickets
-        self._offer = Offer(self, delegates=delegate and self.limits.depth != 0, agents=True)
-        if self.protocol.name == "react":
-            for tool_name in self._tools.names:
-                if tool_name.upper() == "FINISH":
-                    raise ToolError(
-                        f"a tool of the react protocol can't be named '{tool_name}', the word that "
-                        "ends a run: use tool(name=…)"
-                    )
-        offered = {"seed": seed, "max_tokens": max_tokens, "stop": list(stop)}
+        self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
+        self._check_tool_names()
+        self._requested: dict[str, Any] = {
+            "grammar": grammar,
+            "seed": seed,
+            "max_tokens": max_tokens,
+            "stop": list(stop),
+        }
         self._options: dict[str, Any] = {
             name: value
-            for name, value in offered.items()
-            if value not in (None, []) and name in self._model.accepts
+            for name, value in self._requested.items()
+            if name in self._model.accepts and value is not False and value not in (None, [])
         }
-        if grammar and "grammar" in self._model.accepts:
-            self._options["grammar"] = True
-        self.system_prompt = self._offer.system_prompt
+        self.system_prompt: str = self._setup.system_prompt
         self._check_template()
-        self.store = _store(store)
-        self._role_agents: dict[str, Agent] = {}
-        self._more: dict[str, Any] = {
-            "on_limit": on_limit,
-            "on_open_tickets": on_open_tickets,
-            "history": history,
-            "grammar": grammar,
-            **offered,
-        }
+        self.store: TicketStore | None = store_of(store)
+        self._role_agents: dict[str, Agent[Any]] = {}
+
+    def _check_tool_names(self) -> None:
+        if self.protocol.name != "react":
+            return
+        for name in self._tools.names:
+            if name.upper() == "FINISH":
+                raise ToolError(
+                    f"a tool of the react protocol can't be named '{name}', the word that ends a "
+                    "run: use tool(name=…)"
+                )
 
     def _check_template(self) -> None:
-        """Raise `TemplateError` where a template of the user teaches what is not offered."""
+        """Raise `TemplateError` if the user's template teaches a tool that is not offered."""
         if self.protocol.template is None:
             return
         options = {"execute_python_code": "python=True"}
-        # Where no run may be below this one, the option has been given and is of no use.
+        # With depth=0 the option may have been passed, and has no effect.
         if not self.delegate:
             options["spawn_agent"] = "delegate=True"
         for name, option in options.items():
-            if name in self.system_prompt and name not in self._offer.toolbox.names:
+            if name in self.system_prompt and name not in self._setup.toolbox.names:
                 raise TemplateError(
                     f"the template teaches '{name}', which this agent does not offer: pass {option}"
                 )
 
     def _python(self, python: PythonRunner | bool) -> PythonRunner | None:  # noqa: FBT001  # private
-        """Return what runs the scripts of the model, where it may write any."""
         if python is False:
             return None
         from callslip.sandbox._runner import runner_for
 
         return runner_for(python)
 
-    async def run(self, task: str) -> RunResult:
-        """Work on a task to its end, on the caller's event loop.
+    async def run(self, task: str) -> RunResult[AnswerT]:
+        """Run a task to its end, on the caller's event loop.
+
+        Args:
+            task: The task, for the first user message.
 
         Raises:
-            UsageError: A tool needs approval, and nobody could give it.
+            UsageError: A tool needs approval, and nothing can approve its calls.
             ProtocolError: The model broke the protocol too often in a row.
-            LimitExceeded: A limit was reached and gave no answer.
+            LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
             RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The run could not be written down. What was, can be resumed.
+            StoreError: The log could not be written down. The run can be resumed from the part
+                that was.
         """
         from callslip._runtime.driver import drive
 
         self._check_approvals()
-        # Not by `drive_async`: each coroutine costs at each step.
-        with self._started(task) as session:
+        # Not by `drive_async`: every coroutine in between costs time at every await.
+        with new_session(self, task) as session:
             await drive(session)
             return session.result()
 
-    def run_sync(self, task: str) -> RunResult:
-        """Work on a task to its end, in this thread. Works inside a running event loop too.
+    def run_sync(self, task: str) -> RunResult[AnswerT]:
+        """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
+
+        Args:
+            task: The task, for the first user message.
 
         Raises:
-            UsageError: It was called inside a tool; or a tool needs approval, and nobody could
-                give it.
+            UsageError: It was called inside a tool; or a tool needs approval, and nothing can
+                approve its calls.
             ProtocolError: The model broke the protocol too often in a row.
-            LimitExceeded: A limit was reached and gave no answer.
+            LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
             RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The run could not be written down. What was, can be resumed.
-            KeyboardInterrupt: Ctrl-C; the run so far is the exception's `.run`.
+            StoreError: The log could not be written down. The run can be resumed from the part
+                that was.
+            KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`.
         """
         not_in_a_tool("run_sync", "run")
         self._check_approvals()
-        return drive_sync(self._started(task))
+        return drive_sync(new_session(self, task))
 
-    async def resume(self, run_id: str) -> RunResult:
-        """Go on with a run of the store, on the caller's event loop.
+    async def resume(self, run_id: str) -> RunResult[AnswerT]:
+        """Resume a run of the store, on the caller's event loop.
 
-        What was done is not done again: replies that came and calls that ended stand as they are.
-        A call that was under way when its process ended is treated as its tool's `effect` says.
-        The run keeps the prompt and the limits that it was started with. A run that was cancelled,
-        or whose model failed, goes on too; any other that is over gives its result once more.
+        Completed model and tool calls are not repeated. A call that was in progress when its
+        process ended is treated according to the `effect` of its tool. The run keeps its prompt and
+        its limits. A run that was cancelled, or whose model failed, continues too; the result of
+        any other finished run is returned again.
+
+        Args:
+            run_id: The id of the run.
 
         Raises:
             UsageError: This agent has no store, or its protocol or tools are not those of the run.
-            StoreError: There is no such run, it can't be read, or it is being worked on.
-            ProtocolError: As for `run`; so for the others.
+            StoreError: There is no such run, it cannot be read, or another driver works on it.
+            ProtocolError: As for `run`, and so are the other exceptions.
         """
         check_loop()
-        # Reading a long log takes time, and waits for what is still to be written.
-        return await drive_async(await _lazy.asyncio.to_thread(self._resumed, run_id))
+        # Reading a long log takes time, and waits until the store has written earlier events.
+        return await drive_async(await _lazy.asyncio.to_thread(resumed_session, self, run_id))
 
-    def resume_sync(self, run_id: str) -> RunResult:
-        """Go on with a run of the store, in this thread. As `resume`."""
-        not_in_a_tool("resume_sync", "resume")
-        return drive_sync(self._resumed(run_id))
-
-    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult | Exception]:
-        """Go on with all runs of this agent's name that are not over and not being worked on.
-
-        Args:
-            at_once: How many of them are worked on side by side.
-
-        Returns:
-            By run id, oldest first, what `resume` returns or raises: one that fails stops no other.
+    def resume_sync(self, run_id: str) -> RunResult[AnswerT]:
+        """Resume a run of the store, in this thread. As `resume`.
 
         Raises:
-            UsageError: `at_once` is less than 1.
+            UsageError: It was called inside a tool; or as for `resume`.
+        """
+        not_in_a_tool("resume_sync", "resume")
+        return drive_sync(resumed_session(self, run_id))
+
+    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult[AnswerT] | Exception]:
+        """Resume all unfinished runs of this agent's name that no driver works on.
+
+        Args:
+            at_once: The number of runs in progress at once, 1 or more.
+
+        Returns:
+            For each run id, oldest first, the result or the exception of `resume`. A run that fails
+            does not stop the others.
+
+        Raises:
+            UsageError: `at_once` is less than 1, or this agent has no store.
+            StoreError: The store cannot be read.
         """
         if at_once < 1:
             raise UsageError(f"expected at_once to be 1 or more: got {at_once}")
         check_loop()
         gate = _lazy.asyncio.Semaphore(at_once)
 
-        async def one(run_id: str) -> RunResult | Exception | None:
+        async def one(run_id: str) -> RunResult[AnswerT] | Exception | None:
             async with gate:
                 try:
                     return await self.resume(run_id)
-                except Exception as error:  # noqa: BLE001  # it is told with the others
-                    return None if self._is_taken(run_id, error) else error
+                except Exception as error:  # noqa: BLE001  # it is returned with the others
+                    return None if self._is_claimed(run_id, error) else error
 
-        run_ids = await _lazy.asyncio.to_thread(self._unfinished)
+        run_ids = await _lazy.asyncio.to_thread(unfinished_runs, self)
         async with _lazy.asyncio.TaskGroup() as group:
             tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
         results = {run_id: task.result() for run_id, task in tasks.items()}
         return {run_id: result for run_id, result in results.items() if result is not None}
 
-    def resume_all_sync(self) -> dict[str, RunResult | Exception]:
-        """Go on with all of them in this thread, one after the other. As `resume_all`."""
-        results: dict[str, RunResult | Exception] = {}
-        for run_id in self._unfinished():
+    def resume_all_sync(self) -> dict[str, RunResult[AnswerT] | Exception]:
+        """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
+        results: dict[str, RunResult[AnswerT] | Exception] = {}
+        for run_id in unfinished_runs(self):
             try:
                 results[run_id] = self.resume_sync(run_id)
-            except Exception as error:  # noqa: BLE001  # it is told with the others
-                if not self._is_taken(run_id, error):
+            except Exception as error:  # noqa: BLE001  # it is returned with the others
+                if not self._is_claimed(run_id, error):
                     results[run_id] = error
         return results
 
-    def stream(self, task: str, *, children: bool = False) -> RunStream:
-        """Work on a task and watch it.
+    def stream(self, task: str, *, children: bool = False) -> RunStream[AnswerT]:
+        """Run a task and stream its events.
 
-        `async with agent.stream(…) as run:` and then `async for event in run: …`.
-        The events are `Event`s of the log, `Delta`s of replies that are still arriving, and
-        `Progress` of calls whose tools tell of it. The run goes on as far as its events are taken,
-        and a little further. Leaving the block early cancels it.
+        Use it as `async with agent.stream(…) as run:` and then `async for event in run: …`. The
+        items are the `Event`s of the log, `Delta`s of replies that are still arriving, and
+        `Progress` that tools report. The stream applies backpressure. Leaving the block early
+        cancels the run.
 
         Args:
-            task: What to do.
-            children: Whether to give all events of the runs below it too, without their deltas;
-                `Event.run_id` tells them apart. Of those that open a ticket which waits for
-                approval, you are told in any case.
+            task: The task, for the first user message.
+            children: Whether the events of child runs are streamed too, without deltas; see
+                `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
+
+        Raises:
+            UsageError: The task is not text.
+            StoreError: The run cannot be written down.
         """
         from callslip._runtime.stream import RunStream
 
-        return RunStream(self._started(task), children=children)
+        return RunStream(new_session(self, task), children=children)
 
     def as_tool(
         self,
@@ -294,19 +340,19 @@ class Agent:
         needs_approval: bool = False,
         concurrency: int | None = None,
     ) -> AgentTool:
-        """Return a tool for other agents, of any protocol, by which they give tasks to this one.
+        """Return a tool with which other agents, of any protocol, delegate tasks to this one.
 
-        Each call is a run of this agent below the run that calls. The call's result is the run's
-        value; a run that fails is a failed call.
+        Each call is a child run of this agent. The result of the call is the value of that run; a
+        run that fails is a failed call.
 
         Args:
-            name: Default: the agent's.
-            description: For the model; say what the agent is good for.
+            name: The name of the tool. Default: the name of the agent.
+            description: The description for the model: the kind of tasks that the agent is for.
             needs_approval: As for `tool`.
-            concurrency: Runs by this tool at once; `None` for no bound.
+            concurrency: Child runs of this tool at once; `None` for no bound.
 
         Raises:
-            ToolError: The agent's name is none for a tool.
+            ToolError: The name of the agent is not valid for a tool.
         """
         return AgentTool(
             self,
@@ -317,129 +363,53 @@ class Agent:
         )
 
     @cached_property
-    def _last_offer(self) -> Offer:
-        """For the last level, whose runs start no others."""
-        return Offer(self, delegates=False, agents=False)
+    def _last_setup(self) -> RunSetup:
+        """The setup at the last level, without tools that start child runs."""
+        return RunSetup(self, delegates=False, agents=False)
 
-    def _offer_at(self, levels: int | None) -> Offer:
-        """What a run is offered that so many levels may be below."""
-        return self._last_offer if levels == 0 else self._offer
+    def _setup_at(self, levels: int | None) -> RunSetup:
+        """Return the setup of a run with so many levels of child runs; `None` for no limit."""
+        return self._last_setup if levels == 0 else self._setup
 
-    def _started(self, task: str) -> Session:
-        if not isinstance(task, str):
-            raise UsageError(f"expected the task as a string: got {type(task).__name__}")
-        check_text("the task", task)
-        call = current_call()
-        parent = above = None
-        levels = self.limits.depth
-        run_id = os.urandom(8).hex()
-        root = run_id
-        if call is not None:
-            parent, above = (call.session.run.id, call.ticket), call.session
-            levels, root = levels_left(above.levels, self.limits.depth), above.root
-        offer = self._offer_at(levels)
-        core = _core.Run(
-            offer.setup,
-            run_id=run_id,
-            agent=self.name,
-            parent=parent,
-            above=None if above is None else above.core,
-            store=None if self.store is None else self.store._native,
+    @cached_property
+    def _for_tasks(self) -> Agent[Any]:
+        """The agent for tasks that a run of this one delegates: their answers have no type."""
+        if self._answers.schema is None and not self._answers.are_checked:
+            return self
+        twin: Agent[Any] = copy(self)
+        for name in ("_last_setup", "_for_tasks", "_asks_for_approval"):
+            twin.__dict__.pop(name, None)
+        twin._answers = Answers()
+        twin._setup = RunSetup(
+            twin, delegates=self.delegate and self.limits.depth != 0, agents=True
         )
-        run = Run(core, run_id, task, agent=self, store=self.store)
-        if above is not None:
-            above.run._adopt(run)
-        return Session(run, self, offer, begin, store=self.store, levels=levels, root=root)
+        twin.system_prompt = twin._setup.system_prompt
+        return twin
 
-    def _resumed(self, run_id: str) -> Session:
-        store = self._kept()
-        offer = self._offer_at(self.limits.depth)
-        with turn(store, run_id):
-            core = _core.Run.resume(store._native, run_id, offer.setup)
-        levels = self.limits.depth
-        if levels is not None and core.depth:
-            # Of a run below others there are as many left as if this agent had begun the first.
-            levels = max(0, levels - core.depth)
-            offer = self._offer_at(levels)
-        run = Run(core, run_id, core.task, agent=self, store=store)
-        try:
-            check_tree(store, core, self, offer, levels)
-            over = {ticket.id for ticket in run.tickets if _has_left(ticket)}
-            if over:
-                store.end_children(run_id, over)
-        except BaseException:
-            core.release()
-            raise
-        return Session(run, self, offer, go_on, store=store, levels=levels, root=run_id)
+    def _is_claimed(self, run_id: str, error: Exception) -> bool:
+        """Whether the error is that another driver works on the run."""
+        return isinstance(error, StoreError) and self._required_store()._native.is_claimed(run_id)
 
-    def _unfinished(self) -> list[str]:
-        store = self._kept()
-        running = store.runs(status="running", agent=self.name)
-        by_parent = {run.parent_run for run in running} - {None}
-        under_way = set()
-        if by_parent:
-            tickets = store.tickets(status="IN_PROGRESS")
-            under_way = {(ticket.run_id, ticket.id) for ticket in tickets}
-        unfinished = []
-        for run in reversed(running):
-            if store._native.is_claimed(run.run_id):
-                continue
-            # What was started in a call under way is its run's to end, or to go on with.
-            if (run.parent_run, run.parent_ticket) in under_way:
-                continue
-            if run.parent_run is not None and run.run_id == child_id(
-                run.parent_run, int((run.parent_ticket or "T0")[1:])
-            ):
-                # Its process ended between the end of the run above it and its own.
-                store.end_children(run.parent_run, {run.parent_ticket or ""})
-                continue
-            unfinished.append(run.run_id)
-        return unfinished
-
-    def _is_taken(self, run_id: str, error: Exception) -> bool:
-        """Whether somebody else has begun to work on the run meanwhile."""
-        return isinstance(error, StoreError) and self._kept()._native.is_claimed(run_id)
-
-    def _kept(self) -> TicketStore:
+    def _required_store(self) -> TicketStore:
         if self.store is None:
             raise UsageError(
-                "this agent keeps no runs: make it with Agent(…, store='runs.sqlite') and they can "
-                "be resumed"
+                "this agent has no store to resume runs from: pass one, as in "
+                "Agent(…, store='runs.sqlite')"
             )
         return self.store
 
-    def _reopened(self, run: Run, commands: list[_core.Command]) -> Session:
-        """Return a run of this agent that nobody works on, to be driven; `commands` are due."""
-        store = run._store
-        if store is not None:
-            with turn(store, run.id):
-                run._core.claim(store._native)
-        # As when it was begun: a run below others has fewer than its agent.
-        levels = run._levels
-        run._core.attend()
-        return Session(
-            run,
-            self,
-            self._offer_at(levels),
-            # What is to be done was told to whoever said something before, and waited for nothing.
-            (lambda _: commands) if commands else go_on,
-            store=store,
-            levels=levels,
-            root=run.id,
-        )
-
-    async def _continue(self, run: Run, commands: list[_core.Command]) -> RunResult:
-        session = self._reopened(run, commands)
+    async def _continue(self, run: Run, commands: list[_core.Command]) -> RunResult[AnswerT]:
+        session = continued_session(self, run, commands)
         if run.finished:
             with session:
                 return session.result()
         return await drive_async(session)
 
-    def _continue_sync(self, run: Run, commands: list[_core.Command]) -> RunResult:
-        return drive_sync(self._reopened(run, commands))
+    def _continue_sync(self, run: Run, commands: list[_core.Command]) -> RunResult[AnswerT]:
+        return drive_sync(continued_session(self, run, commands))
 
-    def _for_role(self, role: str) -> Agent:
-        """Return the agent that is taken for a role: the one prepared for it, or this one."""
+    def _for_role(self, role: str) -> Agent[Any]:
+        """Return the agent for a role: the one of `roles`, or this one."""
         known = self._role_agents.get(role)
         if known is not None:
             return known
@@ -447,14 +417,14 @@ class Agent:
         if prepared is None:
             return self
         if not isinstance(prepared, Agent):
-            prepared = self._like(role, prepared)
+            prepared = self._with_role(role, prepared)
         self._role_agents[role] = prepared
         return prepared
 
-    def _like(self, role: str, prepared: Role) -> Agent:
-        """Return the agent for a role, which has all that the role says nothing of as this one."""
+    def _with_role(self, role: str, prepared: Role) -> Agent[Any]:
+        """Return an agent with the settings of a role, and those of this agent otherwise."""
         protocol = find_protocol(prepared.protocol or self.protocol)
-        agent = Agent(
+        agent: Agent[Any] = Agent(
             self._model if prepared.model is None else prepared.model,
             protocol=protocol,
             tools=self._tools if prepared.tools is None else prepared.tools,
@@ -463,9 +433,12 @@ class Agent:
             delegate=self.delegate,
             python=self.python or False,
             roles=self.roles if protocol.name == "chatty" else None,
-            **self._more,
+            on_limit=self.on_limit,
+            on_open_tickets=self.on_open_tickets,
+            history=self.history,
+            **self._requested,
         )
-        # An agent of a role may spawn others of any role.
+        # The agent of a role may spawn agents for all roles.
         agent._role_agents = self._role_agents
         return agent
 
@@ -479,16 +452,16 @@ class Agent:
 
     @cached_property
     def _asks_for_approval(self) -> str | None:
-        """A tool of this agent, or of one that it can start, that needs approval."""
+        """The name of a tool that needs approval, of this agent or of one that it can start."""
         seen: set[int] = set()
-        agents = [self]
+        agents: list[Agent[Any]] = [self]
         while agents:
             agent = agents.pop()
             if id(agent) in seen:
                 continue
             seen.add(id(agent))
             agents.extend(agent._for_role(role) for role in agent.roles)
-            for tool in agent._offer.toolbox:
+            for tool in agent._setup.toolbox:
                 if tool.needs_approval:
                     return tool.name
                 if isinstance(inner := getattr(tool, "agent", None), Agent):
@@ -499,34 +472,18 @@ class Agent:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"
 
 
-def _roles(roles: object) -> dict[str, Agent | Role]:
+def _roles(roles: object) -> dict[str, Agent[Any] | Role]:
     if roles is None:
         return {}
 
     if not isinstance(roles, Mapping):
         raise UsageError(
-            "expected roles={'Reviewer': Role(…)}, from words to a Role or an Agent each: got "
+            "expected roles={'Reviewer': Role(…)}, a mapping to a Role or an Agent each: got "
             f"{type(roles).__name__}"
         )
     for name, prepared in roles.items():
         if not isinstance(name, str) or not isinstance(prepared, Role | Agent):
             raise UsageError(
-                f"expected a Role or an Agent for each word of roles: got {prepared!r} for {name!r}"
+                f"expected a Role or an Agent for each role: got {prepared!r} for {name!r}"
             )
     return dict(roles)
-
-
-def _has_left(ticket: Ticket) -> bool:
-    """Whether what was started by a ticket is to end when its run is gone on with.
-
-    A call that was under way is made anew, or is in doubt. A task that was under way goes on.
-    """
-    return (ticket.kind == "task") == (ticket.status == "COMPLETED")
-
-
-def _store(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | None:
-    if store is None:
-        return None
-    from callslip.store import TicketStore
-
-    return store if isinstance(store, TicketStore) else TicketStore(store)

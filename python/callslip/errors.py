@@ -1,7 +1,7 @@
 """The exceptions callslip raises.
 
-`CallslipError` is the root. Everything that ends a run carries it as `.run`, so that the transcript
-and the tickets are never lost with the exception.
+`CallslipError` is the root. An exception that ends a run carries the run as `.run`, so that its
+messages and tickets are never lost with the exception.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from callslip.runs import Run
+    from collections.abc import Mapping
+
+    from callslip.runs import Run, Usage
 
 __all__ = [
     "CallslipError",
@@ -38,7 +40,7 @@ class CallslipError(Exception):
     """The root of all exceptions of this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A run lives in its process: what crosses to another one is the message.
+        # A run belongs to its process: only the message is pickled.
         state = {name: value for name, value in self.__dict__.items() if name not in _LOCAL}
         return type(self), self.args, state
 
@@ -47,52 +49,54 @@ _LOCAL = frozenset({"run", "_cause"})
 
 
 class UsageError(CallslipError, ValueError):
-    """An option or a call that cannot work; the message says what to do instead.
+    """An option or a call that cannot work. The message says how to correct it.
 
-    `run` is the run that was ended by it, where one was: by a history policy that fails.
+    `run` is the run that it has ended, or `None`: only a history policy that fails ends a run so.
     """
 
     run: Run | None = None
-    # A task group's exceptions are raised anew, without their cause.
+    # Task groups raise exceptions again without their cause.
     _cause: BaseException | None = None
 
 
 class TemplateError(CallslipError):
-    """A prompt template lacks a placeholder, or holds one that the protocol does not know."""
+    """A prompt template lacks a placeholder, or has one that the protocol does not know."""
 
 
 class ToolError(CallslipError):
-    """A tool cannot be offered: its signature, its name or its document is at fault."""
+    """A tool cannot be offered: its signature, its name, its document or its server is at fault.
+
+    A wrong option of a tool is a `UsageError`.
+    """
 
 
 class StoreError(CallslipError):
-    """A run could not be written down or read; the message says what to do.
+    """A run could not be written down or read. The message says what to do.
 
-    `run` is the run that was stopped by it, where one was. What was written down of it can be
-    resumed.
+    `run` is the run that it has stopped, or `None`. The run can be resumed from its log.
     """
 
     run: Run | None = None
 
 
 class ReplayError(CallslipError):
-    """A log is none, or the run that it records does not come out again as it was."""
+    """A text is not the log of a run, or its replay differs from it."""
 
 
 class SandboxError(CallslipError):
-    """A script could not be run, and neither it nor the model that wrote it is at fault.
+    """A script could not be run, for a reason outside of the script.
 
-    `run` is the run that was ended by it, where one was.
+    `run` is the run that it has ended, or `None`.
     """
 
     run: Run | None = None
 
 
 class IsolationUnavailable(SandboxError):
-    """Scripts can't be kept apart here as was asked for; nothing of the script was run.
+    """There is no sandbox of the requested profile on this machine; no script was run.
 
-    `stage` is what failed, `errno` the system's number for it, `remedy` what to do about it; each
-    is `None` where that is not known.
+    `stage` is the step that failed, `errno` the number of the system's error, and `remedy` a way to
+    correct it. Each is `None` if it is not known.
     """
 
     def __init__(
@@ -109,19 +113,19 @@ class IsolationUnavailable(SandboxError):
 
 
 class InterpreterMissing(SandboxError):
-    """The Python that scripts are to be run by is not there, or is none."""
+    """The Python interpreter for scripts does not exist, or is not an interpreter."""
 
 
 class RunnerProtocolError(SandboxError):
-    """An external runner said what is no event, or not at its time."""
+    """An external runner sent something that is not an event, or an event out of order."""
 
 
 class RunnerLost(SandboxError):
-    """A runner can't be started, ended before its script did, or does not answer any more."""
+    """A runner could not be started, ended before its script, or does not respond any more."""
 
 
 class ScriptRefused(CallslipError):
-    """A script was not run; the message is for whoever wrote it.
+    """A script was not run. The message is for the author of the script.
 
     `code` is `bad_code`, `dependency_rejected`, `dependency_denied`, `dependency_install_failed` or
     `interactive_unavailable`.
@@ -133,9 +137,9 @@ class ScriptRefused(CallslipError):
 
 
 class RunFailed(CallslipError):
-    """The root of the exceptions that end a run. `run` holds its log, transcript and tickets."""
+    """The root of the exceptions that end a run. `run` has its log, messages and tickets."""
 
-    # Also for one that a subclass makes without this class's own `__init__`.
+    # For subclasses that do not call this class's `__init__`.
     run: Run | None = None
 
     def __init__(self, message: str, run: Run | None = None) -> None:
@@ -148,7 +152,10 @@ class ProtocolError(RunFailed):
 
 
 class LimitExceeded(RunFailed):
-    """A limit of the run was reached and `on_limit` is `"raise"`, or the last turn failed too.
+    """A limit of the run was reached, and `on_limit` is `"raise"` or the last turn gave no answer.
+
+    It is also raised after the first reply if tokens or cost are limited and the model client does
+    not report them.
 
     `limit` is the name of the field of `Limits`.
     """
@@ -161,15 +168,21 @@ class LimitExceeded(RunFailed):
 
 
 class ModelError(RunFailed):
-    """The model client raised, or returned what is no reply. Its exception is the `__cause__`."""
+    """The model client raised, or returned no reply. Its exception is the `__cause__`."""
+
+    # For the wrappers of models: the codes that the server has reported in a reply, whether the
+    # same request may succeed, and the usage of a reply that cannot be read.
+    _codes: tuple[str | int, ...] = ()
+    _is_transient: bool = False
+    _usage: Mapping[str, float] | Usage | None = None
 
 
 class ContextFull(ModelError):
-    """The transcript is longer than the model can read; the message says how to go on."""
+    """The messages are longer than the model can read. The message says how to continue the run."""
 
 
 class ModelRefused(ModelError):
-    """The model, or a filter of its provider, refused to answer; the message quotes its words."""
+    """The model, or a filter of its provider, refused to answer. The message quotes the reply."""
 
 
 class RunCancelled(RunFailed):

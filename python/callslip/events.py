@@ -1,4 +1,4 @@
-"""What happens in a run: the events of its log, and what passes by without being kept."""
+"""Events of a run's log, and progress, which is not logged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ __all__ = ["Delta", "Event", "EventKind", "Progress"]
 EventKind: TypeAlias = Literal[
     "run_started",
     "model_asked",
+    "model_attempt_failed",
     "model_replied",
     "violated",
+    "answer_offered",
     "moved",
     "user_said",
     "ticket_opened",
@@ -24,6 +26,7 @@ EventKind: TypeAlias = Literal[
     "ticket_completed",
     "noted",
     "run_finished",
+    "compacted",
 ]
 
 
@@ -32,11 +35,11 @@ class Event:
     """One entry of a run's log.
 
     Attributes:
-        seq: Position in the log, from 0.
-        at: Unix seconds.
-        kind: What happened.
-        data: The fields of that kind of event, JSON values throughout.
-        run_id: The run it happened in.
+        seq: The position in the log, from 0.
+        at: The time in Unix seconds.
+        kind: The kind of event.
+        data: The fields of that kind, as JSON values.
+        run_id: The id of the run.
     """
 
     seq: int
@@ -47,7 +50,7 @@ class Event:
 
     @classmethod
     def from_json(cls, text: str, run_id: str = "") -> Event:
-        """Read one line of a log."""
+        """Return the event of one line of a log."""
         record = from_json(text)
         ((kind, data),) = record["event"].items()
         return cls(record["seq"], record["at"], kind, data, run_id)
@@ -55,19 +58,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call has come, as its tool says. Told to whoever watches, and not kept.
+    """The progress of a tool call, as its tool reports it. It is streamed, and not logged.
 
     Attributes:
-        run_id: The run that calls.
-        ticket: The id of the call's ticket.
-        tool: The tool's name.
-        done: How much is done, in the tool's own unit.
-        total: How much there is to do; `None` where that is not known.
-        message: What the tool is at; `None` where it does not say.
+        run_id: The id of the run.
+        ticket_id: The id of the call's ticket, such as `"T1"`.
+        tool: The name of the tool.
+        done: The amount of work done, in the tool's own unit.
+        total: The whole amount of work; `None` if it is not known.
+        message: The step that the tool is at; `None` if it does not report one.
     """
 
     run_id: str
-    ticket: str
+    ticket_id: str
     tool: str
     done: float
     total: float | None = None

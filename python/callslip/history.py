@@ -1,9 +1,9 @@
-"""What of a long transcript the model is shown.
+"""History policies: the part of a long conversation that the model is shown.
 
     Agent(model, history=KeepLast(20))
 
 A policy chooses among the exchanges of a run: each reply of the model together with its outcome.
-The prompt, its example and the task are always shown, and the transcript itself is never changed.
+The prompt, its example and the task are always shown, and the messages of the run never change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from callslip._failure import is_failure, words_of
+from callslip._failure import is_failure, message_of
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 from callslip.tools._callable import is_async
@@ -23,13 +23,13 @@ __all__ = ["Exchange", "History", "HistoryPolicy", "KeepLast"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A reply of the model and its outcome. Change nothing: the messages are shared with the run.
+    """A reply of the model and its outcome. Do not change the messages: the run shares them.
 
     Attributes:
-        reply: What the model wrote.
-        outcome: What it was told then.
-        short: The outcome without the results that were loaded into it; `None` where there is
-            nothing to drop.
+        reply: The message of the model.
+        outcome: The message that answers it.
+        short: The outcome without the results that were loaded into it; `None` if there are none,
+            or only very short ones.
     """
 
     reply: Message
@@ -38,7 +38,7 @@ class Exchange:
 
     @property
     def characters(self) -> int:
-        """How long the reply and its outcome are together."""
+        """The length of the reply and its outcome together, in characters."""
         return len(self.reply["content"]) + len(self.outcome["content"])
 
     def without_results(self) -> Exchange:
@@ -47,23 +47,22 @@ class Exchange:
 
 
 HistoryPolicy: TypeAlias = Callable[[Sequence[Exchange]], Sequence[Exchange]]
-"""Takes all exchanges, oldest first; returns those to show in the same order, each as it is or
-`without_results()`."""
+"""A function from all exchanges, oldest first, to those that the model is shown, in the same order,
+each as it is or `without_results()`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepLast:
-    """Shows the last exchanges, and leaves out the others a block at a time.
+    """Shows the last exchanges, and leaves out older ones a block at a time.
 
-    What the model is shown then begins the same for several turns, and a server that keeps what it
-    has read reads only what is new. A block is half of what may be shown.
+    A block is half of the exchanges that may be shown. So the messages have the same beginning for
+    several turns, and a server with a prompt cache reads only the new ones.
 
     Args:
-        exchanges: How many at most, 1 or more.
-        characters: How long they may be together; `None` (default) for no bound. Where they are
-            longer, loaded results are dropped from the oldest on, until the rest is half as long;
-            and where it is still too long after that, so are whole exchanges. The last exchange is
-            always shown whole.
+        exchanges: The largest number of exchanges, 1 or more.
+        characters: The largest length of all of them, 1 or more; `None` (default) for no bound. If
+            they are longer, loaded results are left out, oldest first, until half of this length is
+            reached, and then whole exchanges. The last exchange is always shown whole.
 
     Raises:
         UsageError: A number is less than 1.
@@ -80,12 +79,12 @@ class KeepLast:
                 raise UsageError(f"expected KeepLast({name}=…) to be 1 or more: got {value!r}")
 
     def __call__(self, exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
-        """Choose what is shown."""
+        """Return the exchanges that are shown."""
         block = max(1, self.exchanges // 2)
         if self.characters is None:
             surplus = len(exchanges) - self.exchanges
             return exchanges[-(-surplus // block) * block :] if surplus > 0 else exchanges
-        # As it was chosen turn by turn: what was shown before depends on nothing that came later.
+        # The choice of each turn is repeated, because it must not depend on later exchanges.
         first = bare = length = 0
         for last, one in enumerate(exchanges):
             length += one.characters
@@ -110,7 +109,7 @@ class KeepLast:
 
 
 def _bare(exchange: Exchange) -> Exchange:
-    """The exchange without its results, unless what stands in their place is longer."""
+    """Return the exchange without its results, unless that is longer."""
     shorter = exchange.without_results()
     return shorter if shorter.characters < exchange.characters else exchange
 
@@ -120,15 +119,15 @@ def _length(exchange: Exchange, *, bare: bool) -> int:
 
 
 class History:
-    """What of one run the model is shown. Keeps account of it, so that nothing is read twice.
+    """The messages of one run that the model is shown. Each message is read only once.
 
     Args:
-        policy: Chooses the exchanges.
-        short: Gives the text of the message at a position as it reads without loaded results;
-            `None` where it has none.
-        examples: Messages of an example, which stand after the prompt.
-        tickets: Gives the list of all tickets, where each message of the user ends with one that
-            may leave out what earlier messages say (ticket).
+        policy: The policy that chooses the exchanges.
+        short: Returns the text of the message at a position without loaded results; `None` if it
+            has none, or only very short ones.
+        examples: The number of messages of the example, after the prompt.
+        tickets: Returns the list of all tickets, if messages end with a list that leaves out the
+            tickets of earlier messages (ticket).
     """
 
     __slots__ = (
@@ -159,13 +158,17 @@ class History:
         self._exchanges: list[Exchange] = []
         self._reply: Message | None = None
 
-    def shown(self, messages: Messages) -> Messages:
-        """Return what the model is shown of a transcript, which only grows between the calls.
+    def choose(self, messages: Messages) -> Messages:
+        """Return the messages that the model is shown.
 
-        That is the transcript itself where nothing is left out.
+        Args:
+            messages: All messages of the run: those of the last call, and later ones.
+
+        Returns:
+            The chosen messages; `messages` itself if nothing is left out.
 
         Raises:
-            UsageError: The policy failed, or returned what it was not given.
+            UsageError: The policy failed, or returned something that it was not passed.
         """
         for position in range(self._read, len(messages)):
             self._take(messages[position], position)
@@ -178,7 +181,7 @@ class History:
         except BaseException as error:
             if not is_failure(error):
                 raise
-            text = f"{type(error).__name__}: {words_of(error)}".removesuffix(": ")
+            text = f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
             raise UsageError(f"the policy of Agent(history=…) failed: {text}") from error
         if kept is every:
             return messages
@@ -188,13 +191,13 @@ class History:
             one.outcome is own.outcome for one, own in zip(kept, every, strict=True)
         ):
             return messages
-        shown = self._opened(left_out)
+        shown = self._opening_messages(left_out)
         for one in kept:
             shown += (one.reply, one.outcome)
         if self._reply is not None:
             shown.append(self._reply)
         elif left_out and self._tickets is not None:
-            # What changed since messages that are not shown.
+            # Changes since messages that are not shown must be in the list too.
             shown[-1] = _listing(shown[-1], self._tickets())
         return shown
 
@@ -204,31 +207,31 @@ class History:
         elif message["role"] == "assistant":
             self._reply = message
         elif self._reply is not None:
-            self._exchanges.append(Exchange(self._reply, message, self._shortened(position)))
+            self._exchanges.append(Exchange(self._reply, message, self._short_message(position)))
             self._reply = None
         elif not self._exchanges:
             self._opening.append(message)
         else:
-            # The model was asked anew before it had replied: at a time limit, or after a crash.
+            # The model was asked again before it replied: at a time limit, or after a crash.
             last = self._exchanges[-1]
-            short = self._shortened(position)
+            short = self._short_message(position)
             if last.short is not None or short is not None:
-                short = _joined([last.short or last.outcome, short or message])
-            outcome = _joined([last.outcome, message])
+                short = _join([last.short or last.outcome, short or message])
+            outcome = _join([last.outcome, message])
             self._exchanges[-1] = Exchange(last.reply, outcome, short)
 
-    def _shortened(self, position: int) -> Message | None:
+    def _short_message(self, position: int) -> Message | None:
         text = self._short(position)
         return None if text is None else {"role": "user", "content": text}
 
-    def _opened(self, left_out: int) -> list[Message]:
-        """The messages before the first reply, with a note of what comes no more after them."""
+    def _opening_messages(self, left_out: int) -> list[Message]:
+        """Return the messages before the first reply, with a note about the exchanges left out."""
         head, asked = self._opening[: self._head], self._opening[self._head :]
-        opened = _joined(asked)
+        opened = _join(asked)
         if left_out:
             text, ticket_list = opened["content"], ""
             if self._tickets is not None and _LIST in text:
-                # The prompt says that a message ends with it. JSON holds no such line.
+                # The list stays last, as the prompt describes it. JSON contains no such line.
                 before, mark, after = text.rpartition(_LIST)
                 text, ticket_list = before, mark + after
             opened = {"role": "user", "content": f"{text}\n\n{_note(left_out)}{ticket_list}"}
@@ -239,7 +242,7 @@ _LIST = "\n\nTickets:\n"
 
 
 def _listing(message: Message, tickets: str) -> Message:
-    """The message with another list of tickets at its end."""
+    """Return the message with another list of tickets at its end."""
     before, mark, _ = message["content"].rpartition(_LIST)
     if not mark:
         return message
@@ -247,7 +250,11 @@ def _listing(message: Message, tickets: str) -> Message:
 
 
 def check_policy(policy: object) -> None:
-    """Raise `UsageError` where this is no history policy."""
+    """Check that an object is a history policy.
+
+    Raises:
+        UsageError: It is not.
+    """
     got = None
     if inspect.isclass(policy):
         got = f"the class {policy.__name__}"
@@ -257,15 +264,15 @@ def check_policy(policy: object) -> None:
         got = "an async function"
     if got is not None:
         raise UsageError(
-            "expected history=KeepLast(…), or a function from the exchanges that there are to "
-            f"those that are shown: got {got}"
+            "expected history=KeepLast(…), or a function from all exchanges to those that are "
+            f"shown: got {got}"
         )
 
 
 def _check(kept: object, every: Sequence[Exchange]) -> None:
-    """Check that exchanges are some of those that there are, in their order."""
+    """Check that a policy has returned some of its exchanges, in the same order."""
     at = len(every)
-    # From the end, where most policies take theirs from.
+    # From the end, because most policies choose the last exchanges.
     for one in reversed(kept) if isinstance(kept, Sequence) else (None,):
         if isinstance(one, Exchange):
             at -= 1
@@ -274,12 +281,12 @@ def _check(kept: object, every: Sequence[Exchange]) -> None:
             if at >= 0 and (one.outcome is every[at].outcome or one.outcome is every[at].short):
                 continue
         raise UsageError(
-            "the policy of Agent(history=…) returns a list of the exchanges it was given, in the "
-            "same order, each as it is or its without_results(): got something else"
+            "expected the history policy to return exchanges of its argument, in the same order, "
+            "each as it is or its without_results(): got something else"
         )
 
 
-def _joined(messages: Sequence[Message]) -> Message:
+def _join(messages: Sequence[Message]) -> Message:
     if len(messages) == 1:
         return messages[0]
     return {"role": "user", "content": "\n\n".join(one["content"] for one in messages)}

@@ -1,4 +1,4 @@
-"""The bounds of a run."""
+"""The limits of a run."""
 
 from __future__ import annotations
 
@@ -10,41 +10,46 @@ from callslip.errors import UsageError
 
 __all__ = ["Limits"]
 
+_FIELDS = {"steps": "turns"}
+"""The fields of `Limits` that have another name in logs, by that name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How far a run may go. `None` is no limit; a count of 0 allows none.
+    """The limits of a run. `None` is no limit; a count of 0 allows none.
 
-    Tickets, tokens, cost and runs are counted with those of all runs below it: a run that was given
-    a task draws from its own limits and from those of every run above it.
+    Tickets, tokens, cost and runs include those of all child runs: a child run draws from its own
+    limits and from those of every run above it.
 
-    At a limit the model gets one last turn without tools, to answer from what there is; with
-    `Agent(on_limit="raise")` the run ends with `LimitExceeded`.
+    At a limit the model gets one last turn without tools, to answer from the results so far. With
+    `Agent(on_limit="raise")` the run ends with `LimitExceeded` instead.
 
     Attributes:
-        steps: Turns of the model.
-        tickets: Tool calls and tasks given to other runs in all.
-        open_tickets: Of those, in progress at once.
-        runs: Runs started below it in all.
-        depth: Levels of runs below it; with 0 no task can be given to another run.
-        seconds: Wall time. The last turn after it is bounded by the same time once more.
-        tokens: Input and output tokens together, as the model client reports them.
-        cost: As the model client reports it, in its own currency.
+        turns: Requests to the model.
+        tickets: Tool calls and delegated tasks, in all.
+        open_tickets: Tool calls and delegated tasks in progress at once.
+        runs: Child runs, in all.
+        depth: Levels of child runs; with 0 no task can be delegated.
+        seconds: Wall time. The last turn has the same time once more.
+        tokens: Input and output tokens together, as the model client reports them. A run whose
+            first reply reports none ends with `LimitExceeded`.
+        cost: Cost in the client's own currency, as the model client reports it, or as `Priced`
+            computes it. A run whose first reply has none ends with `LimitExceeded`.
         reply_bytes: Bytes of one reply.
-        json_depth: Nesting of the JSON in a reply, at most 1,024.
+        json_depth: Levels of nesting of the JSON in a reply, at most 1,024.
         json_values: Values in one payload.
         json_digits: Digits of one number.
         json_key_bytes: Bytes of one key.
         json_blanks: Blanks in a row between two tokens.
         json_repairs: Repairs in one payload.
-        result_bytes: Bytes of one result that the model is shown. Longer ones are cut with a
-            visible mark; the ticket keeps the whole.
+        result_bytes: Bytes of one result that the model is shown. Longer results are truncated with
+            a visible mark; the ticket keeps the whole result.
         max_violations: Replies in a row that may break the protocol; one more ends the run.
-        max_repeats: Times that the same call with the same result is made. Further ones are
+        max_repeats: Times that the same call with the same result is made. Further calls are
             refused, and the third refusal in a row ends the run.
     """
 
-    steps: int | None = 50
+    turns: int | None = 50
     tickets: int | None = 500
     open_tickets: int | None = 32
     runs: int | None = 100
@@ -69,6 +74,23 @@ class Limits:
                 none = "" if value < 0 else ", or None for no limit"
                 raise UsageError(f"expected Limits({name}=…) to be 0 or more{none}: got {value}")
 
-    def to_json(self) -> str:
-        """Return the limits as the native module takes them."""
-        return json.dumps(asdict(self))
+    def _to_json(self) -> str:
+        """Return the limits as JSON text, with the names that they have in logs."""
+        fields = asdict(self)
+        for logged, name in _FIELDS.items():
+            fields[logged] = fields.pop(name)
+        return json.dumps(fields)
+
+
+def limit_name(logged: str) -> str:
+    """Return the field of `Limits` that a log names."""
+    return _FIELDS.get(logged, logged)
+
+
+def limit_message(logged: str) -> str:
+    """Return the error of a run that has reached a limit, as the log has it, with our names."""
+    # The words of a reply that the message quotes stay as they are.
+    message, colon, quoted = logged.partition(": ")
+    for word, name in _FIELDS.items():
+        message = message.replace(word, name)
+    return message + colon + quoted

@@ -1,16 +1,17 @@
-"""The three protocols: how a model writes what it wants."""
+"""The three protocols, which are the forms of replies."""
 
 from __future__ import annotations
 
+import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from callslip._core import Grammar, Reader, Reply, ToolSet
+from callslip._core import Grammar, Move, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
 from callslip.errors import UsageError
 from callslip.tools._toolbox import Toolbox
@@ -34,55 +35,67 @@ ProtocolName: TypeAlias = Literal["ticket", "chatty", "react"]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example of a reply in a system prompt that a model should not learn from.
+    """A faulty example of a reply, in a system prompt or in example messages.
 
     Attributes:
-        line: Where it begins in the system prompt, from 1.
+        line: The line at which it begins, from 1, of the system prompt or of the message.
         text: The example.
-        reply: What is read from it: a violation, or a move with repairs.
+        reply: The example as callslip reads it: a violation, or a move, perhaps with repairs.
+        message: The position of the message, from 0; `None` in the system prompt.
+        problem: What is wrong with a call of the move: an unknown tool, or arguments that do not
+            fit it. `None` if nothing is.
     """
 
     line: int
     text: str
     reply: Reply
+    message: int | None = None
+    problem: str | None = None
 
     def __str__(self) -> str:
+        place = f"line {self.line}" if self.message is None else f"message {self.message}"
         violation = self.reply.violation
         if violation is not None:
-            return f"line {self.line}: {violation.code}: {violation.message}"
-        return f"line {self.line}: {', '.join(repair.code for repair in self.reply.repairs)}"
+            return f"{place}: {violation.code}: {violation.message}"
+        if self.problem is not None:
+            return f"{place}: {self.problem}"
+        return f"{place}: {', '.join(repair.code for repair in self.reply.repairs)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """What the three protocols share.
+    """The options that all three protocols have.
 
     Attributes:
-        template: The system prompt: its text, or a `Path` to a file of it. `None` is the built-in
-            one. The placeholders are those of the protocol.
-        examples: Messages of an example that stand between the system prompt and the task: mappings
-            with `role` and `content`, from a `user`'s task to the `assistant`'s answer, in turns.
-            `True` is one made from the tools of the run, `False` none.
-        strict: Whether every departure from the syntax is a violation, even one that has exactly
-            one sensible reading.
-        lenient: Whether keys that models often write in place of the protocol's own, such as
-            `action_input` for `args`, are read as those, each with the repair `key_alias`, and
-            whether calls in the published forms of model families, such as Hermes'
-            `<tool_call>`, are read, with the repair `published_form`.
+        name: `"ticket"`, `"chatty"` or `"react"`.
+        template: The system prompt with the placeholders of the protocol: its text, or the `Path`
+            of a file. Default: the built-in prompt.
+        examples: Messages of an example between the system prompt and the task: mappings with
+            `role` and `content`, which alternate from a task of the `user` to the answer of the
+            `assistant`. `True` (default) makes an example from the tools of the run, `False` none.
+        strict: Whether every departure from the syntax is a violation, even one with exactly one
+            sensible reading. Default `False`.
+        lenient: Whether further forms are read: keys that models often write in place of the
+            protocol's own, such as `action_input` for `args`, with the repair `key_alias`; and
+            calls in the published forms of model families, such as `<tool_call>` of Hermes, with
+            the repair `published_form`. Default `False`.
         think_prefilled: Whether the model's chat template has already opened `<think>`.
-        reasoning_tags: Further marks between which a model reasons, beside those of the models
-            that are known: a name, which gives `<name>` and `</name>`, or the opening and closing
-            mark.
-        early_stop: Whether a stream is stopped where its first whole move ends, like a stop
+        reasoning_tags: Further marks around the reasoning of a model, beside those of well-known
+            models: a name, for `<name>` and `</name>`, or the opening and the closing mark.
+        early_stop: Whether a stream is stopped at the end of its first complete move, as by a stop
             sequence.
         first_move: `"call"` requires a tool call before an answer.
         thoughts: Characters of thoughts that a grammar admits, at most; `None` for any number. A
             small model chooses better with 0.
-        tool_tokens: Tokens, at four characters each, that the tools may take in the system prompt.
-            They are shown as fully as that allows. Where there is no room for all their arguments,
+        tool_tokens: Tokens, at four characters each, for the tools in the system prompt. The tools
+            are described as completely as that allows. If there is no room for all arguments,
             `search_tools` and `describe_tool` are offered too.
+
+    Raises:
+        UsageError: An option is not valid.
     """
 
+    name: ClassVar[ProtocolName]
     template: str | PathLike[str] | None = None
     examples: Sequence[Mapping[str, str]] | bool = field(default=True, hash=False)
     strict: bool = False
@@ -109,17 +122,12 @@ class Protocol(ABC):
 
     @cached_property
     def native(self) -> NativeProtocol:
-        """The protocol as the native module knows it.
+        """The protocol, as the core takes it.
 
         Raises:
-            OSError: The template's file can't be read.
+            OSError: The file of the template cannot be read.
         """
         return self._native()
-
-    @property
-    def name(self) -> ProtocolName:
-        """`"ticket"`, `"chatty"` or `"react"`."""
-        return self.native.name
 
     @property
     def _reasoning_tags(self) -> list[tuple[str, str]]:
@@ -135,7 +143,6 @@ class Protocol(ABC):
                 )
         return pairs
 
-    @property
     def _repairs(self) -> Literal["strict", "lenient", "default"]:
         if self.strict:
             return "strict"
@@ -148,7 +155,7 @@ class Protocol(ABC):
 
     def _tool_set(self, tools: Tools, *, delegate: bool) -> ToolSet:
         built_in = ToolSet.delegation(self.name, []) if delegate else []
-        return Toolbox(tools).offered(self.native, built_in).tool_set
+        return Toolbox(tools).for_protocol(self.native, built_in).tool_set
 
     def _template(self) -> str | None:
         if self.template is None or isinstance(self.template, str):
@@ -157,11 +164,11 @@ class Protocol(ABC):
             return file.read()
 
     def system_prompt(self, tools: Tools = (), *, delegate: bool = False) -> str:
-        """Return the system prompt with the tools rendered in.
+        """Return the system prompt with the tools in it.
 
         Args:
-            tools: The tools on offer.
-            delegate: Whether tasks may be given to other runs; as for `Agent`.
+            tools: The tools.
+            delegate: Whether tasks may be delegated to child runs, as for `Agent`.
 
         Raises:
             TemplateError: The template lacks a placeholder or has an unknown one.
@@ -172,10 +179,10 @@ class Protocol(ABC):
     def example_messages(
         self, tools: Tools = (), *, delegate: bool = False
     ) -> list[dict[str, str]]:
-        """Return the messages of the example, as runs with these tools begin with them.
+        """Return the messages of the example at the beginning of runs with these tools.
 
         Args:
-            tools: The tools on offer.
+            tools: The tools.
             delegate: As for `system_prompt`.
         """
         messages = self.native.example_messages(self._tool_set(tools, delegate=delegate))
@@ -188,44 +195,72 @@ class Protocol(ABC):
         finish_reason: Literal["stop", "length"] | None = None,
         limits: Limits | None = None,
     ) -> Reply:
-        """Read one whole reply, on its own: names of tools and tickets are not looked up.
+        """Read one whole reply. The names of its tools and tickets are not checked.
 
         Args:
             text: The reply.
-            finish_reason: How the client says it ended; `"length"` is a cut by the token limit.
-            limits: How large the reply and its JSON may be; the other limits are those of a run.
+            finish_reason: The end of the reply, as the client reports it; `"length"` if it was cut
+                off by the token limit.
+            limits: The limits for the size of the reply and of its JSON; the other limits have no
+                effect here.
         """
-        return self.native.parse(text, finish_reason, limits.to_json() if limits else None)
+        return self.native.parse(text, finish_reason, limits._to_json() if limits else None)
 
     def reader(self, *, limits: Limits | None = None) -> Reader:
-        """Return a reader of one reply that arrives in chunks.
+        """Return a reader for one reply that arrives in chunks.
 
         Args:
-            limits: How large the reply and its JSON may be; the other limits are those of a run.
+            limits: As for `parse`.
         """
-        return self.native.reader(limits.to_json() if limits else None)
+        return self.native.reader(limits._to_json() if limits else None)
 
-    def lint(self, tools: Tools = ()) -> list[Example]:
-        """Read every example of a move in the system prompt as a reply is read.
+    def lint(
+        self, tools: Tools = (), *, messages: Sequence[Mapping[str, str]] | None = None
+    ) -> list[Example]:
+        """Check every example of a move by reading it as a reply.
+
+        The examples are those in the system prompt, and the replies of the example messages. In
+        messages, the calls are checked too: their tools and their arguments.
+
+        Args:
+            tools: The tools.
+            messages: The messages to check, for example of an earlier run; default: those of
+                `example_messages`.
 
         Returns:
-            The examples that break the protocol or need a repair; none is as it should be. A form
-            with something left out, such as `"..."` in place of arguments, counts as broken.
+            The examples that break the protocol or need a repair; an empty list is good. An example
+            with an omission, such as `"..."` in place of arguments, breaks the protocol.
 
         Raises:
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
-        examples = self.native.examples(self.system_prompt(tools))
+        if messages is None:
+            messages = self.example_messages(tools)
+        in_prompt = self.native.examples(self.system_prompt(tools))
+        examples = [Example(one.line, one.text, one.reply) for one in in_prompt]
+        tool_set = self._tool_set(tools, delegate=True)
+        # An example is a whole reply, whatever a chat template puts before a real one.
+        whole = replace(self, think_prefilled=False)
+        for position, message in enumerate(messages):
+            if message["role"] == "assistant":
+                text = message["content"]
+                reply = whole.native.parse(text, None, None)
+                problem = self._call_problem(tool_set, reply.move)
+                examples.append(Example(1, text, reply, message=position, problem=problem))
+        return [one for one in examples if _teaches_wrong(one)]
 
-        def teaches_wrong(reply: Reply) -> bool:
-            # A prompt may show a block in a fence: only a model must not write it so. The `args` of
-            # react may be taught as an object, which small models write with fewer mistakes.
-            violation = reply.violation
-            if violation:
-                return violation.code != "fenced_tool_call"
-            return any(repair.code != "args_object" for repair in reply.repairs)
-
-        return [Example(*row) for row in examples if teaches_wrong(row[2])]
+    def _call_problem(self, tools: ToolSet, move: Move | None) -> str | None:
+        """Return why the first wrong call of a move would be refused; `None` if all are right."""
+        for call in move.calls if isinstance(move, Move.Call) else ():
+            arguments = json.dumps(call.arguments)
+            try:
+                name = tools.resolve_route(call.tool) if self.name == "ticket" else call.tool
+                # A reference to the result of another call has a value only in a run.
+                if '"$' not in arguments or name not in tools.names():
+                    tools.check(name, arguments)
+            except ValueError as error:
+                return str(error)
+        return None
 
     def grammar(
         self,
@@ -239,21 +274,22 @@ class Protocol(ABC):
         agents: Sequence[str] = (),
         bounds: Bounds | None = None,
     ) -> Grammar:
-        """Return what may be said now, as grammars that constrain a model's decoding.
+        """Return the grammar of valid replies, which constrains the decoding of a model.
 
-        Whatever the schemas of the tools admit can be written. A tool whose schema admits nothing
-        can be called with any object, which is then refused; the grammar's `unruled` names it.
+        All arguments that fit the schemas of the tools can be written. A tool whose schema no
+        arguments fit can be called with any object, which is refused then; `unruled` of the grammar
+        names such tools.
 
         Args:
-            tools: The tools on offer.
-            calls: Whether a call may be made.
-            delegate: Whether tasks may be given to other runs; as for `Agent`.
-            finish: Whether the run may be finished.
-            in_progress: Ids of tickets that may be awaited (ticket protocol).
-            completed: Ids of tickets that may be loaded (ticket protocol).
-            agents: Ids of agents that may be waited for (chatty protocol).
-            bounds: How much may be said at one place, for a model that rambles. Default: as much as
-                the schemas admit.
+            tools: The tools.
+            calls: Whether a reply may call tools.
+            delegate: Whether tasks may be delegated to child runs, as for `Agent`.
+            finish: Whether a reply may finish the run.
+            in_progress: Ids of tickets that a reply may await (ticket).
+            completed: Ids of tickets that a reply may load (ticket).
+            agents: Ids of agents that a reply may wait for (chatty).
+            bounds: Bounds for the length of texts and lists, for a model that repeats itself.
+                Default: those of the schemas only.
         """
         return self.native.grammar(
             self._tool_set(tools, delegate=delegate),
@@ -272,13 +308,14 @@ class Protocol(ABC):
 class ReactProtocol(Protocol):
     """One JSON object `{thought, action, args}` a reply, until `FINISH`.
 
-    Placeholders of a template: `{tools}` (required), `{persona}` (required where one is given);
+    Placeholders of a template: `{tools}` (required), `{persona}` (required with `persona`);
     braces in the text are doubled.
 
     Attributes:
-        persona: Who the model is, for the prompt.
+        persona: The part of the prompt that describes the agent.
     """
 
+    name: ClassVar[ProtocolName] = "react"
     persona: str = ""
 
     def _native(self) -> NativeProtocol:
@@ -287,7 +324,7 @@ class ReactProtocol(Protocol):
             template=self._template(),
             examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
-            repairs=self._repairs,
+            repairs=self._repairs(),
             think_prefilled=self.think_prefilled,
             reasoning_tags=self._reasoning_tags,
         )
@@ -295,17 +332,18 @@ class ReactProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ChattyProtocol(Protocol):
-    """A direct answer, or one tool block with calls that run side by side.
+    """A direct answer, or one tool block with calls that run concurrently.
 
     Placeholders of a template: `{AVAILABLE_TOOLS_INTERFACE}` (required), `{TOOL_TAG_START}` and
-    `{TOOL_TAG_END}` (required where the template does not write the tags out).
+    `{TOOL_TAG_END}` (required if the template does not contain the tags).
 
     Attributes:
-        tool_tag: A name, which gives `<name>` and `</name>`, or the opening and closing tag.
+        tool_tag: A name, for `<name>` and `</name>`, or the opening and the closing tag.
         early_start: Whether a call of a `readonly` tool starts while the rest of its block is
             still arriving.
     """
 
+    name: ClassVar[ProtocolName] = "chatty"
     tool_tag: str | tuple[str, str] = "tool"
     early_start: bool = True
 
@@ -316,7 +354,7 @@ class ChattyProtocol(Protocol):
             template=self._template(),
             examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
-            repairs=self._repairs,
+            repairs=self._repairs(),
             think_prefilled=self.think_prefilled,
             reasoning_tags=self._reasoning_tags,
         )
@@ -330,12 +368,13 @@ class TicketProtocol(Protocol):
 
     Attributes:
         await_loads: Whether an AWAIT also loads the ticket's result.
-        inline_results: Whether the result of a call that ends within the grace stands in the next
-            message, if it has up to 2,000 bytes as JSON. Longer results, and those that come
-            later, are shown by LOAD_TICKET.
-        grace: Seconds that a call may take before the model goes on without it.
+        inline_results: Whether the next message contains the result of a call that ends within the
+            grace, if the result has up to 2,000 bytes as JSON. The model loads longer and later
+            results with LOAD_TICKET.
+        grace: Seconds that a call may take before the model continues without it.
     """
 
+    name: ClassVar[ProtocolName] = "ticket"
     await_loads: bool = False
     inline_results: bool = True
     grace: float = 0.05
@@ -347,14 +386,18 @@ class TicketProtocol(Protocol):
             template=self._template(),
             examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
-            repairs=self._repairs,
+            repairs=self._repairs(),
             think_prefilled=self.think_prefilled,
             reasoning_tags=self._reasoning_tags,
         )
 
 
 def _check_examples(examples: object) -> None:
-    """Raise `UsageError` where these are no messages of an example."""
+    """Check the messages of an example.
+
+    Raises:
+        UsageError: They are not such messages.
+    """
     if isinstance(examples, bool):
         return
     problem = _problem(examples)
@@ -370,14 +413,18 @@ def _problem(examples: object) -> str | None:
             return f"{message!r}, which is not a message with 'role' and 'content'"
         role = ("user", "assistant")[at % 2]
         if message["role"] != role:
-            return f"the role {message['role']!r} of message {at + 1}, where '{role}' has its turn"
+            return f"the role {message['role']!r} of message {at + 1}, instead of '{role}'"
         if not isinstance(message["content"], str):
             return f"{message['content']!r} as the content of message {at + 1}, which is not text"
     return "no reply to the last message" if len(examples) % 2 else None
 
 
 def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
-    """Return the protocol, or the one of that name with its defaults."""
+    """Return a protocol, or the protocol of a name with its defaults.
+
+    Raises:
+        UsageError: There is no such protocol.
+    """
     if isinstance(protocol, Protocol):
         return protocol
     kinds: dict[str, type[Protocol]] = {
@@ -392,3 +439,14 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
             f"got {protocol!r}"
         )
     return kind()
+
+
+def _teaches_wrong(example: Example) -> bool:
+    # A prompt may show a block in a fence, although a model must not write one. It may show the
+    # `args` of react as an object, which small models write with fewer mistakes.
+    violation = example.reply.violation
+    if violation is not None:
+        return violation.code != "fenced_tool_call" or example.message is not None
+    if example.problem is not None:
+        return True
+    return any(repair.code != "args_object" for repair in example.reply.repairs)

@@ -1,4 +1,4 @@
-"""Roles: what agents that are spawned for a role have of their own."""
+"""Roles: the settings of agents that are spawned."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ __all__ = ["Role"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What an agent of this role has of its own. What is `None` it has as the one that spawns it.
+    """The settings of an agent that is spawned for a role (chatty).
+
+    Anything that is `None` is inherited from the spawning agent.
 
     Attributes:
-        model: Its model.
-        protocol: Its protocol.
-        tools: Its tools.
-        limits: How far its runs may go.
+        model: The model.
+        protocol: The protocol.
+        tools: The tools.
+        limits: The limits of each run.
     """
 
     model: Model | None = None

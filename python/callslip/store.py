@@ -1,4 +1,4 @@
-"""Where runs are kept: listing and reading them and their tickets, deleting, replaying."""
+"""Stores of runs: list, read, delete, export and replay runs and their tickets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from callslip import _core
 from callslip._options import check_one_of
 from callslip._threads.commits import Commits
 from callslip.errors import StoreError, UsageError
+from callslip.limits import limit_message
 from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
 from callslip.runs._run import run_under_way
 
@@ -30,24 +31,24 @@ RunStatus: TypeAlias = Literal["running", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """One run of a store, as it is listed; `TicketStore.run` has the whole.
+    """One run of a store in a list. `TicketStore.run` returns the whole run.
 
     Attributes:
-        run_id: Unique among runs.
-        agent: The name of the agent that worked on it.
+        run_id: The id, unique among runs.
+        agent: The name of the agent.
         protocol: `"ticket"`, `"chatty"` or `"react"`.
-        task: What the user asked for.
-        parent_run: The run in whose call it was started; `None` where it stands alone.
-        parent_ticket: The ticket of that call.
-        status: `"running"` until it is over, also while nobody works on it.
-        stop_reason: Why it ended; `None` while it is not over.
-        error: What went wrong, where something did.
-        turns: How often the model was asked.
-        violations: How many replies broke the protocol.
-        usage: What the replies cost.
-        started_at: Unix seconds.
-        updated_at: Unix seconds of its last event.
-        finished_at: Unix seconds; `None` while it is not over.
+        task: The task, as the user has written it.
+        parent_run: The id of the parent run; `None` for a run without one.
+        parent_ticket: The id of the ticket in the parent run.
+        status: `"running"` until the run is finished, even if no driver works on it.
+        stop_reason: The reason for the end of the run; `None` before that.
+        error: The error that has ended the run; `None` without one.
+        turns: The number of turns.
+        violations: The number of replies that broke the protocol.
+        usage: The usage of the run's own replies.
+        started_at: The time of the start, in Unix seconds.
+        updated_at: The time of the last event, in Unix seconds.
+        finished_at: The time of the end, in Unix seconds; `None` before that.
     """
 
     run_id: str
@@ -72,24 +73,24 @@ _open: WeakSet[TicketStore] = WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Write what is still to be written when the program ends."""
+    """Write all pending events when the program ends."""
     failed: list[StoreError] = []
     for store in _open:
         try:
             store.close()
         except StoreError as error:
-            # Where runs wait for what is written, they were told.
+            # With any other durability, the runs have waited, and have raised.
             if store.durability == "memory":
                 failed.append(error)
     if failed:
-        # It stands on standard error; nobody else is left to be told.
+        # Python prints it on standard error: nothing else can handle it any more.
         raise failed[0]
 
 
 def _leave_all() -> None:
-    """Leave the files to the parent, in a forked child."""
+    """Leave the files to the parent process, in a forked child."""
     for store in _open:
-        store._forked()
+        store._leave_to_parent()
     _open.clear()
 
 
@@ -101,17 +102,19 @@ class TicketStore:
     """Runs and their tickets, in an SQLite file or in memory.
 
     One process writes to a file; others may read it, with any SQLite client. In the process that
-    writes, read it through `query` and never with `sqlite3`, which would release the file's locks.
+    writes, read it with `query` and never with `sqlite3`, which would release the file's locks.
 
     Args:
-        path: The file, made where it is not there. Without one the runs are kept in memory, as
-            long as this object is.
-        durability: When a run goes on after an event. `"full"`: when it is on the disk. `"normal"`:
-            when it is with the operating system; a power failure may cost the last moments, the
-            end of the process nothing. `"memory"`: at once; the file is written behind.
+        path: The file, created if it does not exist. Without one, the runs are in memory, and are
+            gone with this object.
+        durability: The point at which a run continues after an event. `"full"`: once the event is
+            on the disk. `"normal"`: once the operating system has it; a power failure may lose the
+            last moments, the end of the process loses nothing. `"memory"`: at once; the file is
+            written in the background.
 
     Raises:
-        StoreError: The file can't be opened, is none of ours, or belongs to another process.
+        UsageError: `durability` is not one of these, or `path` is an SQLite name for memory.
+        StoreError: The file cannot be opened, is not a store, or another process writes to it.
     """
 
     def __init__(
@@ -122,9 +125,11 @@ class TicketStore:
                 f"expected durability='full', 'normal' or 'memory': got {durability!r}"
             )
         if path in {":memory:", ""}:
-            raise UsageError("a store in memory has no path: TicketStore()")
-        # It may be opened anew after the program has changed its directory.
-        self.path = None if path is None else str(Path(path).absolute())
+            raise UsageError(
+                f"expected the path of a file: got {path!r}; use TicketStore() for memory"
+            )
+        # The file may be opened again after the program has changed its directory.
+        self.path: str | None = None if path is None else str(Path(path).absolute())
         self.durability = durability
         self._lock = threading.Lock()
         self._closed = False
@@ -136,11 +141,11 @@ class TicketStore:
         else:
             self._core = _core.Store.sqlite(self.path, self.durability)
             _open.add(self)
-        self.commits = Commits(self._core)
+        self._commits = Commits(self._core)
 
     @property
     def _native(self) -> _core.Store:
-        """The core's store. One that has failed is opened anew, to go on with what is there."""
+        """The core's store. After a failure the file is opened again, with the runs that it has."""
         with self._lock:
             failure = self._core.failed
             if failure is not None and self.path is not None and not self._closed:
@@ -164,12 +169,16 @@ class TicketStore:
         """List runs, the latest first.
 
         Args:
-            status: `"running"` or `"finished"`.
-            agent: The agent's name.
-            parent: The run in whose calls they were started.
-            since: Started at this Unix time or later.
-            until: Started before this Unix time.
-            limit: At most so many.
+            status: `"running"` or `"finished"`; default both.
+            agent: The name of their agent; default any.
+            parent: The id of their parent run; default any, or none.
+            since: Runs that were started at this time or later, in Unix seconds.
+            until: Runs that were started before this time, in Unix seconds.
+            limit: The largest number of runs to list; default all.
+
+        Raises:
+            UsageError: `status` or `limit` is not valid.
+            StoreError: The store cannot be read.
         """
         if status is not None:
             check_one_of("status", status, ("running", "finished"))
@@ -186,7 +195,7 @@ class TicketStore:
         kind: TicketKind | None = None,
         run: str | None = None,
         parent: str | None = None,
-        parked: bool | None = None,
+        awaiting_approval: bool | None = None,
         since: float | None = None,
         until: float | None = None,
         limit: int | None = None,
@@ -194,14 +203,18 @@ class TicketStore:
         """List tickets with their whole results, the latest first.
 
         Args:
-            status: `"IN_PROGRESS"` or `"COMPLETED"`.
-            kind: `"tool_call"` or `"task"`.
-            run: The run that opened them.
-            parent: The run in whose calls the runs that opened them were started.
-            parked: Those that wait for approval, or those that do not.
-            since: Opened at this Unix time or later.
-            until: Opened before this Unix time.
-            limit: At most so many.
+            status: `"IN_PROGRESS"` or `"COMPLETED"`; default both.
+            kind: `"tool_call"` or `"task"`; default both.
+            run: The id of their run; default any.
+            parent: The id of the parent of their run; default any, or none.
+            awaiting_approval: Whether they are awaiting approval; default both.
+            since: Tickets that were opened at this time or later, in Unix seconds.
+            until: Tickets that were opened before this time, in Unix seconds.
+            limit: The largest number of tickets to list; default all.
+
+        Raises:
+            UsageError: `status` or `limit` is not valid.
+            StoreError: The store cannot be read.
         """
         if status is not None:
             check_one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
@@ -211,7 +224,7 @@ class TicketStore:
             kind=kind,
             run=run,
             parent=parent,
-            parked=parked,
+            parked=awaiting_approval,
             since=since,
             until=until,
             limit=limit,
@@ -219,68 +232,81 @@ class TicketStore:
         return [Ticket.from_row(row) for row in rows]
 
     def run(self, run_id: str) -> Run:
-        """Return a run as it stands in the store: transcript, tickets, log.
+        """Return a run of the store, with its messages, tickets and log.
 
-        Where this process works on it, it is that very run, which can be cancelled or told more. A
-        run that nobody works on can be told more too, and its calls be approved or denied:
-        `Agent.resume` goes on with that.
+        If this process works on the run, the same `Run` object is returned. If no driver works on
+        it, messages and decisions are written down for `Agent.resume`.
+
+        Args:
+            run_id: The id of the run.
 
         Raises:
-            StoreError: There is no such run.
+            StoreError: There is no such run, or it cannot be read.
         """
         run = run_under_way(run_id)
-        if run is not None and run._is_kept_in(self):
+        if run is not None and run._is_in_store(self):
             return run
         core = _core.Run.load(self._native, run_id)
         return Run(core, run_id, core.task, store=self)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Return the rows of an SQL query, which can't change anything.
+        """Return the rows of an SQL query, which cannot change anything.
 
-        The views `runs`, `tickets` and `events` are there to be queried.
+        The views `runs`, `tickets` and `events` are made for queries.
+
+        Args:
+            sql: The query.
+            parameters: The values for its placeholders.
+
+        Returns:
+            One dict for each row, by the names of the columns.
 
         Raises:
-            StoreError: SQLite refuses it, or this store is not a file.
+            StoreError: SQLite refuses the query, or this store is not a file.
         """
         names, rows = self._native.query(sql, list(parameters))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def import_run(self, log: str | os.PathLike[str] | Iterable[str]) -> str:
-        """Take in a run that was exported, under its own id.
+        """Import an exported run, under its own id.
 
         Args:
-            log: JSON lines, as `Run.export` gives them: as text or line by line; or the path of a
-                file of them.
+            log: JSON lines, as `Run.export` returns them: as text or line by line; or the path of a
+                file with them.
 
         Returns:
-            The run's id.
+            The id of the run.
 
         Raises:
-            ReplayError: It is not the log of a run.
-            StoreError: There is a run with this id already.
+            ReplayError: The lines are not the log of a run.
+            StoreError: There is already a run of this id.
         """
         return self._native.import_run(_lines(log))
 
     def delete(self, *run_ids: str) -> int:
-        """Delete runs, their tickets and the runs that were started in their calls.
+        """Delete runs with their tickets and child runs.
 
         Returns:
-            How many runs were deleted.
+            The number of deleted runs.
 
         Raises:
-            StoreError: One of them is being worked on, or is not there.
+            StoreError: There is no such run, or a driver works on it.
         """
         return self._native.delete(list(run_ids))
 
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
-        """Delete runs that are over, with those that were started in their calls.
+        """Delete finished runs with their child runs.
 
         Args:
-            older_than: Those that ended longer ago than this: seconds, or a `timedelta`.
-            keep: All but so many of the latest. With both, a run must be over both bounds.
+            older_than: Delete only runs that ended longer ago than this: seconds, or a `timedelta`.
+            keep: The number of the latest runs that are not deleted.
 
         Returns:
-            How many runs were deleted.
+            The number of deleted runs.
+
+        Raises:
+            UsageError: Neither argument was passed, or one is negative.
+            StoreError: The file cannot be written.
         """
         if older_than is None and keep is None:
             raise UsageError("expected older_than, keep or both: got neither")
@@ -294,40 +320,41 @@ class TicketStore:
         return self._native.prune(before, keep)
 
     def compact(self, run_id: str) -> None:
-        """Fold a run's events into one.
+        """Replace the events of a run by one event with its state.
 
-        It can be read and resumed as before, in less space; what it was made from is gone, so that
-        it can't be replayed any more.
+        The run needs less space then. It can be read and resumed as before, but not replayed.
 
         Raises:
-            StoreError: There is no such run, or it is being worked on.
+            StoreError: There is no such run, or a driver works on it.
         """
         self._native.compact(run_id)
 
-    def end_children(self, run_id: str, tickets: Collection[str] | None = None) -> None:
-        """Cancel what was started in these calls of a run, or in all of them.
+    def _end_children(self, run_id: str, tickets: Collection[str] | None = None) -> None:
+        """Cancel unfinished child runs that no driver works on. Unreadable runs are left alone.
 
-        What is being worked on is left alone, and what can't be read.
+        Args:
+            run_id: The id of the parent run.
+            tickets: The ids of the tickets that have started the child runs; default all.
         """
         for child in self.runs(parent=run_id, status="running"):
             if tickets is None or child.parent_ticket in tickets:
                 with suppress(StoreError):
                     _core.Run.abandon(self._native, child.run_id, time.time())
-                    self.end_children(child.run_id)
+                    self._end_children(child.run_id)
 
     def close(self) -> None:
-        """Write what is still to be written, and give the file up to others.
+        """Write all pending events, and release the file for other processes.
 
-        Where the path was opened more than once in this process, the last one to close gives it up.
+        If several stores of this process have opened the file, the last one to close releases it.
 
         Raises:
-            StoreError: It can't be written.
+            StoreError: The file cannot be written.
         """
         self._closed = True
         self._core.close()
 
-    def _forked(self) -> None:
-        """Leave the file to the parent, in a forked child: this store is of no use there."""
+    def _leave_to_parent(self) -> None:
+        """Leave the file to the parent process, in a forked child. The store is unusable there."""
         self._lock = threading.Lock()
         self._core.forked()
 
@@ -349,20 +376,20 @@ class TicketStore:
 
 
 def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
-    """Drive the machine once more with the replies and outcomes of a log.
+    """Compute a run again from the replies and outcomes in its log.
 
-    No model is asked and no tool is called. Every event must come out as it is recorded, so a log
-    that was kept tells whether replies are still read, checked and answered in the same way.
+    No model is asked and no tool is called. Every event must be the same as in the log. So a log of
+    an earlier version shows whether this version reads, checks and answers replies in the same way.
 
     Args:
-        log: A run; JSON lines, as text or line by line; or the path of a file of them.
+        log: A run; JSON lines, as text or line by line; or the path of a file with them.
 
     Returns:
-        The run that came out.
+        The computed run.
 
     Raises:
-        ReplayError: It is not the log of a run, it was compacted, or an event differs: the message
-            has both.
+        ReplayError: The lines are not the log of a run, the run was compacted, or an event differs:
+            the message has both events.
     """
     core = _core.Run.replay(_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
@@ -371,14 +398,32 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
 def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
     if isinstance(log, os.PathLike) or (isinstance(log, str) and log.strip()[:1] not in {"", "{"}):
         log = Path(log).read_text("utf-8")
-    # Not `splitlines`: strings of JSON may hold what it takes for the end of a line.
+    # Not `splitlines`, which splits at characters that strings of JSON may contain.
     lines = log.split("\n") if isinstance(log, str) else log
     return [line for line in lines if line.strip()]
 
 
 def _stored_run(row: _core.RunRow) -> StoredRun:
-    names, state, usage, times = row
-    return StoredRun(*names, *state, Usage(*usage), *times)
+    run = StoredRun(
+        run_id=row.run_id,
+        agent=row.agent,
+        protocol=row.protocol,
+        task=row.task,
+        parent_run=row.parent_run,
+        parent_ticket=row.parent_ticket,
+        status=row.status,
+        stop_reason=row.stop_reason,
+        error=row.error,
+        turns=row.turns,
+        violations=row.violations,
+        usage=Usage._from_core(row.usage),
+        started_at=row.started_at,
+        updated_at=row.updated_at,
+        finished_at=row.finished_at,
+    )
+    if run.stop_reason == "limit" and run.error is not None:
+        return replace(run, error=limit_message(run.error))
+    return run
 
 
 def _count(name: str, value: int | None) -> None:

@@ -1,1 +1,1 @@
-"""What takes runs to their end: the session of a run, its drivers, and the runs below it."""
+"""The performance of runs: sessions, drivers, streams and child runs."""

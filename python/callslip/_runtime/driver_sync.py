@@ -1,32 +1,37 @@
 """The sync driver: performs a run's commands in the caller's thread.
 
-A sync model and sync tools are called right there. What turns out to be async goes to the one
-private event loop; calls beside another one, and calls under a time limit, go to the pool.
+Sync models and sync tools are called in that thread. Awaitables go to the one private event loop;
+calls beside another one, and calls under a time limit, go to the thread pool.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip._core import Command
 from callslip._failure import is_cancelled, is_failure
-from callslip._runtime.on_loop import End, make_call, receive, work
-from callslip._runtime.session import Call, Receipt, Session
+from callslip._runtime.calls import Call
+from callslip._runtime.model_attempts import ModelAttempts
+from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
 from callslip._threads import pool
 from callslip.errors import StoreError
+from callslip.models._direct import too_late
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
+    from callslip._runtime.session import RunSession
+    from callslip.models._attempt import Attempt
     from callslip.models._reply import ModelChunk
-    from callslip.runs import Run, RunResult
+    from callslip.runs import Run
     from callslip.tools import Outcome
 
 __all__ = ["drive"]
@@ -34,30 +39,30 @@ __all__ = ["drive"]
 T = TypeVar("T")
 
 _PATIENCE = 10.0
-"""Seconds to wait for runs that were given up. What holds one up is a tool that will not end."""
+"""Seconds to wait for child runs that were given up: a tool in one may never return."""
 
 
-def drive(session: Session) -> None:
+def drive(session: RunSession) -> None:
     """Perform the run to its end.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the run is cancelled and kept as its `.run`.
     """
     driver = _Driver(session)
-    session.run._drive_by(driver)
+    session.run._set_driver(driver)
     try:
         commands: Sequence[Command] = session.start()
         while True:
             driver.drive(commands)
-            driver.clear()
-            if session.over():
+            driver.wait_for_ending_runs()
+            if session.close_if_finished():
                 return
             commands = ()
     except BaseException as error:
         if not isinstance(error, StoreError):
-            session.cancelled()
-        driver.abandon()
-        driver.clear()
+            session.cancel()
+        driver.give_up_all()
+        driver.wait_for_ending_runs()
         if isinstance(error, KeyboardInterrupt):
             error.run = session.run  # type: ignore[attr-defined]
         raise
@@ -68,30 +73,32 @@ class _DeadlineReached(Exception):  # noqa: N818
 
 
 class _Stopped(Exception):  # noqa: N818
-    """The run was ended from outside, while something was waited for."""
+    """The run was ended from outside while the driver waited for another thread."""
 
 
-class _Driver:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class _Driver(SessionDriver):
+    def __init__(self, session: RunSession) -> None:
+        super().__init__(session)
         self._todo: deque[Command] = deque()
         self._calls: dict[int, tuple[Call | None, Callable[[], object] | None]] = {}
-        # The runs of tasks that were given up and may not have ended yet.
+        # Child runs that were given up and may not have ended yet.
         self._ending: list[Future[Any]] = []
-        self._ended: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._settle_at: float | None = None
-        # What the run's own thread waits for, or does, right now.
+        # Work for the run's own thread: outcomes of calls, messages, functions.
+        self._arrived: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._grace_ends: float | None = None
+        # The work that the run's own thread waits for, or does, right now.
         self._awaited: Future[Any] | None = None
         self._reading: Future[Any] | None = None
         self._inline: Call | None = None
 
-    def give(self, make: Callable[[float], list[Command]]) -> bool:
-        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
-        commands = self._session.given(make)
+    def inject(self, make: Callable[[float], list[Command]]) -> bool:
+        """Admit a message or a decision, from any thread. As `Driver.inject`."""
+        session = self._session
+        commands = session.inject(make)
         if commands is None:
             return False
-        self._ended.put(lambda: self._todo.extend(self._session.told(commands)))
-        if not self._session.core.finished:
+        self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
+        if not session.core.finished:
             return True
         if (inline := self._inline) is not None:
             inline.cancelled = True
@@ -99,8 +106,8 @@ class _Driver:
             awaited.cancel()
         return True
 
-    def here(self, function: Callable[[], T]) -> Future[T]:
-        """Have the run's own thread call a function, once it waits for nothing but calls."""
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Call a function in the run's own thread, once that waits for nothing but calls."""
         future: Future[T] = Future()
 
         def call() -> None:
@@ -111,48 +118,45 @@ class _Driver:
                 if not isinstance(error, Exception):
                     raise
 
-        self._ended.put(call)
+        self._arrived.put(call)
         return future
 
-    def result(self) -> Awaitable[RunResult]:
-        """Return what is to be awaited for the end of the run."""
-        return End(self._session.outcome())
-
     def drive(self, commands: Sequence[Command]) -> None:
-        """Perform commands until the run is over."""
+        """Perform commands, and those that follow from them, until the run is over."""
         self._todo.extend(commands)
         while not self._session.core.finished:
             deadline = self._session.core.deadline
             try:
                 if self._todo:
                     command = self._todo.popleft()
-                    self._written()
+                    self._wait_until_written()
                     if self._session.is_due(command):
                         self._perform(command)
                 else:
-                    self._wait()
+                    self._handle_next()
             except _DeadlineReached:
-                self._todo.extend(self._session.timed_out(deadline))
+                self._todo.extend(self._session.reach_deadline(deadline))
             except _Stopped:
-                self._take_ended()
-        self._written()
-        self._take_ended()
+                self._handle_arrived()
+        self._wait_until_written()
+        self._handle_arrived()
         for command in self._todo:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
 
-    def _written(self) -> None:
-        """What has happened is written down before anything is done about it."""
-        if self._session.commits is not None:
-            self._session.commits.wait(self._session.core.position)
+    def _wait_until_written(self) -> None:
+        """Wait until the log is written down: no command is performed before that."""
+        commits = self._session.commits
+        if commits is not None:
+            commits.wait(self._session.core.position)
 
-    def abandon(self) -> None:
-        """Give up all calls under way."""
+    def give_up_all(self) -> None:
+        """Give up all calls in progress."""
         for ticket in list(self._calls):
             self._give_up(ticket)
 
-    def clear(self) -> None:
-        """Wait until the runs that were given up have ended: none survives its parent."""
+    def wait_for_ending_runs(self) -> None:
+        """Wait until the child runs that were given up have ended: none outlives its parent."""
         if self._ending:
             wait(self._ending, _PATIENCE)
 
@@ -161,183 +165,240 @@ class _Driver:
             case Command.AskModel():
                 self._todo.extend(self._ask())
             case Command.CallTool():
-                # The next thing to do decides: a call that nothing stands beside needs no thread.
+                # A call with no other call or command beside it needs no thread.
                 if self._todo or self._calls or self._session.core.deadline is not None:
-                    self._begin(command)
+                    self._start(command)
                 else:
                     self._todo.extend(self._call(command))
             case Command.StartRun():
-                self._begin(command)
+                self._start(command)
+            case Command.CheckAnswer():
+                self._todo.extend(self._check_answer(command))
             case Command.Settle():
-                self._settle_at = time.perf_counter() + self._session.grace
+                self._grace_ends = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
                 self._give_up(ticket)
 
-    def _wait(self) -> None:
-        """Wait for a call to end, the grace to pass or the deadline to come."""
+    def _handle_next(self) -> None:
+        """Wait for the end of a call, of the grace or of the run's time, and handle it."""
         until = [self._session.remaining()]
-        if self._settle_at is not None:
-            until.append(self._settle_at - time.perf_counter())
+        if self._grace_ends is not None:
+            until.append(self._grace_ends - time.perf_counter())
         bounds = [max(0.0, seconds) for seconds in until if seconds is not None]
         try:
-            ended = self._ended.get(timeout=min(bounds) if bounds else None)
+            handle = self._arrived.get(timeout=min(bounds) if bounds else None)
         except Empty:
-            if self._settle_at is not None and time.perf_counter() >= self._settle_at:
-                self._settle_at = None
-                self._todo.extend(self._session.settled())
+            if self._grace_ends is not None and time.perf_counter() >= self._grace_ends:
+                self._grace_ends = None
+                self._todo.extend(self._session.end_grace())
             elif self._session.remaining() == 0.0:
                 raise _DeadlineReached from None
             return
-        ended()
+        handle()
 
     def _ask(self) -> Sequence[Command]:
-        gate = self._session.model.gate
-        if gate is None:
-            return self._asked()
+        """Make attempts until there is a reply, and read it."""
+        session = self._session
+        self._grace_ends = None
+        turn = session.core.turn
+        attempts = ModelAttempts(session)
         try:
-            hold = gate.held_sync(self._session.root, self._session.remaining())
-            with hold:
-                return self._asked()
+            while True:
+                try:
+                    return self._ask_in_turn(attempts, turn)
+                except (_DeadlineReached, _Stopped):
+                    raise
+                except BaseException as error:
+                    if not is_failure(error):
+                        raise
+                    if not session.is_current_turn(turn):
+                        return ()
+                    failure = attempts.fail(error) if isinstance(error, Exception) else error
+                    if failure is not None:
+                        return session.model_failed(failure)
+                self._sleep(attempts.attempt.wait)
+        finally:
+            attempts.close()
+
+    def _ask_in_turn(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
+        gate = attempts.attempt.gate
+        if gate is None:
+            return self._request(attempts, turn)
+        is_inside = False
+        try:
+            with gate.held_sync(self._session.root, self._session.remaining()):
+                is_inside = True
+                return self._request(attempts, turn)
         except TimeoutError:
-            if hold.inside:
+            if is_inside:
                 raise
             raise _DeadlineReached from None
 
-    def _asked(self) -> Sequence[Command]:
-        session = self._session
-        self._settle_at = None
-        turn = session.core.counts[0]
+    def _request(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
+        session, attempt = self._session, attempts.attempt
         try:
-            if session.core.deadline is not None and not session.model.is_async:
-                result = self._in_thread(session.ask)
-            else:
-                result = session.ask()
-            awaited = hasattr(result, "__await__")
-            if awaited:
-                result = self._result(pool.on_loop(_coroutine(result)))
-            reply = open_result(result, awaited=awaited)
-            if isinstance(reply, ModelReply):
-                self._take_ended()
-                if not session.is_asked(turn):
-                    # The run has ended meanwhile, or goes on with another question.
-                    return ()
-                return session.reply(reply.text, reply.finish_reason, reply.usage, reply.reasoning)
-            return self._receive(reply)
-        except (_DeadlineReached, _Stopped):
+            self._sleep(attempts.reserve())
+        except BaseException:
+            attempts.give_back()
             raise
-        except BaseException as error:  # whatever a client raises ends the run
-            if not is_failure(error):
-                raise
-            return session.failed(error) if session.is_asked(turn) else ()
+        send, call = session.requests.send, attempt.call
+        if self._is_bounded(attempt) and not call.is_async:
+            result = self._in_thread(attempt, send, call)
+        else:
+            result = send(call)
+        awaited = hasattr(result, "__await__")
+        if awaited:
+            future = pool.on_loop(_coroutine(result))
+            result = self._wait_for_thread(future, attempt.timeout)
+        reply = open_result(result, awaited=awaited)
+        if not isinstance(reply, ModelReply):
+            return self._read_stream(reply, attempts)
+        self._handle_arrived()
+        if not session.is_current_turn(turn):
+            # Meanwhile the run has ended, or is in another turn.
+            return ()
+        return attempts.reply.read(reply)
 
-    def _take_ended(self) -> None:
-        """What ended while the model was writing comes before its reply."""
-        while not self._ended.empty():
-            self._ended.get()()
+    def _is_bounded(self, attempt: Attempt) -> bool:
+        """Whether a request that takes too long is given up."""
+        return self._session.core.deadline is not None or attempt.timeout is not None
 
-    def _receive(self, stream: ReplyStream | AsyncReplyStream) -> Sequence[Command]:
+    def _sleep(self, seconds: float) -> None:
+        """Wait, until the deadline or the end of the run at most."""
+        if seconds:
+            with suppress(TimeoutError):
+                self._wait_for_thread(Future(), seconds)
+
+    def _handle_arrived(self) -> None:
+        """Handle all arrived work. Calls that ended while the model was asked precede its reply."""
+        while not self._arrived.empty():
+            self._arrived.get()()
+
+    def _read_stream(
+        self, stream: ReplyStream | AsyncReplyStream, attempts: ModelAttempts
+    ) -> Sequence[Command]:
+        attempt, reply = attempts.attempt, attempts.reply
         if isinstance(stream, AsyncReplyStream):
-            self._take_ended()
-            return self._result(pool.on_loop(receive(self._session, stream, self._begin)))
-        receipt = Receipt(self._session)
-        is_bounded = self._session.core.deadline is not None
+            self._handle_arrived()
+            reading = read_stream(self._session, stream, self._start, reply, attempt)
+            return self._wait_for_thread(pool.on_loop(reading))
+        is_bounded = self._is_bounded(attempt)
         try:
-            chunks = self._chunks(stream) if is_bounded else stream
-            for chunk in chunks:
-                stop, commands = receipt.take(chunk)
+            while (chunk := self._next_chunk(stream, attempts)) is not None:
+                stop, commands = reply.push(chunk)
                 for command in commands:
-                    self._begin(command)
+                    self._start(command)
                 if stop:
                     break
-        except _DeadlineReached:
-            # It may stall at its end too.
-            pool.close_soon(stream, self._reading)
-            raise
+                if self._session.remaining() == 0.0:
+                    raise _DeadlineReached  # noqa: TRY301  # the stream is closed below
         except BaseException:
-            stream.close()
+            if is_bounded:
+                # Closing the stream may stall too.
+                pool.close_soon(stream, self._reading)
+            else:
+                stream.close()
             raise
         if is_bounded:
-            self._in_thread(stream.close)
+            self._in_thread(attempt, stream.close)
         else:
             stream.close()
-        self._take_ended()
-        return receipt.close()
+        self._handle_arrived()
+        return reply.close(broke=stream.broke)
 
-    def _chunks(self, stream: ReplyStream) -> Iterator[ModelChunk]:
-        """Read a stream in other threads, no longer than the run may take."""
-        while True:
-            self._reading = pool.submit_next(stream, self._session.model.gate)
-            chunk = self._result(self._reading)
-            if chunk is None:
-                return
-            yield chunk
-            if self._session.remaining() == 0.0:
-                raise _DeadlineReached
+    def _next_chunk(self, stream: ReplyStream, attempts: ModelAttempts) -> ModelChunk | None:
+        """Read a chunk, in a thread of the pool if that must not take too long."""
+        attempt = attempts.attempt
+        try:
+            if not self._is_bounded(attempt):
+                return next(stream, None)
+            self._reading = pool.submit_next(stream, attempt.gate)
+            return self._wait_for_thread(self._reading, attempt.timeout)
+        except (_DeadlineReached, _Stopped):
+            raise
+        except Exception:
+            if not attempts.reply.is_complete:
+                raise
+            return None
 
-    def _in_thread(self, function: Callable[[], T]) -> T:
-        gate = self._session.model.gate
-        if gate is None:
-            return self._result(pool.submit(function))
-        return self._result(pool.submit_inside(gate, function))
+    def _in_thread(self, attempt: Attempt, function: Callable[..., T], *args: Any) -> T:
+        if attempt.gate is None:
+            future = pool.submit(function, *args)
+        else:
+            future = pool.submit_inside(attempt.gate, function, *args)
+        return self._wait_for_thread(future, attempt.timeout)
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
-        """Make a call that nothing stands beside, in this thread."""
+        """Call a tool in this thread."""
         session = self._session
         call = self._inline = Call(session, command.ticket)
         try:
-            tool, context = session.tool(command, call)
+            tool, context = session.resolve_tool(command, call)
             if tool.is_async or tool.gate is not None:
-                outcome = self._result(_on_loop(session, command, call))
+                outcome = self._wait_for_thread(pool.on_loop(call_tool(session, command, call)))
             else:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
-                    outcome = self._result(pool.on_loop(_coroutine(outcome)))
+                    outcome = self._wait_for_thread(pool.on_loop(_coroutine(outcome)))
         except _Stopped:
             return ()
         except BaseException as error:
             if not is_cancelled(error):
                 call.cancelled = True
                 raise
-            outcome = session.cancelled_inside(command)
+            outcome = session.cancelled_outcome(command)
         finally:
             self._inline = None
             call.end()
-        return session.completed(command.ticket, outcome)
+        return session.complete_call(command.ticket, outcome)
 
-    def _begin(self, command: Command) -> None:
-        """Make a call, or start the run of a task, beside what else is going on."""
+    def _check_answer(self, command: Command.CheckAnswer) -> Sequence[Command]:
+        session, answers = self._session, self._session.agent._answers
+        name, context = session.setup.protocol.answer_name, session.answer_context()
+        try:
+            if answers.is_async or session.core.deadline is not None:
+                checking = pool.on_loop(answers.check(name, command.value, context))
+                refused = self._wait_for_thread(checking)
+            else:
+                refused = answers.check_sync(name, command.value, context)
+        except _Stopped:
+            return ()
+        return session.answer_checked(command.turn, refused)
+
+    def _start(self, command: Command) -> None:
+        """Call a tool or start a child run, without waiting for it."""
         if isinstance(command, Command.StartRun):
-            self._begin_run(command)
+            self._start_run(command)
             return
         if not isinstance(command, Command.CallTool):
             self._todo.append(command)
             return
-        self._written()
+        self._wait_until_written()
         session, ticket = self._session, command.ticket
         if not session.is_due(command):
             return
         call = Call(session, ticket)
-        tool, context = session.tool(command, call)
-        future: Future[pool.Ended[Outcome]]
+        tool, context = session.resolve_tool(command, call)
+        future: Future[pool.Result[Outcome]]
         if tool.is_async or tool.gate is not None:
-            future = _on_loop(session, command, call)
+            future = pool.on_loop(call_tool(session, command, call))
         else:
-            future = pool.submit(_finish_call, tool.call, command.arguments, context)
+            future = pool.submit(_call_to_end, tool.call, command.arguments, context)
         call.leave()
         self._calls[ticket] = (call, future.cancel)
 
-        def ended(done: Future[pool.Ended[Outcome]]) -> None:
+        def on_done(done: Future[pool.Result[Outcome]]) -> None:
             call.over = True
-            self._ended.put(lambda: self._take(command, done))
+            self._arrived.put(lambda: self._complete_call(command, done))
 
-        future.add_done_callback(ended)
+        future.add_done_callback(on_done)
 
-    def _begin_run(self, command: Command.StartRun) -> None:
-        """Start the run of a task on the private loop, where it never holds a thread."""
-        self._written()
+    def _start_run(self, command: Command.StartRun) -> None:
+        """Start a child run on the private loop, where it occupies no thread."""
+        self._wait_until_written()
         if not self._session.is_due(command):
             return
-        future, cancel = pool.to_end_on_loop(work(self._session, command))
+        future, cancel = pool.run_to_end_on_loop(run_task(self._session, command))
 
         def give_up() -> None:
             self._ending.append(future)
@@ -345,10 +406,10 @@ class _Driver:
 
         self._calls[command.ticket] = (None, give_up)
         future.add_done_callback(
-            lambda done: self._ended.put(lambda: self._take_run(command, done))
+            lambda done: self._arrived.put(lambda: self._complete_task(command, done))
         )
 
-    def _take(self, command: Command.CallTool, call: Future[pool.Ended[Outcome]]) -> None:
+    def _complete_call(self, command: Command.CallTool, call: Future[pool.Result[Outcome]]) -> None:
         if self._calls.pop(command.ticket, None) is None:
             return
         try:
@@ -356,13 +417,13 @@ class _Driver:
         except BaseException as error:
             if not is_cancelled(error):
                 raise
-            outcome = self._session.cancelled_inside(command)
-        self._todo.extend(self._session.completed(command.ticket, outcome))
+            outcome = self._session.cancelled_outcome(command)
+        self._todo.extend(self._session.complete_call(command.ticket, outcome))
 
-    def _take_run(
+    def _complete_task(
         self,
         command: Command.StartRun,
-        working: Future[pool.Ended[tuple[Outcome, Run | None]]],
+        working: Future[pool.Result[tuple[Outcome, Run | None]]],
     ) -> None:
         if self._calls.pop(command.ticket, None) is None:
             return
@@ -372,9 +433,9 @@ class _Driver:
         except BaseException as error:
             if not is_cancelled(error):
                 raise
-            # Something in it has cancelled the task that it works in.
-            outcome = self._session.cancelled_inside(command)
-        self._todo.extend(self._session.run_ended(command.ticket, outcome, run))
+            # A tool of the child run has cancelled the task that it runs in.
+            outcome = self._session.cancelled_outcome(command)
+        self._todo.extend(self._session.complete_task(command.ticket, outcome, run))
 
     def _give_up(self, ticket: int) -> None:
         call, cancel = self._calls.pop(ticket, (None, None))
@@ -383,16 +444,24 @@ class _Driver:
         if cancel is not None:
             cancel()
 
-    def _result(self, future: Future[pool.Ended[T]]) -> T:
-        """Wait for something in another thread, no longer than the run may take."""
+    def _wait_for_thread(self, future: Future[pool.Result[T]], timeout: float | None = None) -> T:
+        """Wait for another thread, until the deadline of the run at most.
+
+        Raises:
+            TimeoutError: It took more than `timeout` seconds; `None` is no limit.
+        """
         self._awaited = future
         if self._session.core.finished:
-            # It was ended from outside in this very moment.
+            # It was ended from outside at this very moment.
             future.cancel()
+        remaining = self._session.remaining()
+        bounds = [seconds for seconds in (remaining, timeout) if seconds is not None]
         try:
-            ended = future.result(self._session.remaining())
+            result = future.result(min(bounds, default=None))
         except FutureTimeoutError:
             future.cancel()
+            if timeout is not None and (remaining is None or timeout < remaining):
+                raise too_late(timeout) from None
             raise _DeadlineReached from None
         except FutureCancelledError:
             raise _Stopped from None
@@ -401,26 +470,20 @@ class _Driver:
             raise
         finally:
             self._awaited = None
-        return ended.get()
-
-
-def _on_loop(
-    session: Session, command: Command.CallTool, call: Call
-) -> Future[pool.Ended[Outcome]]:
-    return pool.on_loop(make_call(session, command, call))
+        return result.get()
 
 
 def _coroutine(awaitable: Any) -> Coroutine[Any, Any, Any]:
-    """A coroutine as it is: one that is given up before it begins can be closed."""
-    return awaitable if isinstance(awaitable, CoroutineType) else _awaited(awaitable)
+    # A coroutine itself is not wrapped: if it is given up before its start, it can be closed.
+    return awaitable if isinstance(awaitable, CoroutineType) else _wait_for(awaitable)
 
 
-async def _awaited(awaitable: Any) -> Any:
+async def _wait_for(awaitable: Any) -> Any:
     return await awaitable
 
 
-def _finish_call(call: Callable[..., Any], *args: Any) -> Outcome:
-    """Call a tool in the pool; what turns out to be async is waited for there."""
+def _call_to_end(call: Callable[..., Any], *args: Any) -> Outcome:
+    """Call a tool in the pool, and wait there if it returns an awaitable."""
     outcome = call(*args)
     if hasattr(outcome, "__await__"):
         outcome = pool.on_loop(_coroutine(outcome)).result().get()

@@ -1,4 +1,4 @@
-"""What both drivers do on an event loop: calls of async tools, streamed replies, runs of tasks."""
+"""The work of both drivers on an event loop: async tools, streamed replies, child runs."""
 
 from __future__ import annotations
 
@@ -6,50 +6,58 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip import _lazy
-from callslip._runtime.children import child_of, outcome_of, too_deep
-from callslip._runtime.session import Call, Receipt, Session
+from callslip._runtime.children import child_session, task_outcome, too_deep
+from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
+from callslip.models._direct import in_time
 from callslip.models._reply import AsyncReplyStream, ReplyStream
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from callslip._core import Command
+    from callslip._runtime.calls import Call
     from callslip._runtime.reconcile import Reconciling
+    from callslip._runtime.session import RunSession
+    from callslip.models._attempt import Attempt
     from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
-__all__ = ["End", "make_call", "receive", "work"]
+__all__ = ["PendingResult", "SessionDriver", "call_tool", "read_stream", "run_task"]
 
 
-async def work(session: Session, command: Command.StartRun) -> tuple[Outcome, Run | None]:
-    """Take the run of a task to its end. Returns what is told of it, and the run."""
+async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outcome, Run | None]:
+    """Drive the run of a task to its end.
+
+    Returns:
+        The outcome of the task, and the run; `None` if no run was started.
+    """
     from callslip._runtime.driver import drive
 
     if session.levels == 0:
         return too_deep(), None
-    child = child_of(session, command)
-    tool = session.offer.toolbox.find(command.tool)
+    child = child_session(session, command)
+    tool = session.setup.toolbox.find(command.tool)
     with child:
         if tool is None or tool.gate is None:
             await drive(child)
         else:
             async with tool.gate.held(session.root):
                 await drive(child)
-        return outcome_of(child), child.run
+        return task_outcome(child), child.run
 
 
-async def make_call(session: Session, command: Command.CallTool, call: Call) -> Outcome:
-    """Make a call. A tool that is not async has a thread of the pool."""
-    tool, context = session.tool(command, call)
+async def call_tool(session: RunSession, command: Command.CallTool, call: Call) -> Outcome:
+    """Call a tool and wait for the outcome. Sync tools run in a thread of the pool."""
+    tool, context = session.resolve_tool(command, call)
     if tool.gate is None:
-        return await _made(tool, command, context)
+        return await _call(tool, command, context)
     async with tool.gate.held(session.root):
-        return await _made(tool, command, context)
+        return await _call(tool, command, context)
 
 
-async def _made(
+async def _call(
     tool: Tool[..., Any] | Reconciling, command: Command.CallTool, context: Context | None
 ) -> Outcome:
     if tool.is_async or tool.awaits_on_loop:
@@ -64,54 +72,94 @@ async def _made(
     return cast("Outcome", outcome)
 
 
-class End:
-    """The end of a run under way, for who waits for it and does not work on it."""
+class PendingResult:
+    """The result of a run in progress. Awaiting it does not drive the run."""
 
-    def __init__(self, outcome: Future[RunResult]) -> None:
-        self._outcome = outcome
+    def __init__(self, session: RunSession) -> None:
+        self._future = session.result_future()
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
-        # Who gives up waiting does not end the run.
-        return _lazy.asyncio.shield(_lazy.asyncio.wrap_future(self._outcome)).__await__()
+        # Cancelling the task that waits does not end the run.
+        return _lazy.asyncio.shield(_lazy.asyncio.wrap_future(self._future)).__await__()
 
 
-async def receive(
-    session: Session,
+class SessionDriver:
+    """The part that all drivers have: a session, and the result of its run."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
+
+    def result(self) -> Awaitable[RunResult]:
+        """Return an awaitable for the result of the run."""
+        return PendingResult(self._session)
+
+
+async def read_stream(
+    session: RunSession,
     stream: ReplyStream | AsyncReplyStream,
-    begin: Callable[[Command], object],
+    start_call: Callable[[Command], object],
+    reply: StreamedReply | None = None,
+    attempt: Attempt | None = None,
 ) -> Sequence[Command]:
-    """Read a streamed reply into the run; `begin` starts calls that may start early."""
-    receipt = Receipt(session)
-    if isinstance(stream, AsyncReplyStream):
-        try:
-            async for chunk in stream:
-                if await _stops(session, receipt, chunk, begin):
-                    break
-        finally:
-            await stream.aclose()
-        return receipt.close()
+    """Read a streamed reply into the run.
+
+    Args:
+        session: The session of the run.
+        stream: The stream.
+        start_call: Starts a call that may start before the reply is complete.
+        reply: The reply. Default: that of a model without wrappers.
+        attempt: The attempt that it belongs to; `None` for a model without wrappers.
+
+    Returns:
+        The commands that follow from the reply.
+    """
+    reply = StreamedReply(session) if reply is None else reply
+    seconds = None if attempt is None else attempt.timeout
+    gate = None if attempt is None else attempt.gate
     reading = None
     try:
         while True:
-            reading = pool.submit_next(stream, session.model.gate)
-            piece = await pool.result_of(reading)
-            if piece is None or await _stops(session, receipt, piece, begin):
+            if isinstance(stream, ReplyStream):
+                reading = pool.submit_next(stream, gate)
+                following: Awaitable[ModelChunk | None] = pool.result_of(reading)
+            else:
+                following = anext(stream, None)
+            chunk = await _next_chunk(following, seconds, reply)
+            if chunk is None:
                 break
-        await pool.in_thread(stream.close)
+            stop, commands = reply.push(chunk)
+            for command in commands:
+                start_call(command)
+            if stop:
+                break
+            # A slow reader must not hold up other runs that wait for the same model.
+            if session.observer is not None and gate is None:
+                await session.observer.backpressure()
     except BaseException:
-        pool.close_soon(stream, reading)
+        await _give_up(stream, reading)
         raise
-    return receipt.close()
+    if isinstance(stream, AsyncReplyStream):
+        await stream.aclose()
+    else:
+        await pool.in_thread(stream.close)
+    return reply.close(broke=stream.broke)
 
 
-async def _stops(
-    session: Session, receipt: Receipt, chunk: ModelChunk, begin: Callable[[Command], object]
-) -> bool:
-    """Take a chunk. Returns whether the stream is to be stopped."""
-    stop, commands = receipt.take(chunk)
-    for command in commands:
-        begin(command)
-    # Who watches slowly does not hold up others that wait for the same model.
-    if session.room is not None and not stop and session.model.gate is None:
-        await session.room()
-    return stop
+async def _next_chunk(
+    following: Awaitable[ModelChunk | None], seconds: float | None, reply: StreamedReply
+) -> ModelChunk | None:
+    try:
+        return await in_time(seconds, following)
+    except Exception:
+        if not reply.is_complete:
+            raise
+        return None
+
+
+async def _give_up(stream: ReplyStream | AsyncReplyStream, reading: Future[Any] | None) -> None:
+    if isinstance(stream, AsyncReplyStream):
+        await stream.aclose()
+    else:
+        pool.close_soon(stream, reading)

@@ -1,18 +1,22 @@
-"""Calls that were under way when a process ended: what came of them is asked, if it can be."""
+"""Calls that were in progress when a process ended: their tool looks up the outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callslip._failure import in_one_line, is_failure, log_failure
+from callslip._failure import describe_failure, is_failure, log_failure
 from callslip.tools import Context, Fail, NotDone, Outcome, Retry, Tool
 
 __all__ = ["Reconciling"]
 
 
 class Reconciling:
-    """A call that may have been made before: its tool's `reconcile` is asked first."""
+    """A tool for a call that may have been made before: its `reconcile` is called first.
+
+    Args:
+        tool: The tool.
+    """
 
     is_async = False
     awaits_on_loop = False
@@ -22,7 +26,7 @@ class Reconciling:
         self.gate = tool.gate
 
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
-        """Ask what came of the call, and make it if nothing did. As `Tool.call`."""
+        """Look up the outcome of the call, and make the call if there is none. As `Tool.call`."""
         assert context is not None
         assert self._tool.reconcile is not None
         try:
@@ -32,30 +36,30 @@ class Reconciling:
                 raise
             result = error
         if hasattr(result, "__await__"):
-            return self._awaited(result, arguments, context)
-        return self._taken(result, arguments, context)
+            return self._wait(result, arguments, context)
+        return self._outcome(result, arguments, context)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
-        """As `call`, and wait for the outcome."""
+        """Look up or make the call, and wait for the outcome. As `Tool.acall`."""
         outcome = self.call(arguments, context)
         return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
 
-    async def _awaited(self, asked: Any, arguments: Mapping[str, Any], context: Context) -> Outcome:
+    async def _wait(self, lookup: Any, arguments: Mapping[str, Any], context: Context) -> Outcome:
         try:
-            result = await asked
-        except Exception as error:  # noqa: BLE001  # what it raises is an outcome
+            result = await lookup
+        except Exception as error:  # noqa: BLE001  # an exception of `reconcile` is an outcome too
             result = error
-        outcome = self._taken(result, arguments, context)
+        outcome = self._outcome(result, arguments, context)
         return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
 
-    def _taken(self, result: object, arguments: Mapping[str, Any], context: Context) -> Any:
+    def _outcome(self, result: object, arguments: Mapping[str, Any], context: Context) -> Any:
         if isinstance(result, NotDone):
             return self._tool.call(arguments, context)
         if isinstance(result, (Retry, Fail)) or not isinstance(result, BaseException):
-            return self._tool._returned(result)
+            return self._tool._outcome_of_result(result)
         log_failure(self._tool.name, result)
-        return "in_doubt", (
+        return Outcome.InDoubt(
             f"Error calling tool '{self._tool.name}': InDoubt: the process ended while this call "
-            f"was under way, and asking what came of it failed ({in_one_line(result)}). Check "
+            f"was under way, and asking what came of it failed ({describe_failure(result)}). Check "
             "before you make it again."
         )

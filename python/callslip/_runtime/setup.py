@@ -1,51 +1,75 @@
-"""What the runs of an agent are set up with."""
+"""The tools, the prompt and the settings of an agent's runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip.protocols import ChattyProtocol
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
+    from callslip.tools._toolbox import Toolbox
 
-__all__ = ["Offer"]
+__all__ = ["RunSetup"]
 
 
-class Offer:
-    """What the runs of an agent are offered: all of it, or without what starts further runs."""
+class RunSetup:
+    """The tools, the prompt and the settings of runs, with or without tools that start child runs.
 
-    __slots__ = ("begins_beside", "setup", "starts_early", "system_prompt", "toolbox")
+    Args:
+        agent: The agent.
+        delegates: Whether the model may delegate tasks.
+        agents: Whether the tools of the agent that are agents are offered.
 
-    def __init__(self, agent: Agent, *, delegates: bool, agents: bool) -> None:
+    Attributes:
+        native: The setup, as the core takes it.
+        protocol: The protocol with the type of the agent's answers, as the core takes it.
+        toolbox: The tools, with those of the runtime.
+        system_prompt: The prompt, with the tools.
+        starts_early: Whether calls start before a reply is complete.
+        runs_concurrently: Whether calls may start while the model is asked: during its reply, or
+            after an approval.
+    """
+
+    __slots__ = (
+        "native",
+        "protocol",
+        "runs_concurrently",
+        "starts_early",
+        "system_prompt",
+        "toolbox",
+    )
+
+    def __init__(self, agent: Agent[Any], *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
+        self.protocol: _core.Protocol = agent._answers.native(protocol.native)
         built_in: list[str] = []
         if delegates:
             built_in = _core.ToolSet.delegation(protocol.name, sorted(agent.roles))
         tools = agent._tools
         if agent.python is not None:
-            tools = tools.beside(agent.python.as_tool())
-        self.toolbox = tools.offered(
-            protocol.native,
+            tools = tools.with_tool(agent.python.as_tool())
+        self.toolbox: Toolbox = tools.for_protocol(
+            self.protocol,
             built_in,
             only=None if agents else lambda tool: not hasattr(tool, "agent"),
         )
         delegates = delegates and protocol.name == "ticket"
-        self.system_prompt = protocol.native.system_prompt(self.toolbox.tool_set, delegates)
-        self.starts_early = isinstance(protocol, ChattyProtocol) and protocol.early_start
-        # Whether calls begin while a model is asked: before its reply is whole, or once approved.
-        parks = any(tool.needs_approval for tool in self.toolbox)
-        self.begins_beside = self.starts_early or parks
-        self.setup = _core.Setup(
-            protocol.native,
+        self.system_prompt: str = self.protocol.system_prompt(self.toolbox.tool_set, delegates)
+        self.starts_early: bool = isinstance(protocol, ChattyProtocol) and protocol.early_start
+        needs_approval = any(tool.needs_approval for tool in self.toolbox)
+        self.runs_concurrently: bool = self.starts_early or needs_approval
+        self.native: _core.Setup = _core.Setup(
+            self.protocol,
             self.toolbox.tool_set,
             prompt=self.system_prompt,
-            limits=agent.limits.to_json(),
+            limits=agent.limits._to_json(),
             raise_on_limit=agent.on_limit == "raise",
             cancel_open=agent.on_open_tickets == "cancel",
             delegates=delegates,
             call_first=protocol.first_move == "call",
             early_stop=protocol.early_stop,
             early_start=self.starts_early,
+            checks_answer=agent._answers.are_checked,
         )

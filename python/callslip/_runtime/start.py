@@ -1,35 +1,21 @@
-"""Which driver takes a run to its end: in this thread, or on the caller's event loop."""
+"""The first commands of a session: those of a new run, or of one that is resumed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from callslip._threads.current_loop import answered_at_once, holds_up_a_loop
-
 if TYPE_CHECKING:
-    from callslip._runtime.session import Session
-    from callslip.runs import RunResult
+    from callslip._core import Command
+    from callslip._runtime.session import RunSession
 
-__all__ = ["drive_async", "drive_sync"]
-
-
-async def drive_async(session: Session) -> RunResult:
-    """Take a run to its end on the caller's event loop."""
-    from callslip._runtime.driver import drive
-
-    with session:
-        await drive(session)
-        return session.result()
+__all__ = ["resume", "start"]
 
 
-def drive_sync(session: Session) -> RunResult:
-    """Take a run to its end in this thread."""
-    from callslip._runtime.driver_sync import drive
+def start(session: RunSession) -> list[Command]:
+    """Start a new run."""
+    return session.core.start(session.run.task, session.now())
 
-    with session:
-        if holds_up_a_loop():
-            with answered_at_once():
-                drive(session)
-        else:
-            drive(session)
-        return session.result()
+
+def resume(session: RunSession) -> list[Command]:
+    """Resume a run that another process has started, or whose model has failed."""
+    return session.core.resume(session.now())

@@ -1,20 +1,22 @@
-"""A run that is watched."""
+"""A run that is being streamed."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from contextlib import suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self
 
 from callslip._runtime.driver import drive
-from callslip._runtime.on_loop import End
+from callslip._runtime.event_queue import EventQueue
+from callslip._runtime.observer import Observer
+from callslip._runtime.on_loop import PendingResult, SessionDriver
+from callslip._runtime.sessions import continued_session
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
-from callslip.runs._conversation import said, told, worker
+from callslip.runs._conversation import agent_of, append_message, send_to_driver
+from callslip.runs._result import AnswerT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -23,58 +25,49 @@ if TYPE_CHECKING:
     from typing import Any
 
     from callslip._core import Command
-    from callslip._runtime.session import Session
+    from callslip._runtime.session import RunSession
     from callslip.events import Delta
     from callslip.runs import Run, RunResult, Ticket
 
 __all__ = ["RunStream"]
 
-_AHEAD = 256
-"""Events and deltas that a run may be ahead of whoever watches it."""
 
+class RunStream(Generic[AnswerT]):
+    """The events of a run, as they happen. Made by `Agent.stream`.
 
-class RunStream:
-    """Events of a run as they happen. Made by `Agent.stream`.
-
-    Iterating ends when the run does, however it ends: its last event says how, and `result` raises
-    where there is no answer. The run waits for whoever iterates: it is never more than a few
-    hundred events ahead.
+    The iteration ends when the run does. Its last event is `run_finished`, with the reason, and
+    `result` raises if there is no answer. The stream applies backpressure: a run is never more than
+    a few hundred events ahead of its reader.
 
     Attributes:
-        run: The run that is watched.
+        run: The run.
     """
 
     run: Run
 
-    def __init__(self, session: Session, *, children: bool) -> None:
+    def __init__(self, session: RunSession, *, children: bool) -> None:
         self.run = session.run
         self._session = session
         self._children = children
-        self._ahead: deque[Event | Delta | Progress] = deque()
-        # What was told from other threads and is still to be taken over to the loop.
-        self._noticed: deque[Progress] = deque(maxlen=_AHEAD)
-        self._is_noticing = False
-        self._news = asyncio.Event()
-        self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._early: _Early | None = None
-        # Others may say something in the very moment in which the block is left.
+        self._early: _EarlyDriver | None = None
+        # A message may be sent at the very moment at which the block is left.
         self._lock = threading.Lock()
         self._is_open = False
-        # Whether the run goes on, and the task for that is still to be made.
+        # Whether the run continues, and the task for that is still to be made.
         self._is_due = False
-        # Those that wait for the end, and read nothing meanwhile.
-        self._waiting: set[object] = set()
+        self._queue: EventQueue
         self._loop: asyncio.AbstractEventLoop
         self._context: ContextVariables
 
     async def __aenter__(self) -> Self:
         check_loop()
         self._loop = asyncio.get_running_loop()
+        self._queue = EventQueue(self._loop)
         self._context = copy_context()
         self._is_open = True
-        self._take_up(self._session)
-        self._begin()
+        self._open(self._session)
+        self._create_task()
         return self
 
     async def __aexit__(
@@ -90,77 +83,49 @@ class RunStream:
             task.cancel()
             await asyncio.wait([task])
         if task is not None and not task.cancelled():
-            task.exception()  # a fault of the driver itself was raised to whoever iterates
+            task.exception()  # the iteration has raised a failure of the driver itself
         if self._early is not None and not self._early.is_over:
-            # A task that is cancelled before its first step does nothing at all.
+            # A task that is cancelled before its start does nothing at all.
             with self._session:
-                self._session.cancelled()
+                self._session.cancel()
 
-    def _take_up(self, session: Session) -> None:
-        """Begin a run, or go on with it, up to where its driver is needed."""
-        session.listener, session.room = self._hear, self._room
-        session.notice = self._notice
-        # Whoever approves must hear of calls below that wait for it, and there are none otherwise.
-        asks = session.agent._asks_for_approval is not None
-        session.watches_children = self._children or asks
-        self._early = _Early(session, self._session)
+    def _open(self, session: RunSession) -> None:
+        """Start or resume a run, as far as that needs no driver."""
+        # Approvers have to see the calls of child runs that need approval; otherwise none do.
+        needs_approval = session.agent._asks_for_approval is not None
+        session.observer = Observer(
+            on_event=self._on_event,
+            on_progress=self._on_progress,
+            backpressure=self._queue.backpressure,
+            children=self._children or needs_approval,
+            published=session.core.event_count,
+        )
+        self._early = _EarlyDriver(session, self._session)
         self._session = session
 
-    def _begin(self) -> None:
+    def _create_task(self) -> None:
         if self._is_open:
             self._is_due = False
             task = self._loop.create_task(self._drive(self._session), context=self._context)
-            task.add_done_callback(lambda _: self._news.set())
+            task.add_done_callback(lambda _: self._queue.wake())
             self._task = task
 
-    async def _drive(self, session: Session) -> None:
+    async def _drive(self, session: RunSession) -> None:
         with session:
             await drive(session)
 
-    def _hear(self, item: Event | Delta) -> None:
+    def _on_event(self, item: Event | Delta) -> None:
         if self._children or not isinstance(item, Event) or item.run_id == self.run.id:
             is_wanted = True
         else:
-            asks = item.kind in ("ticket_opened", "arguments_filled")
-            is_wanted = asks and bool(item.data.get("needs_approval"))
+            may_wait = item.kind in ("ticket_opened", "arguments_filled")
+            is_wanted = may_wait and bool(item.data.get("needs_approval"))
         if is_wanted:
-            self._ahead.append(item)
-            self._news.set()
+            self._queue.put(item)
 
-    def _notice(self, progress: Progress) -> None:
-        """Take progress from any thread: what follows it in a call is told after it."""
-        if progress.run_id != self.run.id and not self._children:
-            return
-        with self._lock:
-            self._noticed.append(progress)
-            is_due, self._is_noticing = not self._is_noticing, True
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
-            self._take_noticed()
-        elif is_due:
-            # Nobody watches where the loop is closed.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._take_noticed)
-
-    def _take_noticed(self) -> None:
-        with self._lock:
-            noticed = list(self._noticed)
-            self._noticed.clear()
-            self._is_noticing = False
-        # It holds up nothing: the run would wait for whoever reads slowly.
-        room = max(0, _AHEAD // 2 - len(self._ahead))
-        if noticed and room:
-            self._ahead.extend(noticed[-room:])
-            self._news.set()
-
-    async def _room(self) -> None:
-        """Wait until whoever watches has caught up."""
-        while len(self._ahead) >= _AHEAD and not self._waiting:
-            self._taken.clear()
-            await self._taken.wait()
+    def _on_progress(self, progress: Progress) -> None:
+        if progress.run_id == self.run.id or self._children:
+            self._queue.put_progress(progress)
 
     def __aiter__(self) -> Self:
         return self
@@ -168,146 +133,147 @@ class RunStream:
     async def __anext__(self) -> Event | Delta | Progress:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
-        while not self._ahead:
-            if self._task.done() and not self._is_due:
-                if not self._task.cancelled():
-                    self._task.result()
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        item = self._ahead.popleft()
-        self._taken.set()
+        item = await self._queue.next(self._is_over)
+        if item is None:
+            if not self._task.cancelled():
+                self._task.result()
+            raise StopAsyncIteration
         return item
 
+    def _is_over(self) -> bool:
+        return self._task is not None and self._task.done() and not self._is_due
+
     @property
-    def approvals(self) -> list[Ticket]:
-        """The calls that wait for approval. As `Run.approvals`."""
-        return self.run.approvals
+    def awaiting_approval(self) -> list[Ticket]:
+        """The tickets that are awaiting approval. As `Run.awaiting_approval`."""
+        return self.run.awaiting_approval
 
     def approve(self, ticket: Ticket | str) -> None:
-        """Have a call made that waits for approval. As `Run.approve`."""
+        """Approve a call that is awaiting approval. As `Run.approve`."""
         self.run.approve(ticket)
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
-        """Refuse a call that waits for approval. As `Run.deny`."""
+        """Deny a call that is awaiting approval. As `Run.deny`."""
         self.run.deny(ticket, why)
 
-    def send(self, message: str) -> Awaitable[RunResult]:
-        """Say more to the run. As `Run.send`; a run that is over goes on by itself.
+    def send(self, message: str) -> Awaitable[RunResult[AnswerT]]:
+        """Add a user message. As `Run.send`, but a finished run continues by itself.
 
-        Go on iterating. While somebody awaits what this returns, the run waits for no reader.
+        Continue to iterate. While a task awaits the object that this returns, the run continues
+        without backpressure.
+
+        Raises:
+            UsageError: The message is blank or not text, or the run has not started.
+            StoreError: The message cannot be written down.
         """
-        while (end := told(self.run, message)) is None:
+        while (result := send_to_driver(self.run, message)) is None:
             if not self._is_open or self._has_failed():
                 return self.run.send(message)
-            end = self._go_on(message)
-            if end is not None:
+            result = self._continue(message)
+            if result is not None:
                 break
-        return _Answer(self, end)
+        return _StreamedResult(self._queue, result)
 
-    def _go_on(self, message: str) -> End | None:
-        """Say more to a run that is over, and drive it on. Returns its end."""
+    def _continue(self, message: str) -> PendingResult | None:
+        """Add a message to a finished run, and drive it further. `None` if there is a driver."""
         with self._lock:
-            # Somebody else may have done so just now, or the block be left.
+            # Another thread may have continued it just now, or the block may have been left.
             if not self._is_open or self.run._driver is not None:
                 return None
-            commands = said(self.run, message)
-            self._take_up(worker(self.run)._reopened(self.run, commands))
+            commands = append_message(self.run, message)
+            self._open(continued_session(agent_of(self.run), self.run, commands))
+            # Made before the loop's thread can drive the session to its end.
+            result = PendingResult(self._session)
             self._is_due = True
-            self._loop.call_soon_threadsafe(self._begin)
-            return End(self._session.outcome())
-
-    async def awaited(self, end: Awaitable[RunResult]) -> RunResult:
-        """Wait for an end without reading on."""
-        waiting = object()
-        self._waiting.add(waiting)
-        self._loop.call_soon_threadsafe(self._taken.set)
-        try:
-            return await end
-        finally:
-            self._waiting.discard(waiting)
+            self._loop.call_soon_threadsafe(self._create_task)
+            return result
 
     def _has_failed(self) -> bool:
-        """Whether there is a fault of the driver itself, which is told to whoever iterates."""
+        """Whether the driver itself has failed, which the iteration raises."""
         task = self._task
         if task is None or not task.done() or task.cancelled():
             return False
         return task.exception() is not None
 
     def cancel(self) -> None:
-        """End the run and all below it. As `Run.cancel`; the iteration ends then."""
+        """Cancel the run and its child runs. As `Run.cancel`; the iteration ends then."""
         self.run.cancel()
 
     @property
-    def result(self) -> RunResult:
-        """What came of the run.
+    def result(self) -> RunResult[AnswerT]:
+        """The result of the run.
 
         Raises:
             UsageError: The run is not over yet.
             ProtocolError: The model broke the protocol too often in a row.
-            LimitExceeded: A limit was reached and gave no answer.
+            LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
-            RunCancelled: It was cancelled.
+            RunCancelled: The run was cancelled.
         """
         if not self.run.finished:
             raise UsageError("the run is not over yet: iterate the stream to its end first")
         return self._session.result()
 
 
-class _Answer:
-    """What comes of more that was said."""
+class _StreamedResult:
+    """The result that follows from a message to a stream."""
 
-    def __init__(self, stream: RunStream, end: Awaitable[RunResult]) -> None:
-        self._stream = stream
-        self._end = end
+    def __init__(self, queue: EventQueue, result: Awaitable[RunResult]) -> None:
+        self._queue = queue
+        self._result = result
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
-        return self._stream.awaited(self._end).__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        waiter = self._queue.add_waiter()
+        try:
+            return await self._result
+        finally:
+            self._queue.remove_waiter(waiter)
 
 
-class _Early:
-    """Stands for the driver from the moment a run begins, or goes on, until the task does.
+class _EarlyDriver(SessionDriver):
+    """The driver of a run from its start, or its next turn, until the task of the real driver runs.
 
     Attributes:
-        is_over: Whether that has begun.
+        is_over: Whether that task runs.
     """
 
-    def __init__(self, session: Session, earlier: Session) -> None:
+    def __init__(self, session: RunSession, earlier: RunSession) -> None:
+        super().__init__(session)
         self.is_over = False
-        self._session = session
         self._earlier = earlier
         self._lock = threading.Lock()
         try:
-            self._commands = session.begin(session)
+            self._commands = session.first_commands(session)
         except BaseException as error:
             session.__exit__(type(error), error, None)
             raise
-        session.begin = self._begin
-        session.run._drive_by(self)
+        session.first_commands = self._take_commands
+        session.run._set_driver(self)
 
-    def give(self, make: Callable[[float], list[Command]]) -> bool:
-        """Take what somebody else gives in, from any thread. Returns whether it was taken."""
+    def inject(self, make: Callable[[float], list[Command]]) -> bool:
+        """Admit a message or a decision, from any thread. As `Driver.inject`."""
         with self._lock:
             core = self._session.core
             was_over = core.finished
-            commands = None if self.is_over else self._session.given(make)
+            commands = None if self.is_over else self._session.inject(make)
             if commands is None:
                 return False
-            # What was to be done is done no more where the run ends, or goes on after that.
+            # Earlier commands are void if the run has ended, or continues after its end.
             if core.finished != was_over:
                 self._commands = []
             self._commands += commands
             return True
 
-    def result(self) -> Awaitable[RunResult]:
-        """Return what is to be awaited for the end of the run."""
-        return End(self._session.outcome())
-
-    def _begin(self, session: Session) -> list[Command]:
+    def _take_commands(self, session: RunSession) -> list[Command]:
         with self._lock:
             self.is_over = True
         if self._earlier is not session:
-            # What was said in between is told too, and nothing is told twice.
-            self._earlier.listener = None
-            session.told_to = self._earlier.told_to
+            # Events that were logged in between are published too, and none is published twice.
+            assert session.observer is not None
+            assert self._earlier.observer is not None
+            session.observer.published = self._earlier.observer.published
+            self._earlier.observer.mute()
         return self._commands

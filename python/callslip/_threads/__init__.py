@@ -1,1 +1,1 @@
-"""The threads and the private event loop, and what bounds and times the work in them."""
+"""The threads and the private event loop, with bounds and time limits for work in them."""

@@ -1,4 +1,4 @@
-"""Waiting until a store has written down what a run did."""
+"""Waiting until a store has written down the events of a run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["Commits"]
 
 
 class Commits:
-    """The commits of one store, for those who wait for them."""
+    """The commits of one store."""
 
     def __init__(self, store: _core.Store) -> None:
         self._store = store
         self._on_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OnLoop] = WeakKeyDictionary()
         self._idle: deque[_core.Waker] = deque()
 
-    async def written(self, position: int) -> None:
-        """Return when everything up to a position is written down.
+    async def wait_async(self, position: int) -> None:
+        """Wait until all events up to a position are written down.
 
         Raises:
-            StoreError: It can't be.
+            StoreError: They cannot be written down.
         """
         if position <= self._store.durable():
             return
@@ -37,21 +37,20 @@ class Commits:
         on_loop = self._on_loops.get(loop)
         if on_loop is None:
             on_loop = self._on_loops[loop] = _OnLoop(self._store, self._idle)
-        await on_loop.written(position, loop)
+        await on_loop.wait_async(position, loop)
 
     def wait(self, position: int) -> None:
-        """Wait in this thread. As `written`; Ctrl-C is answered."""
+        """Wait in this thread. As `wait_async`; Ctrl-C interrupts it."""
         if position > self._store.durable():
             self._store.wait(position)
 
 
 class _OnLoop:
-    """Those who wait on one event loop.
+    """The tasks of one event loop that wait for commits.
 
-    The writer's thread makes a descriptor readable after each commit, and the loop looks what is
-    done: no thread of the store ever runs Python. A loop has a descriptor only while somebody waits
-    on it: whoever keeps a loop alive keeps no descriptor open, and none is left with a loop that
-    closes.
+    The thread that writes makes a descriptor readable after each commit, and the loop looks how far
+    the store is: no thread of the store ever runs Python. A loop has a descriptor only while a task
+    waits on it, so an idle loop keeps none open, and a closed loop leaves none behind.
     """
 
     def __init__(self, store: _core.Store, idle: deque[_core.Waker]) -> None:
@@ -62,38 +61,38 @@ class _OnLoop:
         self._given_up = 0
         self._order = count()
 
-    async def written(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
+    async def wait_async(self, position: int, loop: asyncio.AbstractEventLoop) -> None:
         future = loop.create_future()
         if self._waker is None:
             try:
                 waker = self._idle.pop()
             except IndexError:
                 waker = self._store.waker()
-            loop.add_reader(waker.fileno(), self._committed)
+            loop.add_reader(waker.fileno(), self._on_commit)
             self._waker = waker
         heapq.heappush(self._waiting, (position, next(self._order), future))
-        self._settle(loop)
+        self._wake(loop)
         try:
             await future
         except asyncio.CancelledError:
             if future.cancelled():
                 self._given_up += 1
-                self._rest(loop)
+                self._stop_if_idle(loop)
             raise
 
-    def _committed(self) -> None:
+    def _on_commit(self) -> None:
         if self._waker is not None:
             self._waker.drain()
-            self._settle(asyncio.get_running_loop())
+            self._wake(asyncio.get_running_loop())
 
-    def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting = self._waiting
         try:
             durable = self._store.durable()
         except StoreError as error:
             for _, _, future in waiting:
                 if not future.done():
-                    # Each gets its own: an exception that is raised many times gathers tracebacks.
+                    # Each task gets its own: an exception raised many times collects tracebacks.
                     future.set_exception(StoreError(str(error)))
             waiting.clear()
         else:
@@ -103,10 +102,10 @@ class _OnLoop:
                     self._given_up -= 1
                 else:
                     future.set_result(None)
-        self._rest(loop)
+        self._stop_if_idle(loop)
 
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch no longer where nobody waits."""
+    def _stop_if_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop watching the descriptor if no task waits."""
         if len(self._waiting) > self._given_up:
             return
         self._waiting.clear()

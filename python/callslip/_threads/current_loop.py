@@ -1,4 +1,4 @@
-"""The event loop that runs in this thread, and Ctrl-C while `run_sync` holds it up."""
+"""The event loop of this thread, and Ctrl-C while `run_sync` blocks it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from functools import partial
 from callslip import _lazy
 from callslip.errors import UsageError
 
-__all__ = ["answered_at_once", "check_loop", "holds_up_a_loop"]
+__all__ = ["check_loop", "interruptible", "is_in_loop"]
 
 
-def holds_up_a_loop() -> bool:
+def is_in_loop() -> bool:
     """Whether an event loop runs in this thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return False
-    # The public one raises where there is none, as in nearly every run.
+    # The public function raises without a loop, which is the case in nearly every run.
     return asyncio._get_running_loop() is not None
 
 
 def check_loop() -> None:
-    """Raise `UsageError` where no event loop of asyncio runs."""
-    if not holds_up_a_loop():
+    """Check that an event loop of asyncio runs in this thread.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if not is_in_loop():
         raise UsageError(
             "expected a running event loop of asyncio: got none; under trio, call "
             "await trio.to_thread.run_sync(agent.run_sync, task)"
@@ -34,8 +38,8 @@ def check_loop() -> None:
 
 
 @contextmanager
-def answered_at_once() -> Iterator[None]:
-    """Have Ctrl-C raise `KeyboardInterrupt` where it would only be told to the loop held up."""
+def interruptible() -> Iterator[None]:
+    """Have Ctrl-C raise `KeyboardInterrupt` at once, not only when the blocked loop continues."""
     before = _handler()
     if before is None:
         yield
@@ -44,16 +48,16 @@ def answered_at_once() -> Iterator[None]:
     try:
         yield
     finally:
-        # A tool may have put its own there, to stay.
+        # A tool may have set a handler of its own, which stays.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, before)
 
 
 def _handler() -> Callable[..., object] | None:
-    """Return the handler of `asyncio.run`, where it is in place and can be replaced.
+    """Return the handler of `asyncio.run`, if it is set and can be replaced.
 
-    It cancels the main task, which hears of nothing until `run_sync` returns. A handler of the
-    program's own is left alone: what Ctrl-C means is its to say.
+    It cancels the main task, which has no effect until `run_sync` returns. A handler of the
+    program's own stays.
     """
     if threading.current_thread() is not threading.main_thread():
         return None

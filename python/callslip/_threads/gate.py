@@ -1,4 +1,4 @@
-"""A fair bound on how many calls run at once, across threads and event loops."""
+"""A fair bound for concurrent calls, across threads and event loops."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["Gate"]
 
 
 class Gate:
-    """Lets so many calls in at once; the others wait for their turn.
+    """Bounds the number of concurrent calls; further calls wait.
 
-    The groups take turns, and within a group who came first goes first: so a group of many calls
-    holds no other one up for longer than a call takes. A waiter that is cancelled or interrupted,
-    or whose time is over, gives its place up, and the slot too if that has just become its own.
+    Groups take turns, and within a group the oldest call is next. So a group of many calls delays
+    no other group for longer than one call. A waiting call that is cancelled or interrupted, or
+    that has reached its timeout, leaves the line, and gives its slot back if it just got one.
 
-    Use `held` and `held_sync`; whoever calls `enter` or `enter_sync` owes a `leave`.
+    Use `held` and `held_sync`. Each `enter` or `enter_sync` needs a `leave`.
 
     Args:
-        limit: Calls that may be inside at once, 1 or more.
+        limit: Calls that may hold a slot at once, 1 or more.
 
     Raises:
-        UsageError: `limit` is no whole number, or less than 1.
+        UsageError: `limit` is not a whole number, or is less than 1.
     """
 
     __slots__ = ("__weakref__", "_free", "_lock", "_waiting", "limit")
@@ -43,35 +43,38 @@ class Gate:
             raise UsageError(
                 f"concurrency must be a whole number of calls, 1 or more: got {limit!r}"
             )
-        self.limit = limit
+        self.limit: int = limit
         self.reset()
         _gates.add(self)
 
     def reset(self) -> None:
-        """Forget who is inside and who waits: in a forked child there is none of them."""
-        # Re-entrant: a task that is collected while its own thread is in here gives its slot back.
+        """Free all slots and clear the lines: in a forked child there are no other threads."""
+        # Re-entrant: a task may be collected while its thread is in here, and gives its slot back.
         self._lock = threading.RLock()
         self._free = self.limit
-        # Groups in the order of their turns, each with its waiters in the order of their coming.
+        # Groups in the order of their turns, each with its waiting calls, oldest first.
         self._waiting: OrderedDict[str, OrderedDict[_Waiter, None]] = OrderedDict()
 
     def held(self, group: str) -> _Held:
-        """Return an async context manager that is inside of the gate.
+        """Return an async context manager that holds a slot.
 
-        It does nothing where the context is inside already: a call that waited for the slot of the
-        very call that it was made by would wait for ever.
+        If the context already holds one, it does nothing: a call that waits for the slot of its own
+        caller would wait forever.
+
+        Args:
+            group: The group in whose line the call waits, such as the id of its root run.
         """
         return _Held(self, group)
 
     def held_sync(self, group: str, timeout: float | None = None) -> _HeldSync:
-        """Return a context manager that is inside of the gate. As `held`, blocking.
+        """Return a blocking context manager that holds a slot. As `held`.
 
-        Entering it raises `TimeoutError` after `timeout` seconds; `None` waits for ever.
+        Entering it raises `TimeoutError` after `timeout` seconds; `None` is no timeout.
         """
         return _HeldSync(self, group, timeout)
 
     async def enter(self, group: str) -> None:
-        """Wait for a slot and take it."""
+        """Wait for a slot."""
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -80,43 +83,44 @@ class Gate:
         admitted: asyncio.Future[None] = loop.create_future()
         waiter = _Waiter(group, partial(loop.call_soon_threadsafe, _resolve, admitted))
         try:
-            self._line_up(waiter)
+            self._join_line(waiter)
             if not waiter.admitted:
                 await admitted
         except BaseException:
-            self._forsake(waiter)
+            self._leave_line(waiter)
             raise
 
     def enter_sync(self, group: str, timeout: float | None = None) -> None:
-        """Block until there is a slot and take it. Answers Ctrl-C.
+        """Block until there is a slot. Ctrl-C interrupts it.
 
         Raises:
-            TimeoutError: There was none for `timeout` seconds; `None` waits for ever.
+            TimeoutError: There was no slot within `timeout` seconds; `None` is no timeout.
         """
         bell = threading.Lock()
         waiter = _Waiter(group, bell.release)
         seconds = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
         bell.acquire()
         try:
-            self._line_up(waiter)
+            self._join_line(waiter)
             if not waiter.admitted and not bell.acquire(timeout=seconds):
                 raise TimeoutError(f"no free slot within {timeout:g} seconds")  # noqa: TRY301
         except BaseException:
-            self._forsake(waiter)
+            self._leave_line(waiter)
             raise
 
     def leave(self) -> None:
         """Give a slot back."""
         with self._lock:
-            # A forked child may leave what it had entered before it was one.
+            # A forked child may leave a gate that was reset.
             if self._free < self.limit:
                 self._free += 1
                 self._admit()
 
     def share(self) -> Callable[[], object]:
-        """Stay inside, where this context is, until what is returned is called, from any thread.
+        """Share the slot of this context, for a thread that may run on after its call is given up.
 
-        For a thread that can't be stopped and may go on after its call was given up.
+        Returns:
+            A function that ends the sharing, from any thread.
         """
         hold = self._hold()
         if hold is None:
@@ -128,13 +132,13 @@ class Gate:
         return hold.drop
 
     def _hold(self) -> _Hold | None:
-        """Return by what this context is inside."""
+        """Return the hold by which this context has a slot; `None` if it has none."""
         hold = _holds.get()
         while hold is not None and not (hold.gate is self and hold.inside):
             hold = hold.outer
         return hold
 
-    def _line_up(self, waiter: _Waiter) -> None:
+    def _join_line(self, waiter: _Waiter) -> None:
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -142,8 +146,8 @@ class Gate:
                 return
             self._waiting.setdefault(waiter.group, OrderedDict())[waiter] = None
 
-    def _forsake(self, waiter: _Waiter) -> None:
-        """Give up a place, or the slot that it has led to."""
+    def _leave_line(self, waiter: _Waiter) -> None:
+        """Leave the line, or give the slot back."""
         with self._lock:
             if waiter.admitted:
                 waiter.admitted = False
@@ -156,7 +160,7 @@ class Gate:
                     del self._waiting[waiter.group]
 
     def _admit(self) -> None:
-        """Let in who is next, while there is room."""
+        """Give the free slots to the next calls."""
         waiting = self._waiting
         while self._free and waiting:
             self._free -= 1
@@ -168,7 +172,7 @@ class Gate:
             try:
                 waiter.wake()
             except RuntimeError:
-                # Its event loop is closed: nobody waits there any more.
+                # Its event loop is closed, so the call does not wait any more.
                 waiter.admitted = False
                 self._free += 1
 
@@ -187,49 +191,49 @@ class _Waiter:
 
 
 class _Hold:
-    """Being inside of a gate, as far as a context and what it starts know of it.
+    """A slot of a gate, as a context and the work started in it see it.
 
-    Contexts are copied and outlive the call that they were copied in. So what counts is whether
-    this hold is still inside, not whether it is there.
+    Contexts are copied, and may outlive their call. So a hold in a context counts only while it
+    still has its slot.
 
     Attributes:
         gate: The gate.
-        inside: How many are inside by it: its call, and threads that it shares its slot with.
-        outer: The hold that it was made in.
+        inside: The number of users of the slot: the call, and the threads that share it.
+        outer: The hold of the context around it.
     """
 
     __slots__ = ("_group", "_token", "gate", "inside", "outer")
 
     def __init__(self, gate: Gate, group: str) -> None:
-        self.gate = gate
+        self.gate: Gate = gate
         self._group = group
-        self.inside = 0
+        self.inside: int = 0
 
     def _begin(self) -> bool:
-        """Note the hold in the context. Returns whether the gate is to be entered."""
+        """Put the hold into the context. Returns whether to enter the gate."""
         if self.gate._hold() is not None:
             return False
         self.outer: _Hold | None = _holds.get()
         self._token: Token[_Hold | None] = _holds.set(self)
         return True
 
-    def _forget(self) -> None:
+    def _remove(self) -> None:
         # Not `suppress`, which costs more than all the rest of this.
         try:  # noqa: SIM105
             _holds.reset(self._token)
         except ValueError:
-            # A driver that nobody ends properly is closed in another context, which knows no holds.
+            # A driver that is never closed properly is collected in another context, without holds.
             pass
 
     def _end(self) -> None:
         if self.inside:
             try:
-                self._forget()
+                self._remove()
             finally:
                 self.drop()
 
     def drop(self) -> None:
-        """Be one less inside; the last one gives the slot back."""
+        """Remove a user of the slot; the last one gives it back."""
         with self.gate._lock:
             self.inside -= 1
             if not self.inside:
@@ -244,7 +248,7 @@ class _Held(_Hold):
             try:
                 await self.gate.enter(self._group)
             except BaseException:
-                self._forget()
+                self._remove()
                 raise
             self.inside = 1
 
@@ -264,9 +268,9 @@ class _HeldSync(_Hold):
             try:
                 self.gate.enter_sync(self._group, self._timeout)
             except BaseException:
-                self._forget()
+                self._remove()
                 raise
-            # Nothing is called from here to the body: an interrupt would lose the slot.
+            # No call may come between this and the body: an interrupt in it would lose the slot.
             self.inside = 1
 
     def __exit__(self, *_: object) -> None:

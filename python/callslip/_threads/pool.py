@@ -1,7 +1,7 @@
-"""The threads that sync tools and sync models run in, and the one private event loop of `run_sync`.
+"""The thread pool for sync tools and sync models, and the one private event loop of `run_sync`.
 
-Both are made on first use and made anew in a forked child, where threads do not exist. All of them
-are daemons: a function that never returns keeps no program from ending.
+Both are made on first use, and again in a forked child, where their threads do not exist. All
+threads are daemons: a function that never returns does not keep a program from ending.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WORKERS",
-    "Ended",
+    "Result",
     "close_soon",
     "in_thread",
     "is_on_loop",
     "on_loop",
     "result_of",
+    "run_to_end_on_loop",
     "submit",
     "submit_inside",
     "submit_next",
-    "to_end_on_loop",
 ]
 
 T = TypeVar("T")
 
 WORKERS = 32
-"""The most threads there are at once."""
+"""The largest number of threads."""
 
 _lock = threading.Lock()
 _pool: _Pool | None = None
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-class Ended(Generic[T]):
-    """What came of a function: futures carry this, and never an exception.
+class Result(Generic[T]):
+    """The result or the exception of a function, as the result of a future.
 
-    They take some exceptions for their own (`CancelledError`, `TimeoutError`), and those of asyncio
-    refuse others (`StopIteration`), so that whoever waits would wait for ever.
+    Futures mistake some exceptions for their own (`CancelledError`, `TimeoutError`), and futures of
+    asyncio refuse others (`StopIteration`), so that they would never be done.
 
     Attributes:
-        error: What it raised; `None` where it returned.
+        error: The exception; `None` if the function returned.
     """
 
     __slots__ = ("_value", "error")
@@ -66,15 +66,15 @@ class Ended(Generic[T]):
         self.error = error
 
     @classmethod
-    def of(cls, function: Callable[..., T], /, *args: Any) -> Ended[T]:
-        """Call a function."""
+    def of(cls, function: Callable[..., T], /, *args: Any) -> Result[T]:
+        """Call a function, and return its result or its exception."""
         try:
             return cls(function(*args))
-        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+        except BaseException as error:  # noqa: BLE001  # raised by `get`
             return cls(error=error)
 
     def get(self) -> T:
-        """Return what it returned, or raise what it raised."""
+        """Return the result, or raise the exception."""
         if self.error is not None:
             raise self.error
         return cast("T", self._value)
@@ -84,20 +84,20 @@ class _Pool:
     """Threads that end with the program, unlike those of a `ThreadPoolExecutor`."""
 
     def __init__(self) -> None:
-        self._todo: SimpleQueue[tuple[Future[Any], Callable[[], Ended[Any]]]] = SimpleQueue()
-        # As many as there are threads that wait for something to do.
+        self._todo: SimpleQueue[tuple[Future[Any], Callable[[], Result[Any]]]] = SimpleQueue()
+        # Counts the idle threads.
         self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._count = 0
 
-    def submit(self, perform: Callable[[], Ended[T]]) -> Future[Ended[T]]:
-        future: Future[Ended[T]] = Future()
+    def submit(self, perform: Callable[[], Result[T]]) -> Future[Result[T]]:
+        future: Future[Result[T]] = Future()
         self._todo.put((future, perform))
         if not self._idle.acquire(blocking=False):
             try:
                 self._grow()
             except BaseException:
-                # No thread is to take up what nobody waits for.
+                # The caller gets the exception, so no thread must call the function later.
                 future.cancel()
                 raise
         return future
@@ -115,23 +115,23 @@ class _Pool:
             future, perform = self._todo.get()
             if future.set_running_or_notify_cancel():
                 future.set_result(perform())
-            # What was done is not kept while there is nothing to do.
+            # An idle thread keeps no references to its last work.
             del future, perform
             self._idle.release()
 
 
-def submit(function: Callable[..., T], /, *args: Any) -> Future[Ended[T]]:
-    """Call a function in the pool, with the caller's context variables."""
+def submit(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
+    """Call a function in the pool, with the context variables of the caller."""
     global _pool  # noqa: PLW0603
     with _lock:
         if _pool is None:
             _pool = _Pool()
         pool = _pool
-    return pool.submit(partial(copy_context().run, Ended.of, function, *args))
+    return pool.submit(partial(copy_context().run, Result.of, function, *args))
 
 
-def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Future[Ended[T]]:
-    """As `submit`; the caller's slot is taken until the thread has come back, even if given up."""
+def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
+    """As `submit`; the caller's slot of a gate is shared until the function returns."""
     leave = gate.share()
     try:
         future = submit(function, *args)
@@ -142,37 +142,37 @@ def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Futu
     return future
 
 
-def submit_next(items: Iterator[T], gate: Gate | None) -> Future[Ended[T | None]]:
-    """Take the next of some items in the pool; `None` is their end. As `submit_inside`."""
+def submit_next(items: Iterator[T], gate: Gate | None) -> Future[Result[T | None]]:
+    """Return the next item of an iterator, or `None` at its end. As `submit_inside`."""
     if gate is None:
         return submit(next, items, None)
     return submit_inside(gate, next, items, None)
 
 
 def close_soon(stream: ReplyStream, reading: Future[Any] | None) -> None:
-    """Close a stream that is given up, in which a thread may still be reading."""
-    # That may end the reading: of a connection, but not of a generator.
+    """Close a stream that was given up, while a thread may still be reading from it."""
+    # This ends the reading from a connection, but not that from a generator.
     submit(stream.close)
     if reading is not None and not reading.done():
         reading.add_done_callback(lambda _: submit(stream.close))
 
 
-def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[Ended[T]]:
-    """Run a coroutine on the private loop, with the caller's context variables."""
+def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[Result[T]]:
+    """Run a coroutine on the private loop, with the context variables of the caller."""
     loop = _private_loop()
-    future: Future[Ended[T]] = Future()
+    future: Future[Result[T]] = Future()
 
     async def relay() -> None:
         try:
-            ended = Ended(await coroutine)
-        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
-            ended = Ended(error=error)
-        with suppress(InvalidStateError):  # whoever waited has given it up
-            future.set_result(ended)
+            result = Result(await coroutine)
+        except BaseException as error:  # noqa: BLE001  # raised by `get`
+            result = Result(error=error)
+        with suppress(InvalidStateError):  # the future was cancelled
+            future.set_result(result)
 
-    def begin() -> None:
+    def start() -> None:
         if future.cancelled():
-            # It was given up before its turn came.
+            # It was cancelled before its start.
             coroutine.close()
             return
         task = _lazy.asyncio.ensure_future(relay())
@@ -180,39 +180,39 @@ def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[Ended[T]]:
             lambda done: loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
         )
 
-    loop.call_soon_threadsafe(begin, context=copy_context())
+    loop.call_soon_threadsafe(start, context=copy_context())
     return future
 
 
-def to_end_on_loop(
+def run_to_end_on_loop(
     coroutine: Coroutine[Any, Any, T],
-) -> tuple[Future[Ended[T]], Callable[[], object]]:
-    """Run a coroutine on the private loop, and never leave it before its end.
+) -> tuple[Future[Result[T]], Callable[[], object]]:
+    """Run a coroutine on the private loop, with a future that is not done before its end.
 
     Returns:
-        What comes of it, told once it has ended; and what cancels it.
+        The future, and a function that cancels the coroutine.
     """
     loop = _private_loop()
-    future: Future[Ended[T]] = Future()
+    future: Future[Result[T]] = Future()
     tasks: list[asyncio.Task[T]] = []
 
-    def ended(task: asyncio.Task[T]) -> None:
+    def set_result(task: asyncio.Task[T]) -> None:
         error = _lazy.asyncio.CancelledError() if task.cancelled() else task.exception()
-        future.set_result(Ended(task.result()) if error is None else Ended(error=error))
+        future.set_result(Result(task.result()) if error is None else Result(error=error))
 
-    def begin() -> None:
+    def start() -> None:
         tasks.append(_lazy.asyncio.ensure_future(coroutine))
-        tasks[0].add_done_callback(ended)
+        tasks[0].add_done_callback(set_result)
 
     def cancel() -> None:
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
 
-    loop.call_soon_threadsafe(begin, context=copy_context())
+    loop.call_soon_threadsafe(start, context=copy_context())
     return future, cancel
 
 
 def is_on_loop() -> bool:
-    """Whether this code runs on the private loop, which nothing must hold up."""
+    """Whether this code runs on the private loop, which must never be blocked."""
     try:
         return _lazy.asyncio.get_running_loop() is _loop
     except RuntimeError:
@@ -230,32 +230,32 @@ def _private_loop() -> asyncio.AbstractEventLoop:
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     while True:
-        # asyncio raises these two out of the loop as well, however deep in a task they came up.
-        # The task's own waiter is told of them; the loop serves others too and lives on.
+        # asyncio also raises these two out of the loop, wherever in a task they were raised. The
+        # task's own future has them too, and the loop continues with the other tasks.
         with suppress(SystemExit, KeyboardInterrupt):
             loop.run_forever()
             return
 
 
-def _forget() -> None:
+def _reset() -> None:
     global _lock, _pool, _loop  # noqa: PLW0603
     _lock = threading.Lock()
     _pool = None
     _loop = None
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_reset)
 
 
 async def in_thread(function: Callable[..., T], /, *args: Any) -> T:
-    """Call a function of the user's in a thread of the pool.
+    """Call a function in a thread of the pool, and wait for it.
 
     Raises:
-        BaseException: What it raised; for a `StopIteration` a `RuntimeError`, as of any coroutine.
+        BaseException: Its exception; `RuntimeError` for `StopIteration`, as in any coroutine.
     """
     return await result_of(submit(function, *args))
 
 
-async def result_of(future: Future[Ended[T]]) -> T:
-    """Wait for what is done in another thread, and return it or raise what it raised."""
+async def result_of(future: Future[Result[T]]) -> T:
+    """Wait for a future of this module. Returns the result, or raises the exception."""
     return (await _lazy.asyncio.wrap_future(future)).get()

@@ -1,4 +1,4 @@
-"""Calls that may take no longer than a time, and how the thread of one learns that it is over."""
+"""Calls with a time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CanBeCancelled", "awaited_within", "within"]
 
 
 class CanBeCancelled(Protocol):
-    """What is told when nobody waits for a call any more."""
+    """An object that records that a call was given up."""
 
     cancelled: bool
 
@@ -32,15 +32,18 @@ def within(
     state: CanBeCancelled,
     gate: Gate | None,
 ) -> Any:
-    """Call in a thread of its own and give it up after a time.
+    """Call a function in a thread of its own, and give the call up after a time.
 
     Args:
-        seconds: The time.
-        function: Called with `args` and `kwargs`.
-        args: Its arguments by position.
-        kwargs: Its arguments by name.
-        state: Told where it is given up.
-        gate: What bounds the calls at once: the thread is inside as long as it runs.
+        seconds: The time limit.
+        function: The function.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        state: Its `cancelled` is set if the call is given up.
+        gate: The gate whose slot the thread shares until the function returns.
+
+    Raises:
+        TimeoutError: The function has not returned within the time limit.
     """
     future: Future[Any] = _lazy.futures.Future()
     context = copy_context()
@@ -53,7 +56,7 @@ def within(
             finally:
                 if leave is not None:
                     leave()
-        except BaseException as error:  # noqa: BLE001  # it is the waiter's to handle
+        except BaseException as error:  # noqa: BLE001  # raised by the future
             future.set_exception(error)
         else:
             future.set_result(result)
@@ -74,6 +77,11 @@ def within(
 
 
 async def awaited_within(seconds: float, awaitable: Any) -> Any:
+    """Await an object, and cancel it after a time.
+
+    Raises:
+        TimeoutError: The object was not done within the time limit.
+    """
     try:
         async with _lazy.asyncio.timeout(seconds) as scope:
             return await awaitable

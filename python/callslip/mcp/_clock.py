@@ -1,4 +1,4 @@
-"""The time that calls of a session have, which stands still while the server waits for us."""
+"""Time limits of the calls of a session, which stop while the server waits for the client."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Bounds calls, and stops for all of them while a question of the server is answered.
+    """Limits the time of calls. The clock stops for all of them while a question is answered.
 
-    A question does not say which call it belongs to.
+    It stops for all, because a question of the server does not name its call.
     """
 
     def __init__(self) -> None:
@@ -21,10 +21,10 @@ class Clock:
 
     @asynccontextmanager
     async def bound(self, seconds: float | None) -> AsyncIterator[None]:
-        """Bound what is awaited in this block; `None` is no bound.
+        """Limit the time of this block, in seconds; `None` for no limit.
 
         Raises:
-            TimeoutError: It took longer.
+            TimeoutError: The block took longer.
         """
         if seconds is None:
             yield
@@ -38,7 +38,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop while this block is open."""
+        """Stop the clock while this block is open."""
         self._questions += 1
         if self._questions == 1:
             for scope in self._running():

@@ -1,4 +1,4 @@
-"""What a call of an MCP server's tool gives, as JSON values."""
+"""Results of calls of an MCP server, as JSON values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["error_of", "result_of"]
 
 
 def result_of(result: CallToolResult) -> Any:
-    """Return the structured result where there is one, else the content.
+    """Return the structured result if there is one, else the content.
 
-    Text is a string, however many blocks it came in. Anything else is an object each, in a list
-    where it is not alone; data come last, so that a result that is cut keeps what it is.
+    Text is one string, even in several blocks. Any other block becomes an object; several blocks
+    become a list. Data is the last field, so that a truncated result keeps the others.
     """
     if "structured_content" in result.model_fields_set:
         return result.structured_content
@@ -26,7 +26,7 @@ def result_of(result: CallToolResult) -> Any:
 
 
 def error_of(result: CallToolResult) -> str:
-    """Return what a failed call says."""
+    """Return the message of a failed call."""
     return _text(result).strip() or "it failed without saying why."
 
 
@@ -58,6 +58,6 @@ def _value(block: ContentBlock) -> Any:
 
 
 def _data(base64: str) -> dict[str, Any]:
-    """Return data with the number of bytes that they stand for."""
+    """Return the data and its number of bytes."""
     digits = len(base64.rstrip("="))
     return {"size": digits * 3 // 4, "data": base64}

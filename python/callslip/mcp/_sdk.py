@@ -1,4 +1,4 @@
-"""Whether the official SDK is there: it is heavy, and imported where it is first used."""
+"""The official SDK, which is imported at first use because it is slow to import."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OLDEST = (2, 3)
 
 
 def check_sdk() -> None:
-    """Find the SDK without importing it.
+    """Check that the SDK is installed, without importing it.
 
     Raises:
-        ToolError: It is not installed, or too old.
+        ToolError: The SDK is not installed, or too old.
     """
     try:
         found = version("mcp")
@@ -35,10 +35,10 @@ def check_sdk() -> None:
 
 
 def is_loaded() -> bool:
-    """Whether it was imported before."""
+    """Whether the SDK has been imported."""
     return "mcp" in sys.modules
 
 
 def load_sdk() -> None:
-    """Import it, which takes most of a second: not on an event loop that others wait for."""
+    """Import the SDK. This takes up to a second, so do not call it on an event loop."""
     import_module("mcp.client.streamable_http")

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirec
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _lazy
-from callslip._failure import in_one_line, log_failure
+from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
@@ -28,23 +28,23 @@ __all__ = ["agent_server", "serve"]
 def agent_server(
     agent: Agent, *, name: str | None = None, description: str | None = None
 ) -> SDKServer[Any]:
-    """Return the SDK's server object with the agent as its one tool, which takes a `task`.
+    """Return a server object of the SDK, with the agent as its one tool. The tool takes a `task`.
 
-    Each call is a run of its own. Its value is the call's result, in JSON too where it is no text;
-    a run that fails is a failed call. Turns and tickets are told as progress. A call that the
-    client cancels cancels its run.
+    Each call is a run of its own. The value of the run is the result of the call, as JSON too if it
+    is not a text; a failed run is a failed call. Turns and tickets are reported as progress. If the
+    client cancels the call, the run is cancelled.
 
     Args:
-        agent: Of any protocol.
-        name: Of the tool and the server; default the agent's.
-        description: For the model that calls it; say what the agent is good for.
+        agent: An agent with any protocol.
+        name: The name of the tool and the server. Default: the agent's.
+        description: The description for the calling model: what is the agent good for?
 
     Raises:
         ToolError: The SDK is not installed.
-        UsageError: A tool of the agent needs approval, and nobody could give it; or the name is
-            none that a tool may have.
+        UsageError: A tool of the agent needs approval, which is not possible here; or the name is
+            not valid for a tool.
     """
-    return _made_server(agent, name=name, description=description)
+    return _make_server(agent, name=name, description=description)
 
 
 def serve(
@@ -55,17 +55,17 @@ def serve(
     description: str | None = None,
     **options: Any,
 ) -> None:
-    """Serve an agent as an MCP tool until the client leaves, or the process is ended.
+    """Serve an agent as an MCP tool until the client disconnects or the process ends.
 
-    Over stdio the process's standard output is the protocol's: what is printed goes to its standard
-    error.
+    Over stdio, the standard output of the process belongs to the protocol. Anything that is printed
+    goes to its standard error.
 
     Args:
-        agent: Of any protocol.
-        transport: `"stdio"`, or `"streamable-http"` for a server of its own.
+        agent: An agent with any protocol.
+        transport: `"stdio"` (default), or `"streamable-http"` for an HTTP server.
         name: As for `agent_server`.
         description: As for `agent_server`.
-        **options: Of the SDK's server, for `"streamable-http"`: `host`, `port`, …
+        **options: Options of the SDK's server, for `"streamable-http"`: `host`, `port`, …
 
     Raises:
         ToolError: The SDK is not installed.
@@ -74,16 +74,16 @@ def serve(
     if transport not in {"stdio", "streamable-http"}:
         raise UsageError(f"transport must be 'stdio' or 'streamable-http': got {transport!r}")
     lifespan = _printing_to_stderr if transport == "stdio" else None
-    server = _made_server(agent, name=name, description=description, lifespan=lifespan)
+    server = _make_server(agent, name=name, description=description, lifespan=lifespan)
     server.run(transport, **options)
 
 
 @asynccontextmanager
 async def _printing_to_stderr(_: object) -> AsyncIterator[None]:
-    """Have what is printed go to standard error.
+    """Redirect printed text to standard error.
 
-    The SDK moves the file descriptor alone, and only while it serves: what is in the buffer then
-    would be written into the protocol's stream afterwards.
+    The SDK redirects only the file descriptor, and only while it serves. Text in the buffer would
+    be written into the protocol's stream afterwards.
     """
     printed = sys.stdout
     printed.flush()
@@ -91,24 +91,25 @@ async def _printing_to_stderr(_: object) -> AsyncIterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        # Whoever kept the stream itself, as a handler of logs does.
+        # Handlers of logs may have kept the stream itself.
         printed.flush()
 
 
-def _made_server(
+def _make_server(
     agent: Agent,
     *,
     name: str | None,
     description: str | None,
     lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
 ) -> SDKServer[Any]:
-    """Return what `agent_server` does, with a context that is open while it serves."""
+    """Return a server as `agent_server` does, with a context that is open while it serves."""
     check_sdk()
     agent._check_approvals()
     own_name = name or agent.name
     if not isinstance(own_name, str) or not own_name or len(own_name.split()) != 1:
         raise UsageError(
-            f"expected the name of a tool, without blanks: got {own_name!r}: give one with name="
+            f"expected the name of a tool, without blanks: got {own_name!r}: pass another "
+            "with name="
         )
     server: _lazy.mcp_server.MCPServer[Any] = _lazy.mcp_server.MCPServer(
         own_name, lifespan=lifespan
@@ -116,15 +117,15 @@ def _made_server(
 
     async def work(task: str, context: Any) -> _lazy.mcp_types.CallToolResult:
         if not task.strip():
-            return _failed("expected a task: got an empty text")
-        running = asyncio.create_task(_watched(agent, task, context))
+            return _error_result("expected a task: got an empty text")
+        running = asyncio.create_task(_run_with_progress(agent, task, context))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await _ended(running)
+            await _cancel_and_wait(running)
             raise
 
-    # The SDK reads the hints, which stand here as types: the modules are imported above only.
+    # The SDK reads the hints. They are set as types, because their modules are imported lazily.
     work.__annotations__ = {
         "task": str,
         "context": _lazy.mcp_mcpserver.Context,
@@ -140,8 +141,8 @@ def _made_server(
     return server
 
 
-async def _ended(running: asyncio.Task[Any]) -> None:
-    """Cancel a run and wait for its end, whatever the SDK's scopes cancel meanwhile."""
+async def _cancel_and_wait(running: asyncio.Task[Any]) -> None:
+    """Cancel a run and wait for its end, shielded from the cancel scopes of the SDK."""
     running.cancel()
     with _lazy.anyio.CancelScope(shield=True):
         await asyncio.wait([running])
@@ -149,44 +150,46 @@ async def _ended(running: asyncio.Task[Any]) -> None:
         running.exception()
 
 
-async def _watched(agent: Agent, task: str, context: ServerContext[Any, Any]) -> CallToolResult:
+async def _run_with_progress(
+    agent: Agent, task: str, context: ServerContext[Any, Any]
+) -> CallToolResult:
     told = 0
     try:
         async with agent.stream(task) as run:
             async for event in run:
-                if (words := _words(event)) is not None:
+                if (words := _progress_text(event)) is not None:
                     told += 1
                     await context.report_progress(told, message=words)
             result = run.result
-    except Exception as error:  # noqa: BLE001  # the client is told, whatever it was
-        # A model's client may say in its error what it was given: none of the caller's business.
+    except Exception as error:  # noqa: BLE001  # every failure is returned to the client
+        # Redacted, because the error of a model's client may quote the request.
         log_failure(agent.name, error)
-        return _failed(in_one_line(error))
-    value = result.value
+        return _error_result(describe_failure(error))
+    value = result._json
     if isinstance(value, str):
         return _lazy.mcp_types.CallToolResult(
             content=[_lazy.mcp_types.TextContent(type="text", text=value)]
         )
 
     text = _lazy.mcp_types.TextContent(type="text", text=to_json(value))
-    # Before 2026 it had to be an object, and clients of both kinds know that form.
+    # Before 2026 this had to be an object. Newer clients accept that form too.
     structured = value if isinstance(value, dict) else {"result": value}
     return _lazy.mcp_types.CallToolResult(content=[text], structured_content=structured)
 
 
-def _failed(words: str) -> CallToolResult:
+def _error_result(words: str) -> CallToolResult:
     return _lazy.mcp_types.CallToolResult(
         content=[_lazy.mcp_types.TextContent(type="text", text=words)], is_error=True
     )
 
 
-def _words(event: object) -> str | None:
-    """Say what goes on, for whoever waits; nothing where that is of no interest."""
+def _progress_text(event: object) -> str | None:
+    """Return the progress message for an event; `None` for other events."""
     if isinstance(event, Progress):
-        # As floats: not every kind of number knows the format.
+        # As floats, because not every number supports the format.
         share = "/".join(f"{float(n):g}" for n in (event.done, event.total) if n is not None)
         words = f"{event.tool}: {share}{'' if event.message is None else ' ' + event.message}"
-        # Half a surrogate pair, as in a file's name, can't be sent.
+        # Half of a surrogate pair, as in a file's name, cannot be sent.
         return words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if not isinstance(event, Event):
         return None

@@ -1,4 +1,4 @@
-"""How an MCP server is reached: as a process of ours, or at an address."""
+"""Transports to an MCP server: a process, or HTTP."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from callslip import _lazy
 from callslip._redaction import Secrets
-from callslip.errors import ToolError
-from callslip.mcp._words import ServerErrors, secrets_of, shown_url
+from callslip.errors import ToolError, UsageError
+from callslip.mcp._secrets import public_url, server_secrets
+from callslip.mcp._stderr import ServerStderr
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Delivery",
     "HttpTransport",
-    "Listener",
+    "MessageListener",
     "StdioTransport",
     "Streams",
     "Transport",
@@ -36,10 +37,10 @@ __all__ = [
 ]
 
 Streams: TypeAlias = "tuple[Any, Any]"
-"""What the SDK reads messages from, and writes them to."""
+"""The streams for the SDK: one to read messages from, and one to write them to."""
 
 _UNREADABLE = "Failed to parse "
-"""How the SDK begins its words for an answer that it can't read, over HTTP."""
+"""The beginning of the SDK's message for an unreadable answer, over HTTP."""
 
 _POLL = 0.005
 _LARGEST_EVENT = 1 << 28
@@ -47,17 +48,17 @@ _LARGEST_EVENT = 1 << 28
 
 
 def is_unreadable(error: MCPError) -> bool:
-    """Whether an answer came that can't be read. What the SDK says of it may quote the answer."""
+    """Whether the answer was unreadable. The SDK's message may quote it."""
     return error.code == _lazy.mcp_types.PARSE_ERROR and error.message.startswith(_UNREADABLE)
 
 
 class Delivery:
-    """What became of the messages of one call, over HTTP.
+    """The delivery of the messages of one call, over HTTP.
 
     Attributes:
-        was_sent: Whether any of them was begun to be sent.
-        refusal: The status in words, where the last one was refused.
-        is_forgotten: Whether that was because the server does not know the session any more.
+        was_sent: Whether sending of any message has begun.
+        refusal: The status of the last message as text, if it was refused.
+        is_forgotten: Whether it was refused because the server no longer knows the session.
     """
 
     __slots__ = ("is_forgotten", "refusal", "was_sent")
@@ -68,49 +69,49 @@ class Delivery:
         self.is_forgotten = False
 
     async def trace(self, event: str, _: object) -> None:
-        """Follow what the HTTP client does."""
+        """Record the events of the HTTP client."""
         if event.endswith("send_request_headers.started"):
             self.was_sent = True
 
 
 delivery: ContextVar[Delivery | None] = ContextVar("callslip_mcp_delivery", default=None)
-"""Of the call that this code runs for. The SDK sends each message in its sender's context."""
+"""The delivery of the current call. The SDK sends each message in its sender's context."""
 
 
-class Listener(Protocol):
-    """What is told of the messages of a server."""
+class MessageListener(Protocol):
+    """Receives notices about the messages of a server."""
 
-    def unreadable(self) -> None:
-        """Say that what came is no message."""
+    def on_unreadable(self) -> None:
+        """Called for a message that cannot be read."""
 
-    def offered(self, page: dict[str, Any]) -> None:
-        """Look through a page of the server's tools before the SDK does, which takes all or none.
+    def on_tool_page(self, page: dict[str, Any]) -> None:
+        """Called for a page of the server's tools. Removes invalid tools from it.
 
-        Leaves out of it what is no tool.
+        The SDK would reject the whole page.
         """
 
-    def at_end(self) -> None:
-        """Say that no more will come."""
+    def on_end(self) -> None:
+        """Called when no more messages will come."""
 
 
 class Transport(Protocol):
-    """How a server is reached."""
+    """A connection to a server."""
 
     name: str
     secrets: Secrets
 
-    def open(self, listener: Listener) -> AbstractAsyncContextManager[Streams]:
-        """Reach the server for as long as the context is entered. Anew each time."""
+    def open(self, listener: MessageListener) -> AbstractAsyncContextManager[Streams]:
+        """Connect for as long as the context is entered. Each call makes a new connection."""
 
-    async def last_words(self) -> str:
-        """Return what the server said last, beside its messages; nothing where that is nothing."""
+    async def last_output(self) -> str:
+        """Return the last output of the server beside its messages; an empty text for none."""
 
     async def aclose(self) -> None:
-        """Close what lasts from session to session."""
+        """Close everything that sessions share."""
 
 
 class StdioTransport:
-    """A server that is started, and spoken to over its standard input and output.
+    """A server that runs as a process, with messages on its standard input and output.
 
     Args:
         command: Of the server.
@@ -132,59 +133,59 @@ class StdioTransport:
         if isinstance(args, str) or not all(isinstance(one, str | os.PathLike) for one in args):
             kinds = {type(one).__name__ for one in args} - {"str"}
             got = "a string" if isinstance(args, str) else f"a list with {', '.join(sorted(kinds))}"
-            raise ToolError(f"expected args as a list of strings: got {got}")
+            raise UsageError(f"expected args as a list of strings: got {got}")
         for variable, value in (env or {}).items():
             if not isinstance(value, str):
                 kind = type(value).__name__
-                raise ToolError(f"expected a string for '{variable}' of env: got {kind}")
+                raise UsageError(f"expected a string for '{variable}' of env: got {kind}")
         self._command = os.fspath(command)
         self._args = [os.fspath(one) for one in args]
         self._env = None if env is None else dict(env)
         self._cwd = cwd
-        self.name = name or _program(self._command, self._args)
-        self.secrets = secrets_of(env=env)
-        self._errors: ServerErrors | None = None
+        self.name = name or _program_name(self._command, self._args)
+        self.secrets = server_secrets(env=env)
+        self._errors: ServerStderr | None = None
 
     @asynccontextmanager
-    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+    async def open(self, listener: MessageListener) -> AsyncIterator[Streams]:
         """Start the server."""
         cwd = None if self._cwd is None else os.fspath(self._cwd)
         parameters = _lazy.mcp.StdioServerParameters(
             command=self._command, args=self._args, env=self._env, cwd=cwd
         )
-        errors = self._errors = ServerErrors(self.name, self.secrets)
+        errors = self._errors = ServerStderr(self.name, self.secrets)
         async with AsyncExitStack() as stack:
             try:
                 process = _lazy.mcp.stdio_client(parameters, errlog=errors.pipe)
                 reading, writing = await stack.enter_async_context(process)
             finally:
-                errors.begin()
-            yield _Heard(reading, listener), writing
+                errors.start()
+            yield _ObservedStream(reading, listener), writing
 
-    async def last_words(self) -> str:
+    async def last_output(self) -> str:
         """Return the last lines of its standard error, once all of them are read."""
         if self._errors is None:
             return ""
-        # The process and its pipe end at once; a child of it may keep the pipe.
+        # The pipe ends with the process, unless a child process keeps it open.
         for _ in range(20):
             if self._errors.is_over:
                 break
             await asyncio.sleep(_POLL)
-        quoted = self._errors.quoted()
+        quoted = self._errors.quote()
         return f"its last words: {quoted}" if quoted else ""
 
     async def aclose(self) -> None:
-        """Nothing lasts."""
+        """Do nothing: sessions share nothing."""
 
 
-def _program(command: str, args: Sequence[str]) -> str:
-    """Name what is started, without anything else that an argument may say."""
+def _program_name(command: str, args: Sequence[str]) -> str:
+    """Return the name of the program or script, without other arguments."""
     scripts = [one for one in args if one.endswith((".py", ".js", ".mjs", ".ts"))]
     return PurePath(scripts[0] if scripts and not scripts[0].startswith("-") else command).name
 
 
 class HttpTransport:
-    """A server that is spoken to over HTTP.
+    """A server that is reached over HTTP.
 
     Args:
         url: Its address.
@@ -202,42 +203,45 @@ class HttpTransport:
         name: str | None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ToolError(f"expected an address that begins with http:// or https://: got {url}")
+            raise UsageError(f"expected an address that begins with http:// or https://: got {url}")
         for header, value in (headers or {}).items():
             if not isinstance(value, str):
                 kind = type(value).__name__
-                raise ToolError(f"expected a string for the header '{header}': got {kind}")
+                raise UsageError(f"expected a string for the header '{header}': got {kind}")
         if client is not None and not hasattr(client, "event_hooks"):
             kind = type(client).__name__
-            raise ToolError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
+            raise UsageError(f"expected the client to be an httpx2.AsyncClient: got {kind}")
         if client is not None and headers:
-            raise ToolError(
-                "expected headers or a client, not both: give the headers to the client"
+            raise UsageError(
+                "expected headers or a client, not both: pass the headers to the client"
             )
         self._url = url
         self._headers = dict(headers or {})
         self._client = client
-        self.name = name or shown_url(url).split("/")[2]
+        self.name = name or public_url(url).split("/")[2]
         secret = dict(headers or {}) if client is None else dict(client.headers)
-        self.secrets = secrets_of(headers=secret, url=url)
+        self.secrets = server_secrets(headers=secret, url=url)
         self._refused = ""
 
     @asynccontextmanager
-    async def open(self, listener: Listener) -> AsyncIterator[Streams]:
+    async def open(self, listener: MessageListener) -> AsyncIterator[Streams]:
         """Open the streams; nothing is sent yet."""
         self._refused = ""
-        # What sends is a task of this one's.
-        self.secrets.begin()
+        # Tasks that send requests inherit this context.
+        self.secrets.redact_logs()
         async with AsyncExitStack() as stack:
             client = self._client
             if client is None:
-                # A call has its own time limit, and an answer may be long in coming.
+                # No read timeout: calls have their own time limit.
                 timeout = _lazy.httpx2.Timeout(30, read=None)
                 own = _lazy.httpx2.AsyncClient(headers=self._headers, timeout=timeout)
                 client = await stack.enter_async_context(own)
             elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
-            for event, hook in (("request", self._follow), ("response", self._note)):
+            for event, hook in (
+                ("request", self._trace_request),
+                ("response", self._record_refusal),
+            ):
                 hooks = client.event_hooks[event]
                 hooks.append(hook)
                 stack.callback(hooks.remove, hook)
@@ -245,17 +249,17 @@ class HttpTransport:
                 self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
             )
             reading, writing = await stack.enter_async_context(streams)
-            yield _Heard(reading, listener), writing
+            yield _ObservedStream(reading, listener), writing
 
-    async def _follow(self, request: httpx2.Request) -> None:
+    async def _trace_request(self, request: httpx2.Request) -> None:
         sending = delivery.get()
         if sending is not None and request.method == "POST":
-            # A trace of the program's own is left alone: then nothing is known to be unsent.
+            # Keep a trace of the program's own. Then every message counts as sent.
             is_ours = request.extensions.setdefault("trace", sending.trace) == sending.trace
             sending.was_sent = sending.was_sent or not is_ours
 
-    async def _note(self, response: httpx2.Response) -> None:
-        # The SDK does not say with which status a message was refused.
+    async def _record_refusal(self, response: httpx2.Response) -> None:
+        # The SDK does not report the status of a refused message.
         if response.request.method != "POST":
             return
         is_refused = response.status_code >= 400
@@ -263,11 +267,11 @@ class HttpTransport:
         self._refused = status if is_refused else ""
         if is_refused and (sent := delivery.get()) is not None:
             sent.refusal = status
-            # So says the specification that the session is unknown, whatever the body says.
+            # By the specification, this means an unknown session, whatever the body contains.
             has_session = "mcp-session-id" in response.request.headers
             sent.is_forgotten = response.status_code == 404 and has_session
 
-    async def last_words(self) -> str:
+    async def last_output(self) -> str:
         """Return the status of the last answer, if that was a refusal."""
         return self._refused
 
@@ -277,8 +281,8 @@ class HttpTransport:
             await self._client.aclose()
 
 
-def _failed_answer(fault: ValueError) -> SessionMessage | None:
-    """Return what fails the request that an unreadable answer is to, if it still says which.
+def _error_response(fault: ValueError) -> SessionMessage | None:
+    """Return an error response for the request of an unreadable answer, if its id is readable.
 
     Over stdio the SDK drops such an answer, and the call would wait for its whole time.
     """
@@ -287,7 +291,7 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
     for part in fault.errors(include_url=False, include_context=False):
         message = part["input"]
         if part["type"] == "json_invalid":
-            # Python reads some of what pydantic does not, as half a surrogate pair.
+            # Python reads JSON that pydantic does not, such as half of a surrogate pair.
             try:
                 message = json.loads(message)
             except (ValueError, RecursionError):
@@ -304,19 +308,19 @@ def _failed_answer(fault: ValueError) -> SessionMessage | None:
     return None
 
 
-class _Heard:
-    """Messages as they come, with somebody told of their end.
+class _ObservedStream:
+    """A stream of messages that notifies a listener, also of its end.
 
-    The SDK fails what waits for an answer then, and tells nobody else.
+    The SDK itself only fails the requests that wait for an answer.
     """
 
-    def __init__(self, stream: Any, listener: Listener) -> None:
+    def __init__(self, stream: Any, listener: MessageListener) -> None:
         self._stream = stream
         self._listener = listener
 
     @property
     def last_context(self) -> ContextVariables | None:
-        """The context of whoever sent the last message, where the stream knows it."""
+        """The context of the sender of the last message, if the stream knows it."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
@@ -325,21 +329,21 @@ class _Heard:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Heard:
+    def __aiter__(self) -> _ObservedStream:
         return self
 
     async def __anext__(self) -> Any:
         try:
             item = await self._stream.__anext__()
         except BaseException:
-            self._listener.at_end()
+            self._listener.on_end()
             raise
         if isinstance(item, ValueError):
-            self._listener.unreadable()
-            return _failed_answer(item) or item
+            self._listener.on_unreadable()
+            return _error_response(item) or item
         page = getattr(getattr(item, "message", None), "result", None)
         if isinstance(page, dict) and isinstance(page.get("tools"), list):
-            self._listener.offered(page)
+            self._listener.on_tool_page(page)
         return item
 
     async def __aenter__(self) -> Self:

@@ -11,20 +11,39 @@ if TYPE_CHECKING:
     from callslip.models._adapt import as_model
     from callslip.models._bounded import BoundedModel
     from callslip.models._bounds import Bounds
+    from callslip.models._client_model import ClientModel
+    from callslip.models._fallback import Fallback
+    from callslip.models._grammar_forms import GrammarForm
+    from callslip.models._priced import Priced
+    from callslip.models._retrying import Retrying
 
 __all__ = [
     "BoundedModel",
     "Bounds",
+    "ClientModel",
+    "Fallback",
+    "GrammarForm",
     "Message",
     "Messages",
     "Model",
     "ModelChunk",
     "ModelReply",
+    "Priced",
+    "Retrying",
     "as_model",
 ]
 
 # Most programs need one of these or none, and importing callslip stays cheap.
-_HOMES = {"BoundedModel": "_bounded", "Bounds": "_bounds", "as_model": "_adapt"}
+_HOMES = {
+    "BoundedModel": "_bounded",
+    "Bounds": "_bounds",
+    "Fallback": "_fallback",
+    "Priced": "_priced",
+    "Retrying": "_retrying",
+    "ClientModel": "_client_model",
+    "GrammarForm": "_grammar_forms",
+    "as_model": "_adapt",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -33,3 +52,7 @@ def __getattr__(name: str) -> object:
     found = getattr(import_module(f"callslip.models.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,58 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from callslip.errors import UsageError
-from callslip.models._clients import find_client, wire_of
+from callslip.models._client_model import ClientModel
+from callslip.models._clients import Kind, find_client, find_method
+from callslip.models._frameworks import LangChainModel, LLMModel
+from callslip.models._in_process import LlamaModel, PipelineModel, VllmModel
+from callslip.models._responses import ResponsesModel
+from callslip.models._services import (
+    BedrockModel,
+    CohereModel,
+    GoogleModel,
+    MistralModel,
+    OllamaModel,
+)
 from callslip.models.anthropic import AnthropicModel
 from callslip.models.openai import OpenAIModel
 
 __all__ = ["as_model"]
 
+# These read from the method whether it is async.
+_OF_METHOD: Final[Mapping[Kind, Callable[..., ClientModel]]] = {
+    "openai": OpenAIModel,
+    "anthropic": AnthropicModel,
+}
+_OF_CLIENT: Final[Mapping[Kind, Callable[..., ClientModel]]] = {
+    "responses": ResponsesModel,
+    "google": GoogleModel,
+    "bedrock": BedrockModel,
+    "mistral": MistralModel,
+    "cohere": CohereModel,
+    "ollama": OllamaModel,
+    "langchain": LangChainModel,
+    "llm": LLMModel,
+    "pipeline": PipelineModel,
+    "vllm": VllmModel,
+    "llama": LlamaModel,
+}
+
 
 def as_model(
-    client: object, *, model: str, stream: bool = True, **options: object
-) -> OpenAIModel | AnthropicModel:
-    """A client object as a model.
+    client: object, *, model: str | None = None, stream: bool = True, **options: Any
+) -> ClientModel:
+    """Return a model for a client object.
 
-    The client is told by what it has, not by its class: `client.chat.completions.create` (OpenAI
-    and the many that follow it) or `client.messages.create` (Anthropic, also on Bedrock and
-    Vertex). A function with the parameters of one of these, such as `litellm.completion`, will
-    do too. Async clients give async models.
+    The client is recognised by its methods, not by its class: OpenAI's and all that are like it,
+    Anthropic's, google-genai's (`client` or `client.aio`), Bedrock's of boto3, mistralai's,
+    cohere's, ollama's, `InferenceClient`, `litellm` and its `Router`, a chat model of LangChain, a
+    model of simonw's llm, a text-generation pipeline, `vllm.LLM` and `llama_cpp.Llama`. The model
+    of an async client is async.
+
+    Pass a method where a client has several: `client.responses.create` for OpenAI's responses;
+    `litellm.acompletion`, `client.chat.complete_async` (Mistral) or `chat.ainvoke` (LangChain) for
+    an async model. A function with the parameters of a method of OpenAI or Anthropic is accepted
+    too.
 
     Args:
-        client: The client, made and configured by the caller (key, address, timeouts, retries).
-        model: The model's name at the server.
-        stream: Ask for streamed replies, so that a reply is stopped as soon as its move is
-            complete. Default true.
-        **options: `usage=False` for an OpenAI-compatible server that refuses `stream_options`;
-            `grammar="gbnf" | "lark" | "json_schema"` for one that takes a grammar; anything else
-            is sent with every request as the client names it (`temperature=0`, ...). An option
-            wins over what a run offers, and `None` means never sent (`stop=None`).
+        client: The client, configured by the caller (key, address, timeouts, retries).
+        model: The name of the model at the server. Clients of one model need none.
+        stream: Whether to request streamed replies, which are stopped as soon as their move is
+            complete. Default: `True`.
+        **options: `grammar=` for a server that accepts a grammar, a `GrammarForm` such as
+            `"auto"`; `usage=False` for an OpenAI-compatible server that refuses `stream_options`.
+            `stop`, `seed` and `max_tokens` have the meaning of a run's. Anything else is sent with
+            every request under the client's own name for it (`temperature=0`). An option overrides
+            the same keyword of a run; `None` means never sent (`stop=None`).
 
     Returns:
-        A model to give to an `Agent`, or to call with messages.
+        A model for an `Agent`, or to call with messages.
 
     Raises:
-        UsageError: Not a client that is known, or an option that cannot be.
+        UsageError: The client is not recognised, or an option is invalid.
     """
     found = find_client(client)
     if found is None and callable(client):
-        wire = wire_of(client)
-        found = (wire, client) if wire is not None else None
+        found = find_method(client)
     if found is None:
         raise UsageError(_refusal(client))
-    wire, create = found
-    if wire == "anthropic":
-        return AnthropicModel(create, model=model, stream=stream, **options)
-
-    return OpenAIModel(create, model=model, stream=stream, **options)  # type: ignore[arg-type]
+    if found.kind in _OF_METHOD:
+        return _OF_METHOD[found.kind](found.client, model=model, stream=stream, **options)
+    return _OF_CLIENT[found.kind](
+        found.client, model=model, stream=stream, is_async=found.is_async, **options
+    )
 
 
 def _refusal(client: object) -> str:
     expected = (
-        "expected a client with chat.completions.create or messages.create: got "
+        "expected the client of a known library, such as OpenAI() or Anthropic(): got "
         f"{getattr(client, '__qualname__', type(client).__qualname__)}"
     )
     if callable(client):
         return f"{expected}: a callable from messages to text is a model already, pass it as it is"
-    return f"{expected}: wrap it in a callable from messages to text"
+    return f"{expected}: pass a callable from messages to text that calls it"

@@ -1,11 +1,11 @@
-"""The text and the reasoning of a content field: a string, nothing, or a list of typed blocks."""
+"""Text and reasoning of a content field: a string, nothing, or a list of typed blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callslip.models._ends import is_tool_call, raise_tool_call
 from callslip.models._fields import field, first_field
+from callslip.models._finish_reasons import is_tool_call, raise_tool_call
 
 __all__ = ["reasoning_of", "text_of"]
 
@@ -13,7 +13,7 @@ _TEXT = ("text", "output_text", None)
 
 
 def text_of(content: object, *, kind: str = "text") -> str:
-    """The text of a content field; with `kind="refusal"`, that of the blocks which refuse.
+    """Return the text of a content field; with `kind="refusal"`, the text of its refusals.
 
     Raises:
         ModelError: A block is a native tool call.
@@ -35,7 +35,7 @@ def text_of(content: object, *, kind: str = "text") -> str:
 
 
 def reasoning_of(content: object) -> str:
-    """The reasoning among the blocks of a content field."""
+    """Return the reasoning in the blocks of a content field."""
     text = ""
     for block in _blocks(content):
         if isinstance(block, str):

@@ -1,54 +1,73 @@
-"""A model of which only so many calls run at once."""
+"""A model with limits on its calls."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from callslip._threads.gate import Gate
 from callslip.errors import UsageError
-from callslip.models._call import ModelCall
+from callslip.models._attempt import Attempt, Attempts
+from callslip.models._rates import Rates
 from callslip.models._reply import Messages
+from callslip.models._wrapper import Wrapper
 
 __all__ = ["BoundedModel"]
 
 
-class BoundedModel:
-    """A model of which at most so many calls run at once.
+class BoundedModel(Wrapper):
+    """A model with a limit on the number of calls that run at once, and on calls a minute.
 
-    The bound is over all agents and runs that are given this object. Runs take turns: one with many
-    children holds no other one up. A call counts from its beginning until its reply has been read.
+    The limits apply to all agents and runs that share this object. Runs take turns, so a run with
+    many child runs does not delay the others. A call counts from its start until its reply has been
+    read. A call that waits for its next attempt (`Retrying`) does not count meanwhile.
 
-    It is the agents that keep to the bound: calling this object yourself just calls the model.
+    A call over `per_minute` or `tokens_per_minute` waits. Both allow one minute's amount at once,
+    and it fills up again evenly. Tokens are estimated from the length of the messages, and
+    corrected by the usage that the client reports.
+
+    Only agents apply the limits: calling this object directly just calls the model.
 
     Args:
-        model: Any model. What it takes from a run (`stop`, `grammar`, …) still reaches it.
-        concurrency: Calls that run at once, 1 or more. Default 8.
+        model: Any model. It still receives the keywords of a run (`stop`, `grammar`, …).
+        concurrency: The largest number of calls that run at once, 1 or more. Default: 8.
+        per_minute: The largest number of calls a minute, above 0. Default: `None`, no limit.
+        tokens_per_minute: The largest number of input and output tokens a minute, above 0.
+            Default: `None`, no limit.
 
     Attributes:
-        accepts: The keywords that the model takes from a run.
-        grammar_form: The form of grammar that it takes; `None` if it takes none.
-        bounds: How much it may say at one place under a grammar; `None` for as much as it likes.
-        is_async: Whether it is known to be async.
-        gate: What the calls go through.
+        gate: Limits the calls that run at once.
 
     Raises:
-        UsageError: The model can't be called, is bounded already, or the bound is no count.
+        UsageError: The model cannot be called or is limited already, or a limit is out of its
+            range.
     """
 
-    def __init__(self, model: object, concurrency: int = 8) -> None:
-        self._call = ModelCall(model)
-        if self._call.gate is not None:
-            raise UsageError("the model is bounded already: give BoundedModel the model inside it")
-        try:
-            self.gate = Gate(concurrency)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        self.accepts = self._call.accepts
-        self.grammar_form = self._call.grammar_form
-        self.bounds = self._call.bounds
-        self.is_async = self._call.is_async
+    gate: Gate
 
-    def __call__(self, messages: Messages, **offered: object) -> object:
-        """Call the model, which is not kept to the bound here."""
-        return self._call(messages, **offered)
+    def __init__(
+        self,
+        model: object,
+        concurrency: int = 8,
+        *,
+        per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+    ) -> None:
+        super().__init__(model)
+        gates = [one.gate for one in self._inside()] + [one.gate for one in self._leaves()]
+        if any(gate is not None for gate in gates):
+            raise UsageError("the model is bounded already: pass the inner model to BoundedModel")
+        self.gate = Gate(concurrency)
+        self._rates: Rates | None = None
+        if per_minute is not None or tokens_per_minute is not None:
+            self._rates = Rates(per_minute, tokens_per_minute)
+
+    def __call__(self, messages: Messages, **options: object) -> object:
+        """Call the model, without the limits."""
+        return self._calls[0](messages, **options)
+
+    def _attempts(self, attempt: Attempt) -> Attempts:
+        """Yield the attempts of the model, with the limits."""
+        return self._calls[0].attempts(replace(attempt, gate=self.gate, rates=self._rates))
 
     def __repr__(self) -> str:
-        return f"BoundedModel({self._call.model!r}, concurrency={self.gate.limit})"
+        return f"BoundedModel({self._inner!r}, concurrency={self.gate.limit})"

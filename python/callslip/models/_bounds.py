@@ -1,4 +1,4 @@
-"""How much a very small model may say at one place under a grammar."""
+"""Limits on the text that a very small model writes at one place under a grammar."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["Bounds"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much a model may say at one place under a grammar, against rambling.
+    """Limits on the text that a model writes at one place under a grammar, against rambling.
 
-    For models that go on wherever they are free to; others need none. A schema that asks for more
-    gets it. What reaches a bound ends the reply there: it is refused as `truncated`, and nothing of
-    it is executed. Only thoughts and a ticket's description, which are not carried out, simply end.
+    They are for models that continue wherever the grammar allows it; other models need none. A
+    schema that asks for more takes precedence. A reply that reaches a limit ends there. It is
+    refused as `truncated`, and nothing of it is executed. Only thoughts and a ticket's description,
+    which are not executed, simply end.
 
     Attributes:
         answer: Characters of an answer, a returned string or a delegated task.
@@ -24,7 +25,7 @@ class Bounds:
         thoughts: Characters of thoughts, and of a ticket's description.
 
     Raises:
-        UsageError: One of them is no whole number from 1 on; `thoughts` may be 0.
+        UsageError: A limit is not a whole number from 1 to 100,000; `thoughts` may be 0.
     """
 
     answer: int = 400

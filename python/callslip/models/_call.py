@@ -1,4 +1,4 @@
-"""A model made ready for a run: its signature is looked at once, not at every call."""
+"""A model prepared for a run: its signature is read once, not at every call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from callslip._threads.gate import Gate
 from callslip.errors import UsageError
+from callslip.models._attempt import Attempt, Attempts, HasAttempts
 from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client
 from callslip.models._reply import Messages
@@ -21,15 +23,15 @@ OFFERED = frozenset({"stop", "seed", "max_tokens", "grammar"})
 
 
 class ModelCall:
-    """A model with what is known about calling it.
+    """A model, and the way to call it.
 
-    A keyword of `OFFERED` reaches the model if its signature names it. A `**kwargs` takes `stop`,
-    `seed` and `max_tokens`; not `grammar`, whose form a model must know, so it names that one.
-    A `grammar` that is annotated with another library's type is that library's, and so is one of a
-    bound method without an annotation (`llama.create_chat_completion`): neither is given ours. A
-    method says with `object`, `str` or callslip's `Grammar` that it takes ours.
-    Keywords bound by `functools.partial` stay as bound. A model object may state all this itself,
-    in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`.
+    The model receives a keyword of `OFFERED` if its signature names it. A `**kwargs` receives
+    `stop`, `seed` and `max_tokens`, but not `grammar`, whose form a model has to know.
+    A parameter `grammar` that is annotated with a type of another library belongs to that library,
+    and so does one without an annotation of a bound method (`llama.create_chat_completion`): both
+    receive nothing. A method accepts our grammar with the annotation `object`, `str` or callslip's
+    `Grammar`. Keywords bound by `functools.partial` stay as bound. A model object may declare all
+    this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`.
 
     Args:
         model: A function, bound method, `functools.partial` or object with `__call__`; sync or
@@ -37,15 +39,16 @@ class ModelCall:
 
     Attributes:
         model: The callable itself.
-        accepts: The names of the keywords it takes.
-        grammar_form: The form of grammar it takes: `"gbnf"` (default), `"lark"`, `"json_schema"`;
-            `None` if it takes none.
-        bounds: How much it may say at one place under a grammar; `None` (default) for as much as
-            it likes.
-        is_async: True if a call is known to return at once, with a coroutine or an async
-            iterator. False says nothing: only the result tells.
-        gate: Of a `BoundedModel`: whoever calls it holds this until the reply has been read to its
-            end; else `None`.
+        accepts: The names of the keywords that the model accepts.
+        grammar_form: The form of grammar that it accepts: `"gbnf"` (default), `"lark"`,
+            `"json_schema"`; `None` if it accepts none.
+        bounds: Limits on the text at one place under a grammar; `None` (default) for no limits.
+        is_async: `True` if a call is known to return at once, with a coroutine or an async
+            iterator. With `False`, only the result of a call shows it.
+        gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
+            else `None`.
+        is_wrapped: Whether a reply may take several attempts, or terms that the caller keeps to:
+            use `attempts`.
 
     Raises:
         UsageError: Not callable, a class instead of an instance, a client instead of a model, or
@@ -60,6 +63,7 @@ class ModelCall:
         "gate",
         "grammar_form",
         "is_async",
+        "is_wrapped",
         "model",
     )
 
@@ -84,8 +88,39 @@ class ModelCall:
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)
         self.gate: Gate | None = gate if isinstance(gate, Gate) else None
+        self.is_wrapped: bool = self.gate is not None or isinstance(model, HasAttempts)
 
-    def __call__(self, messages: Messages, **offered: object) -> object:
+    def attempts(self, attempt: Attempt | None = None) -> Attempts:
+        """Return the attempts at one reply.
+
+        Args:
+            attempt: The terms of the wrappers around this model; `None` if there are none.
+        """
+        attempt = Attempt(self) if attempt is None else attempt
+        if isinstance(self.model, HasAttempts):
+            return self.model._attempts(attempt)
+        return self._attempt_once(attempt)
+
+    def _attempt_once(self, attempt: Attempt) -> Attempts:
+        yield replace(attempt, call=self, gate=attempt.gate or self.gate)
+
+    def leaves(self) -> list[ModelCall]:
+        """Return the models inside of wrappers; this one if it is no wrapper."""
+        return self.model._leaves() if isinstance(self.model, HasAttempts) else [self]
+
+    def without_retries(self) -> ModelCall:
+        """Return the model with a client that does not retry by itself, if it offers that."""
+        make = getattr(self.model, "without_retries", None)
+        return ModelCall(make()) if inspect.ismethod(make) else self
+
+    @property
+    def name(self) -> str:
+        """The name of the model at its server, or else of the function or class."""
+        inner = _unbound(self.model)
+        name = getattr(inner, "model", None)
+        return name if isinstance(name, str) else _name(inner)
+
+    def __call__(self, messages: Messages, **options: object) -> object:
         """Call the model, with those of the offered keywords that it takes and that are not None.
 
         Returns:
@@ -94,17 +129,23 @@ class ModelCall:
         Raises:
             Exception: Whatever the model raises, unchanged.
         """
-        if not offered and not self._required:
+        if not options and not self._required:
             return self._call(messages)
         accepts = self.accepts
-        passed = {k: v for k, v in offered.items() if v is not None and k in accepts}
+        passed = {k: v for k, v in options.items() if v is not None and k in accepts}
         for name in self._required:
             passed.setdefault(name, None)
         return self._call(messages, **passed)
 
+    def report_violation(self, code: str, grammar: object) -> None:
+        """Report the violation of a reply to a call with a grammar, where the model wants it."""
+        report = getattr(_unbound(self.model), "report_violation", None)
+        if report is not None:
+            report(code, grammar)
+
     @property
     def plain(self) -> Callable[[Messages], object] | None:
-        """What a call with the messages alone comes to; `None` where it needs more."""
+        """The function to call with the messages alone; `None` if it needs further arguments."""
         return None if self._required else self._call
 
     def __repr__(self) -> str:
@@ -112,14 +153,16 @@ class ModelCall:
 
 
 def _check_callable(model: object) -> None:
-    if find_client(model) is not None and not callable(model):
-        raise UsageError(
-            f"expected a model: got the client {_name(model)}: wrap it with "
-            'as_model(client, model="...")'
-        )
     if inspect.isclass(model):
         raise UsageError(
             f"expected a model: got the class {model.__qualname__}: pass an instance of it"
+        )
+    # A `Llama` can be called too, but with a prompt.
+    is_llama = hasattr(model, "create_chat_completion") and hasattr(model, "create_completion")
+    if (is_llama or not callable(model)) and find_client(model) is not None:
+        raise UsageError(
+            f"expected a model: got the client {_name(model)}: wrap it with "
+            'as_model(client, model="...")'
         )
     if not callable(model):
         raise UsageError(
@@ -129,7 +172,7 @@ def _check_callable(model: object) -> None:
 
 
 def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The offered keywords that the model takes, and those of them that have no default."""
+    """Return the keywords of `OFFERED` that the model accepts, and those without a default."""
     try:
         signature = inspect.signature(model)
     except (TypeError, ValueError):  # a builtin without a signature
@@ -166,13 +209,13 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
     return frozenset(taken), required
 
 
-# What the annotation of a parameter that takes our grammars is made of.
+# The words of an annotation that accepts our grammars.
 _OURS = frozenset({"Any", "Grammar", "None", "Optional", "Union", "object", "str"})
 _SCOPES = frozenset({"callslip", "_core", "protocols", "typing", "t"})
 
 
 def _is_ours(parameter: inspect.Parameter, model: object) -> bool:
-    """Whether a parameter named `grammar` takes ours, and not what another library calls one."""
+    """Whether a parameter named `grammar` accepts our grammar, and not that of another library."""
     if getattr(model, "grammar_form", None) is not None:
         return True
     annotation = parameter.annotation
@@ -206,4 +249,5 @@ def _unbound(model: object) -> object:
 def _name(value: object) -> str:
     if value is None:
         return "None"
-    return getattr(value, "__qualname__", None) or type(value).__qualname__
+    name = getattr(value, "__qualname__", None)
+    return name if isinstance(name, str) and name else type(value).__qualname__

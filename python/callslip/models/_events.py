@@ -1,16 +1,25 @@
-"""The events in which Anthropic, OpenAI's responses and Cohere stream a reply."""
+"""Stream events of Anthropic, of OpenAI's responses and of Cohere."""
 
 from __future__ import annotations
 
 from callslip.models._blocks import reasoning_of, text_of
-from callslip.models._counts import read_usage
-from callslip.models._ends import raise_reported, raise_tool_call, read_finish, withheld
 from callslip.models._fields import field, first_field
+from callslip.models._finish_reasons import (
+    is_context_end,
+    raise_reported,
+    raise_tool_call,
+    read_finish,
+    withheld,
+)
 from callslip.models._piece import Piece
+from callslip.models._token_counts import read_usage
 
-__all__ = ["read_event", "read_response"]
+__all__ = ["REPLY_TOOL", "read_event", "read_response"]
 
-# The events of Anthropic's stream helper, which repeat what its `content_block_delta` said.
+REPLY_TOOL = "reply"
+"""The custom tool whose input is the reply, where a grammar is sent as one."""
+
+# Events of Anthropic's stream helper, which repeat its `content_block_delta`.
 _ECHOES = frozenset({"text", "thinking", "citation", "signature", "input_json", "compaction"})
 _COHERE = ("message-", "content-", "citation-", "tool-plan-", "debug")
 
@@ -19,7 +28,7 @@ def read_event(item: object) -> Piece | None:
     """Read an event of a stream.
 
     Returns:
-        What it says, perhaps nothing; `None` if the type is that of no event.
+        The piece of the reply, which may be empty; `None` for a type that is not an event.
 
     Raises:
         ModelError: It reports an error, or begins a native tool call.
@@ -61,20 +70,21 @@ def _read_anthropic(item: object, kind: str) -> Piece:
     elif kind == "message_delta":
         reason, usage = field(delta, "stop_reason"), read_usage(field(item, "usage"))
         kept = withheld(reason, field(field(delta, "stop_details"), "explanation"))
-        return Piece("", None if kept else read_finish(reason), usage, withheld=kept)
+        end = None if kept else read_finish(reason)
+        return Piece("", end, usage, withheld=kept, is_full=is_context_end(reason))
     return Piece()
 
 
 def _read_response_event(item: object, kind: str) -> Piece:
     delta = text_of(field(item, "delta"))
-    if kind == "output_text.delta":
+    if kind in ("output_text.delta", "custom_tool_call_input.delta"):
         return Piece(delta)
     if kind == "refusal.delta":
         return Piece(refusal=delta)
     if kind in ("reasoning_text.delta", "reasoning_summary_text.delta"):
         return Piece(reasoning=delta)
     if kind == "output_item.added":
-        text_of([field(item, "item")])
+        _read_item(field(item, "item"))
     if kind in ("completed", "incomplete", "failed"):
         end = _read_whole(field(item, "response"))
         return Piece("", end.finish_reason, end.usage, withheld=end.withheld)
@@ -99,16 +109,25 @@ def _read_whole(item: object) -> Piece:
     for part in output if isinstance(output, (list, tuple)) else ():
         content = field(part, "content")
         if field(part, "type") == "reasoning":
-            # Models that keep their reasoning to themselves give a summary in its place.
+            # Models that hide their reasoning return a summary instead.
             piece.reasoning += reasoning_of(content) or reasoning_of(field(part, "summary"))
             continue
-        blocks = content if field(part, "type") == "message" else [part]
-        piece.text += text_of(blocks)
-        piece.refusal += text_of(blocks, kind="refusal")
+        if field(part, "type") == "message":
+            piece.text += text_of(content)
+            piece.refusal += text_of(content, kind="refusal")
+        else:
+            piece.text += _read_item(part)
     reason = field(field(item, "incomplete_details"), "reason") or status
     piece.withheld = withheld(reason)
     piece.finish_reason = None if piece.withheld else read_finish(reason)
     return piece
+
+
+def _read_item(item: object) -> str:
+    """Read an item of a response's output that is no message."""
+    if field(item, "type") == "custom_tool_call" and field(item, "name") == REPLY_TOOL:
+        return text_of(field(item, "input"))
+    return text_of([item])
 
 
 def _read_cohere(item: object, kind: str) -> Piece:

@@ -1,19 +1,19 @@
-"""What the failure of a client means, in the words of each server."""
+"""The meaning of a client's failure, from the messages of each server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callslip._failure import words_of
+from callslip._failure import message_of
 from callslip.models._fields import field
 
-__all__ = ["is_context_full", "is_refusal"]
+__all__ = ["causes_of", "codes_of", "is_context_full", "is_refusal"]
 
 
 @dataclass(frozen=True)
 class _Meaning:
-    """How failures of one kind are told: by a code, by the name of a class, or in words."""
+    """The signs of one kind of failure: codes, names of classes, and words of messages."""
 
     codes: frozenset[str]
     classes: frozenset[str]
@@ -22,12 +22,12 @@ class _Meaning:
     unless: tuple[str, ...] = ()
 
 
-_CODES = ("code", "type")
+_CODES = ("code", "type", "status")
 """The fields that hold them."""
 
 _FULL = _Meaning(
     frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"}),
-    frozenset({"ContextWindowExceededError", "ContextOverflowError"}),
+    frozenset({"ContextFull", "ContextOverflowError", "ContextWindowExceededError"}),
     (
         "maximum context length",
         "exceeds the context window",
@@ -42,13 +42,23 @@ _FULL = _Meaning(
         "input is too long",
         "prompt has too many tokens",
         "too many input tokens",
+        "too many tokens",
+        "context window",
         "`inputs` tokens + `max_new_tokens` must be",
     ),
-    # Other fields of a request have lengths of their own.
-    ("string_above_max_length", "string too long"),
+    # Other fields of a request have lengths of their own, and Bedrock counts tokens a minute.
+    ("string_above_max_length", "string too long", "please wait"),
 )
 _REFUSED = _Meaning(
-    frozenset({"content_policy_violation", "content_filter", "invalid_prompt", "bio_policy"}),
+    frozenset(
+        {
+            "ResponsibleAIPolicyViolation",
+            "bio_policy",
+            "content_filter",
+            "content_policy_violation",
+            "invalid_prompt",
+        }
+    ),
     frozenset({"ContentPolicyViolationError"}),
     (
         "blocked by content filtering policy",
@@ -64,22 +74,23 @@ def is_context_full(error: BaseException | None, told: str = "") -> bool:
     """Whether a call failed because the transcript is longer than the model can read.
 
     Args:
-        error: What the client raised, or what was raised because of that.
-        told: What is known of it where the exception is not there any more.
+        error: The exception of the client, or one that was raised because of it.
+        told: The recorded message, if there is no exception any more.
     """
     return _means(_FULL, error, told)
 
 
 def is_refusal(error: BaseException | None, told: str = "") -> bool:
-    """Whether a call failed because the service refuses to answer. As `is_context_full`."""
+    """Whether a call failed because the service refuses to answer. Arguments as above."""
     return _means(_REFUSED, error, told)
 
 
 def _means(meaning: _Meaning, error: BaseException | None, told: str) -> bool:
-    return any(_says(meaning, one) for one in _causes(error)) or _is_said(meaning, told)
+    return any(_says(meaning, one) for one in causes_of(error)) or _is_said(meaning, told)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that it was raised because of."""
     for _ in range(_CAUSES):
         if error is None:
             return
@@ -90,16 +101,25 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _says(meaning: _Meaning, error: BaseException) -> bool:
     if any(one.__name__ in meaning.classes for one in type(error).__mro__):
         return True
+    if not meaning.codes.isdisjoint(codes_of(error)):
+        return True
+    return _is_said(meaning, message_of(error))
+
+
+def codes_of(error: BaseException) -> set[str]:
+    """Return the codes and types of error of a client's exception."""
+    reported = getattr(error, "_codes", ())
+    said: list[object] = list(reported) if isinstance(reported, tuple) else []
     try:
         body = field(error, "body")
-        said = [
-            field(told, name) for told in (error, body, field(body, "error")) for name in _CODES
-        ]
-    except Exception:  # noqa: BLE001  # the exception's own fields are at fault
-        said = []
-    if any(isinstance(value, str) and value in meaning.codes for value in said):
-        return True
-    return _is_said(meaning, words_of(error))
+        response = field(error, "response")
+        places = (error, body, field(body, "error"), field(field(body, "error"), "innererror"))
+        said += [field(told, name) for told in places for name in _CODES]
+        # boto3 keeps the server's words in a dict.
+        said.append(field(field(response, "Error"), "Code"))
+    except Exception:  # noqa: BLE001, S110  # the exception's own fields are at fault
+        pass
+    return {value for value in said if isinstance(value, str)}
 
 
 def _is_said(meaning: _Meaning, text: str) -> bool:

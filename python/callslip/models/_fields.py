@@ -1,4 +1,4 @@
-"""The fields of a client's objects, and of the dicts of their JSON, which are read alike."""
+"""Fields of a client's objects, or of dicts with the same JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["field", "first_field"]
 
 
 def field(item: object, name: str) -> object:
-    """The field of that name; `None` where there is none."""
+    """Return the field of this name; `None` if there is none."""
     if isinstance(item, Mapping):
         return item.get(name)
     return getattr(item, name, None)
 
 
 def first_field(item: object, *names: str) -> object:
-    """The first of these fields that is not `None`."""
+    """Return the first of these fields that is not `None`."""
     for name in names:
         value = field(item, name)
         if value is not None:

@@ -20,7 +20,7 @@ _STALE_PART_SECONDS = 3600
 
 
 def user_cache_dir() -> Path:
-    """Where this user's caches belong on this system; it need not exist yet."""
+    """Return the folder for this user's caches on this system. It may not exist yet."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -53,11 +53,11 @@ class StateFiles:
         self._model = f"{_fingerprint(gguf)} {salt}"
 
     def key(self, prefix: str) -> str:
-        """The name of the state after reading `prefix`."""
+        """Return the name of the state after reading `prefix`."""
         return hashlib.blake2b(f"{self._model}\n{prefix}".encode(), digest_size=16).hexdigest()
 
     def find(self, key: str) -> str | None:
-        """The file name of an intact saved state, or `None`; a damaged file is removed."""
+        """Return the file name of an intact saved state, or `None`. A damaged file is removed."""
         for path in self.folder.glob(f"{key}-*.kv"):
             with contextlib.suppress(OSError):
                 if path.name == f"{key}-{_checksum(path)}.kv":
@@ -67,7 +67,7 @@ class StateFiles:
         return None
 
     def part(self) -> str:
-        """A new file name under which a state is to be written, before `keep` gives it its own."""
+        """Return a temporary file name for a new state, before `keep` moves it into place."""
         return f"part-{secrets.token_hex(8)}.tmp"
 
     def keep(self, part: str, key: str) -> None:
@@ -99,7 +99,7 @@ class StateFiles:
 
 
 def _fingerprint(gguf: Path) -> str:
-    """Stands for a model file's content: its size, its head and samples of its weights.
+    """Return a fingerprint of a model file: its size, its head and samples of its weights.
 
     The same weights in two environments get the same one, so that they share their states.
     """

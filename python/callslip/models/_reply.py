@@ -1,4 +1,4 @@
-"""What a model is, and the reading of whatever a model returned.
+"""Models, and the reading of their return values.
 
 A model is any callable from messages to text. Its result may be a string, an object that holds the
 text, the raw response of a known client, or a sync or async iterator of pieces of any of these.
@@ -34,8 +34,8 @@ Message: TypeAlias = dict[str, str]
 """One message: `{"role": "system" | "user" | "assistant", "content": text}`."""
 
 Messages: TypeAlias = Sequence[Message]
-"""The transcript as a model gets it: a read-only sequence, oldest message first. It may be lazy and
-shared with the run, so take `list(messages)` for a client that wants a list, and change nothing."""
+"""The messages for a model: a read-only sequence, oldest message first. It may be lazy and shared
+with the run: use `list(messages)` if a client needs a list, and do not change the messages."""
 
 
 class Model(Protocol):
@@ -55,19 +55,19 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelChunk:
-    """A piece of a streamed reply, or what is known once the reply has ended.
+    """A piece of a streamed reply, or the data that comes with its end.
 
-    One that says nothing is a sign of life, while a model reads or thinks: a caller may stop there.
+    An empty piece is a sign of life while a model reads or thinks; a caller may stop there.
 
     Attributes:
         text: The text that came with this chunk; empty for a chunk that only closes the reply.
         finish_reason: `"stop"` or `"length"` on the last chunk, `None` before it or if unknown.
         usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
-            part of the input that was not read again), in tokens, and `cost` where the server tells
-            it, in its currency; `None` before the last chunk or if unknown. A client may report in
-            parts: over a stream a later value of a key replaces an earlier one.
-        reasoning: What the model thought and the client gives apart from the text. It is told as
-            `Delta.Reasoning` and is no part of the reply.
+            part of the input that was not read again), in tokens, and `cost` in the server's
+            currency, if it reports one; `None` before the last chunk or if unknown. A client may
+            report in parts: in a stream, a later value of a key replaces an earlier one.
+        reasoning: Reasoning that the client keeps apart from the text. It is streamed as
+            `Delta.Reasoning` and is not part of the reply.
     """
 
     text: str = ""
@@ -84,9 +84,9 @@ class ModelReply:
         text: All of the reply's text; may be empty.
         finish_reason: `"stop"`, `"length"` (it was cut off), or `None` if unknown.
         usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
-            part of the input that was not read again), in tokens, and `cost` where the server tells
-            it, in its currency; `None` if unknown.
-        reasoning: As of a `ModelChunk`. Replies that say the same are equal, whatever they thought.
+            part of the input that was not read again), in tokens, and `cost` in the server's
+            currency, if it reports one; `None` if unknown.
+        reasoning: As in a `ModelChunk`. It is ignored when replies are compared.
     """
 
     text: str
@@ -98,11 +98,14 @@ class ModelReply:
 class ReplyStream(Iterator[ModelChunk]):
     """The chunks of a streamed reply, one for each item of the source.
 
-    The stream of a client that says how its replies end, and that ends without having said it, was
-    broken off: one more chunk says `"length"`.
+    If a client reports finish reasons and its stream ends without one, the stream broke off. One
+    more chunk with the finish reason `"length"` is then added.
 
     Args:
         source: A sync iterable of strings, `ModelChunk`s or a client's own chunks.
+
+    Attributes:
+        broke: Whether the stream broke off; known at its end.
 
     Raises:
         ModelRefused: At the end, where the model or its provider refused to answer.
@@ -110,10 +113,11 @@ class ReplyStream(Iterator[ModelChunk]):
             client's stream without text.
     """
 
-    __slots__ = ("_items", "_reading", "_source")
+    __slots__ = ("_items", "_reading", "_source", "broke")
 
     def __init__(self, source: object) -> None:
         self._source = source
+        self.broke: bool = False
         self._reading: Reading | None = Reading()
         # A client's stream is its own iterator; `iter()` would wrap it in one more generator.
         self._items = cast(
@@ -131,6 +135,7 @@ class ReplyStream(Iterator[ModelChunk]):
             reading, self._reading = self._reading, None
             if reading is None or reading.is_whole():
                 raise
+            self.broke = True
             return ModelChunk("", "length")
         return _read_item(item, self._reading)
 
@@ -152,15 +157,19 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
     Args:
         source: An async iterable of strings, `ModelChunk`s or a client's own chunks.
 
+    Attributes:
+        broke: As of `ReplyStream`.
+
     Raises:
         ModelRefused: As of `ReplyStream`.
         ModelError: As of `ReplyStream`.
     """
 
-    __slots__ = ("_items", "_reading", "_source")
+    __slots__ = ("_items", "_reading", "_source", "broke")
 
     def __init__(self, source: object) -> None:
         self._source = source
+        self.broke: bool = False
         self._reading: Reading | None = Reading()
         self._items = cast(
             "AsyncIterator[object]",
@@ -179,6 +188,7 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
             reading, self._reading = self._reading, None
             if reading is None or reading.is_whole():
                 raise
+            self.broke = True
             return ModelChunk("", "length")
         return _read_item(item, self._reading)
 
@@ -208,8 +218,8 @@ def open_result(
             is then taken for an async one, else for a sync one. Default false.
 
     Returns:
-        The whole reply; or its chunks, which whoever takes them must also close (`close()`,
-        `await aclose()`), at the latest when the rest is not wanted.
+        The whole reply; or its chunks, which the caller must close (`close()`, `await aclose()`) at
+        the latest when it stops reading.
 
     Raises:
         ModelRefused: The model, or its provider's filter, refused to answer.
@@ -219,7 +229,7 @@ def open_result(
     if type(result) is str:
         return ModelReply(result)
     if isinstance(result, (str, ModelReply, ReplyStream, AsyncReplyStream)):
-        return _opened(result)
+        return _open(result)
     # Iterators go first: reading attributes of a lazy stream may start it.
     is_sync = hasattr(result, "__next__")
     if hasattr(result, "__anext__") and (awaited or not is_sync):
@@ -247,7 +257,7 @@ def open_result(
     )
 
 
-def _opened(
+def _open(
     result: str | ModelReply | ReplyStream | AsyncReplyStream,
 ) -> ModelReply | ReplyStream | AsyncReplyStream:
     if isinstance(result, str):
@@ -263,7 +273,11 @@ def _opened(
 def _whole(piece: Piece) -> ModelReply:
     reading = Reading()
     reading.take(piece)
-    reading.check()
+    try:
+        reading.check()
+    except ModelError as error:
+        error._usage = piece.usage
+        raise
     return ModelReply(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
 
 

@@ -1,4 +1,4 @@
-"""The shapes in which known clients answer, told by their fields; no client library is imported.
+"""Responses of known clients, recognised by their fields; no client library is imported.
 
 | client | whole | streamed |
 |---|---|---|
@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterable
 
 from callslip.errors import ModelError
 from callslip.models._blocks import reasoning_of, text_of
-from callslip.models._clouds import read_bedrock, read_gemini
-from callslip.models._counts import read_usage
-from callslip.models._ends import raise_reported, raise_tool_call, read_finish, withheld
 from callslip.models._events import read_event, read_response
 from callslip.models._fields import field, first_field
-from callslip.models._generated import read_batch, read_generated
-from callslip.models._piece import Piece, ended
+from callslip.models._finish_reasons import raise_reported, raise_tool_call, read_finish, withheld
+from callslip.models._gemini_bedrock import read_bedrock, read_gemini
+from callslip.models._piece import Piece, check_end
 from callslip.models._reply import ModelChunk, ModelReply
+from callslip.models._text_generation import read_batch, read_generated
+from callslip.models._token_counts import read_usage
 
 __all__ = ["read_finish", "read_shape", "read_usage"]
 
@@ -39,11 +39,11 @@ def read_shape(item: object, *, whole: bool) -> Piece | None:
     """Read a client's response (`whole`), or one chunk of its stream.
 
     Returns:
-        What it says, perhaps nothing (all fields empty); `None` if the shape is not known.
+        The piece of the reply, which may be empty; `None` if the shape is not known.
 
     Raises:
-        ModelError: The shape is known and holds no text to go on with: an error report, a native
-            tool call, a reply that the server has given up.
+        ModelError: The shape is known but contains no usable text: an error report, a native tool
+            call, or a reply that the server has abandoned.
     """
     if isinstance(item, (ModelChunk, ModelReply)):
         return _read_own(item)
@@ -92,7 +92,7 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
         if field(part, "tool_calls") or field(part, "function_call"):
             raise_tool_call()
         content = field(part, "content")
-        # Servers have given it either name, and some give both.
+        # Servers use either name, and some use both.
         reasoning = first_field(part, "reasoning_content", "reasoning")
         piece = Piece(
             text_of(content),
@@ -100,11 +100,11 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
             refusal=text_of(field(part, "refusal")) or text_of(content, kind="refusal"),
         )
     piece.usage = usage
-    return ended(piece, field(choice, "finish_reason"))
+    return check_end(piece, field(choice, "finish_reason"))
 
 
 def _read_plain(item: object) -> Piece | None:
-    """A response with its text in one field: Ollama, Cohere, LangChain and many more."""
+    """Read a response with its text in one field: Ollama, Cohere, LangChain and many more."""
     piece = _read_ollama(item)
     usage = first_field(item, "usage", "usage_metadata")
     if piece is None:
@@ -132,7 +132,7 @@ def _read_plain(item: object) -> Piece | None:
     end = first_field(item, *names) or first_field(metadata, *names)
     why = field(field(item, "stop_details"), "explanation")
     is_service = piece.is_service or _is_reply_of_service(item)
-    piece = ended(piece, end, why)
+    piece = check_end(piece, end, why)
     piece.is_service = is_service
     return piece
 
@@ -151,7 +151,7 @@ def _read_ollama(item: object) -> Piece | None:
     if message is None and not isinstance(text, str):
         return None
     piece = Piece(text_of(text), reasoning=text_of(reasoning), usage=read_usage(item))
-    # Older servers say that they are done, and not why.
+    # Older servers report the end, but no reason.
     piece.finish_reason = "stop" if done and field(item, "done_reason") is None else None
     piece.is_service = isinstance(done, bool)
     return piece

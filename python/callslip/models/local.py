@@ -22,12 +22,12 @@ __all__ = ["LocalModel"]
 
 # A prefix shorter than this is read faster than it is worth a file.
 _MIN_SAVED_TOKENS = 64
-# llama.cpp's word for: until the context is full.
+# For llama.cpp: until the context is full.
 _NO_END = -1
 
 
 class _Grammar(Protocol):
-    """What `protocol.grammar(...)` returns, as far as it is used here."""
+    """The part of `Grammar` that is used here."""
 
     @property
     def gbnf(self) -> str: ...
@@ -53,11 +53,11 @@ class LocalModel:
         max_tokens: Tokens after which a reply is cut off (`finish_reason` is then `"length"`).
             Default: 512 for the default model, which does not always find an end, and as many as
             the context has room for with any other.
-        bounds: How much the model may say at one place under a grammar. Default: `Bounds()` for
+        bounds: Limits on the text at one place under a grammar. Default: `Bounds()` for
             the default model, `None` (as much as it likes) for any other.
 
     Attributes:
-        bounds: As given, or the default.
+        bounds: The limits in force; `None` for no limits.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class LocalModel:
     def _read_prefix(
         self, server: Server, messages: Sequence[Mapping[str, str]]
     ) -> Generator[str, None, int]:
-        """See to it that the server has the system prompt in memory or has read it from disk.
+        """Load the system prompt into the server, from its memory or from disk.
 
         Yields an empty string a batch and returns the number of tokens that had to be computed.
         The lock is not held while the model computes: the caller may leave this generator
@@ -260,7 +260,7 @@ class LocalModel:
         return computed
 
     def _restore(self, server: Server, name: str, key: str) -> bool:
-        """Put a saved state into the slot; `False` if it does not fit this server."""
+        """Load a saved state into the slot. Returns `False` if it does not fit this server."""
         assert self._states is not None
         with self._restoring:
             try:
@@ -277,7 +277,7 @@ class LocalModel:
         return True
 
     def _prefix(self, server: Server, messages: Sequence[Mapping[str, str]]) -> str:
-        """The rendered prompt up to the first user message; empty without a system message."""
+        """Return the rendered prompt up to the first user message; else an empty text."""
         system = "".join(
             message["content"] for message in messages[:1] if message["role"] == "system"
         )
@@ -286,7 +286,7 @@ class LocalModel:
         if system not in self._prefixes:
             if len(self._prefixes) >= 64:
                 self._prefixes.clear()
-            # What two prompts share that differ in the user's words, whatever the template.
+            # The common start of two prompts with different user messages, for any template.
             rendered = [
                 server.ask(
                     "/apply-template",

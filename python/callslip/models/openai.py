@@ -1,26 +1,28 @@
-"""OpenAI's chat completions, and the many servers that speak them."""
+"""OpenAI's chat completions, and the many servers that offer them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
+from typing import Any, Self, cast
 
-from callslip.errors import UsageError
+from callslip.models._client_model import ClientModel
+from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
+from callslip.models._grammar_forms import GrammarForm
+from callslip.models._grammar_servers import form_of_models, host_of, known_form
 from callslip.models._reply import Messages
 
 __all__ = ["GrammarForm", "OpenAIModel"]
 
-GrammarForm: TypeAlias = Literal["gbnf", "lark", "json_schema"]
-"""How a server takes a grammar: `"gbnf"` as llama.cpp's `grammar` field; `"lark"` in the same
-field, for a llama.cpp built with llguidance; `"json_schema"` as OpenAI's `response_format`."""
+_GRAMMAR_FIELDS: Mapping[GrammarForm, str] = {
+    "gbnf": "grammar",
+    "lark": "grammar",
+    "sglang": "ebnf",
+}
 
-_FORMS = ("gbnf", "lark", "json_schema")
-_LARK_MARK = "%llguidance"
 
-
-class OpenAIModel:
+class OpenAIModel(ClientModel):
     """A model behind `client.chat.completions.create`, sync or async; made by `as_model`.
 
     A call returns the client's own result, an awaitable for an async client; errors of the client
@@ -33,6 +35,7 @@ class OpenAIModel:
         usage: Ask for the token counts of a streamed reply; false for a server that refuses
             `stream_options`. Default true.
         grammar: The form in which the server takes a grammar; `None` (default) if it takes none.
+            With `"auto"` the server is asked for its models once, unless its address is known.
         **options: Parameters of every request, as the client names them (`temperature`,
             `extra_body`, ...). They win over what a run offers; `None` means never sent, so
             `stop=None` suits a server that refuses `stop`. With `max_completion_tokens` here no
@@ -48,92 +51,105 @@ class OpenAIModel:
         UsageError: An unknown form of grammar, or an option that is not the caller's to set.
     """
 
+    _FORMS = ("auto", "gbnf", "lark", "vllm", "sglang", "fireworks", "json_schema")
+
     def __init__(
         self,
         create: Callable[..., object],
         *,
-        model: str,
+        model: str | None = None,
         stream: bool = True,
         usage: bool = True,
         grammar: GrammarForm | None = None,
         **options: object,
     ) -> None:
-        if grammar is not None and grammar not in _FORMS:
-            raise UsageError(f"expected one of {', '.join(_FORMS)} as grammar: got {grammar!r}")
-        if "messages" in options:
-            raise UsageError("the messages come from the run: put text into the prompt instead")
-        self._create = create
-        self._stream = stream
         self._usage = usage
-        self._options = options
-        self.model = model
-        self.grammar_form = grammar
-        self.is_async = is_async_create(create)
-        taken = {"stop", "seed", "max_tokens"} - options.keys()
-        if options.get("max_completion_tokens") is not None:
-            taken.discard("max_tokens")
-        self.accepts = frozenset(taken | ({"grammar"} if grammar else set()))
-
-    def __call__(
-        self,
-        messages: Messages,
-        *,
-        stop: Sequence[str] | None = None,
-        seed: int | None = None,
-        max_tokens: int | None = None,
-        grammar: object = None,
-    ) -> object:
-        """Ask for the reply to `messages`.
-
-        Args:
-            messages: The transcript.
-            stop: Texts at which the reply ends.
-            seed: For repeatable sampling, where the server can.
-            max_tokens: The longest reply, in tokens.
-            grammar: What the reply may be: text in the form `grammar_form`, or an object that has
-                it as its attribute of that name. A JSON Schema may also be a dict.
-
-        Raises:
-            UsageError: The grammar does not come in that form.
-        """
-        request: dict[str, object] = {
-            "stop": list(stop) if stop else None,
-            "seed": seed,
-            "max_tokens": max_tokens,
-        }
-        request = {name: value for name, value in request.items() if name in self.accepts}
-        request.update(self._options)
-        if grammar is not None and self.grammar_form is not None:
-            _add_grammar(request, grammar, self.grammar_form)
-        if self._stream:
-            request["stream"] = True
-            if self._usage:
-                request.setdefault("stream_options", {"include_usage": True})
-        sent = {name: value for name, value in request.items() if value is not None}
-        return self._create(
-            model=self.model, messages=[dict(message) for message in messages], **sent
+        self._server = getattr(getattr(create, "__self__", None), "_client", None)
+        host = host_of(self._server)
+        if host == "api.openai.com" or options.get("max_completion_tokens") is not None:
+            # Its reasoning models refuse the older name.
+            self._SENT = {**self._SENT, "max_tokens": "max_completion_tokens"}
+        # Of a server that has not been asked, the form is not known yet.
+        self._is_form_known, self._known_form = known_form(host)
+        super().__init__(
+            create,
+            model=model,
+            stream=stream,
+            grammar=grammar,
+            is_async=is_async_create(create),
+            **options,
         )
 
-    def __repr__(self) -> str:
-        return f"OpenAIModel(model={self.model!r}, accepts={sorted(self.accepts)})"
+    def without_retries(self) -> Self:
+        """Return this model with a client that does not retry by itself."""
+        model = copy(self)
+        model._client = without_client_retries(self._client)
+        return model
 
+    def __call__(self, messages: Messages, **offered: object) -> object:
+        """Request the reply to `messages`. Arguments as of `ClientModel`."""
+        is_asked = self.grammar_form == "auto" and offered.get("grammar") is not None
+        if not is_asked or self._is_form_known:
+            return super().__call__(messages, **offered)
+        listing = getattr(getattr(self._server, "models", None), "list", None)
+        if not callable(listing):
+            self._is_form_known = True
+        elif self.is_async:
+            return self._ask_and_call(listing, messages, offered)
+        else:
+            try:
+                self._learn_form(listing())
+            except Exception:  # noqa: BLE001  # a server without a list of models: no known one
+                self._is_form_known = True
+        return super().__call__(messages, **offered)
 
-def _add_grammar(request: dict[str, object], grammar: object, form: GrammarForm) -> None:
-    grammar = getattr(grammar, form, grammar)
-    if form == "json_schema":
-        if isinstance(grammar, str):
-            grammar = json.loads(grammar)
-        if isinstance(grammar, Mapping):
-            named = {"name": "reply", "strict": True, "schema": grammar}
-            request["response_format"] = {"type": "json_schema", "json_schema": named}
+    async def _ask_and_call(
+        self, listing: Callable[[], Any], messages: Messages, offered: Mapping[str, object]
+    ) -> object:
+        try:
+            self._learn_form(await listing())
+        except Exception:  # noqa: BLE001  # a server without a list of models: no known one
+            self._is_form_known = True
+        return await cast("Awaitable[object]", super().__call__(messages, **offered))
+
+    def _learn_form(self, listing: object) -> None:
+        self._known_form = form_of_models(listing)
+        self._is_form_known = True
+
+    def _forms(self) -> tuple[GrammarForm, ...]:
+        if self.grammar_form != "auto":
+            return super()._forms()
+        return () if self._known_form is None else (self._known_form,)
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        if self._stream:
+            request["stream"] = True
+            if self._usage and "stream_options" not in self._options:
+                request["stream_options"] = {"include_usage": True}
+        return self._client(
+            model=self.model, messages=[dict(message) for message in messages], **request
+        )
+
+    def _put_grammar(
+        self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
+    ) -> None:
+        if form == "fireworks":
+            request["response_format"] = {"type": "grammar", "grammar": text}
             return
-    elif isinstance(grammar, str):
-        if form == "lark" and not grammar.startswith(_LARK_MARK):
-            grammar = f"{_LARK_MARK} {{}}\n{grammar}"
-        body = cast("Mapping[str, object]", request.get("extra_body") or {})
-        request["extra_body"] = {**body, "grammar": grammar}
-        return
-    raise UsageError(
-        f"expected a grammar in the form {form}: got {type(grammar).__qualname__}: not every "
-        "protocol has every form"
-    )
+        told = cast("Mapping[str, object]", request.get("extra_body") or {})
+        if form == "json_schema":
+            named = {"name": "reply", "strict": True, "schema": text}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
+            if host_of(self._server) == "openrouter.ai":
+                # Otherwise it may choose a provider that ignores the schema.
+                request["extra_body"] = {"provider": {"require_parameters": True}, **told}
+            return
+        body: dict[str, object] = dict(told)
+        if form == "vllm":
+            body["structured_outputs"] = {"grammar": text}
+        else:
+            body[_GRAMMAR_FIELDS[form]] = text
+        if form in ("gbnf", "lark"):
+            # llama.cpp applies the grammar to reasoning too, so there would be no reply behind it.
+            body.setdefault("chat_template_kwargs", {"enable_thinking": False})
+        request["extra_body"] = body

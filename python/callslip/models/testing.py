@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import Self, TypeAlias, cast
 
 from callslip.errors import UsageError
+from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
 
 __all__ = ["FunctionModel", "Piece", "Request", "ScriptedModel", "ScriptedReply", "UnexpectedCall"]
 
 Piece: TypeAlias = str | ModelChunk | BaseException
-"""A piece of a streamed reply; an exception is raised where it stands."""
+"""A piece of a streamed reply. An exception is raised at its place."""
 
 ScriptedReply: TypeAlias = (
     str
@@ -29,8 +30,8 @@ ScriptedReply: TypeAlias = (
     | type[BaseException]
     | Callable[[Messages], object]
 )
-"""What a script holds: a whole reply, the pieces of a streamed one, an exception to raise, or a
-function of the messages that gives any of these."""
+"""An item of a script: a whole reply, the pieces of a streamed one, an exception to raise, or a
+function of the messages that returns one of these."""
 
 _SHOWN = 2_000  # characters of one message in an error
 
@@ -49,7 +50,7 @@ class Request:
     Attributes:
         messages: The messages as they were, copied.
         options: The keywords that came with the call.
-        sent: The text given out so far; shorter than the reply where it was stopped early.
+        sent: The text that was read so far; shorter than the reply if it was stopped early.
         closed: Whether a streamed reply has ended or was closed.
     """
 
@@ -61,7 +62,7 @@ class Request:
 
 @dataclass(slots=True)
 class _Recorder:
-    """Gives replies out, whole or streamed, and writes down what was asked and given."""
+    """Returns replies, whole or streamed, and records them with their requests."""
 
     chunk_size: int | None = None
     requests: list[Request] = field(default_factory=list)
@@ -76,8 +77,8 @@ class _Recorder:
         self.requests.append(request)
         return request
 
-    def give(self, reply: object, request: Request) -> ModelReply | Generator[ModelChunk]:
-        """A reply of a script as the result of a sync model."""
+    def reply_to(self, reply: object, request: Request) -> ModelReply | Generator[ModelChunk]:
+        """Return a reply of a script as the result of a sync model."""
         pieces = self._pieces(reply)
         if pieces is not None:
             return _stream(pieces, request)
@@ -86,7 +87,7 @@ class _Recorder:
         return whole
 
     def _pieces(self, reply: object) -> Iterable[Piece] | None:
-        """The pieces to stream; `None` for a reply that is given whole."""
+        """Return the pieces to stream; `None` for a whole reply."""
         if isinstance(reply, BaseException) or (
             isinstance(reply, type) and issubclass(reply, BaseException)
         ):
@@ -104,12 +105,12 @@ class _Recorder:
 
 
 class ScriptedModel:
-    """A model that gives the replies of a script, one a call, in order.
+    """A model that returns the replies of a script, one for each call, in order.
 
     Args:
         replies: The script; see `ScriptedReply`.
-        chunk_size: Stream strings in pieces of this many characters; `None` (default) gives them
-            whole.
+        chunk_size: Stream strings in pieces of this many characters; `None` (default) for whole
+            strings.
         is_async: Answer as an async client does, with a coroutine. Default false.
 
     Used in a `with` statement it calls `assert_done` at the end.
@@ -138,17 +139,17 @@ class ScriptedModel:
         return self._recorder.requests
 
     def __call__(self, messages: Messages, **options: object) -> object:
-        """Give the next reply of the script.
+        """Return the next reply of the script.
 
         Raises:
             UnexpectedCall: There is none left.
         """
         if self.is_async:
             return self._answer_later(messages, options)
-        return self._recorder.give(*self._next(messages, options))
+        return self._recorder.reply_to(*self._next(messages, options))
 
     async def _answer_later(self, messages: Messages, options: dict[str, object]) -> object:
-        return _as_async(self._recorder.give(*self._next(messages, options)))
+        return _as_async(self._recorder.reply_to(*self._next(messages, options)))
 
     def _next(self, messages: Messages, options: dict[str, object]) -> tuple[object, Request]:
         request = self._recorder.record(messages, options)
@@ -187,7 +188,7 @@ class ScriptedModel:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # A failure of the test itself must not be hidden behind the replies it left.
+        # A failure of the test itself must not be replaced by that of the remaining replies.
         if kind is None:
             self.assert_done()
 
@@ -200,9 +201,9 @@ class FunctionModel:
 
     Args:
         function: Takes the messages, and such keywords of a run as it names; returns the reply's
-            text, or awaits it if it is async. It may return anything a `ScriptedModel` gives.
-        chunk_size: Stream the text in pieces of this many characters; `None` (default) gives it
-            whole.
+            text, or awaits it if it is async. It may return any item of a `ScriptedModel`.
+        chunk_size: Stream the text in pieces of this many characters; `None` (default) for the
+            whole text.
 
     Attributes:
         accepts: The keywords that the function takes from a run.
@@ -212,10 +213,10 @@ class FunctionModel:
     def __init__(self, function: Callable[..., object], *, chunk_size: int | None = None) -> None:
         self._recorder = _Recorder(chunk_size)
         self._call = ModelCall(function)
-        self.accepts = self._call.accepts
-        self.grammar_form = self._call.grammar_form
-        self.bounds = self._call.bounds
-        self.is_async = self._call.is_async
+        self.accepts: frozenset[str] = self._call.accepts
+        self.grammar_form: str | None = self._call.grammar_form
+        self.bounds: Bounds | None = self._call.bounds
+        self.is_async: bool = self._call.is_async
 
     @property
     def requests(self) -> list[Request]:
@@ -223,15 +224,15 @@ class FunctionModel:
         return self._recorder.requests
 
     def __call__(self, messages: Messages, **options: object) -> object:
-        """Give what the function says."""
+        """Return the reply of the function."""
         request = self._recorder.record(messages, options)
         reply = self._call(messages, **options)
         if hasattr(reply, "__await__"):
             return self._answer_later(cast("Awaitable[object]", reply), request)
-        return self._recorder.give(reply, request)
+        return self._recorder.reply_to(reply, request)
 
     async def _answer_later(self, reply: Awaitable[object], request: Request) -> object:
-        return _as_async(self._recorder.give(await reply, request))
+        return _as_async(self._recorder.reply_to(await reply, request))
 
     def __repr__(self) -> str:
         return f"FunctionModel({self._call.model!r})"

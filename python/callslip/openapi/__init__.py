@@ -10,8 +10,8 @@ app in this process, or by a Python function for each operation:
     OpenAPI.from_app(app)
     OpenAPI.from_file("pets.json", handlers={"GET /pets/{id}": get_pet, "addPet": add_pet})
 
-The arguments of an operation are its parameters by name and the properties of its body beside
-them, or the body as `body` where a name collides or the body is no object.
+The arguments of an operation are its parameters and the properties of its body. The body is one
+argument `body` if a name collides or the body is not an object.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, U
 
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App, document_of
 from callslip.openapi._auth import Auth, check_auth, check_headers
-from callslip.openapi._client import Client
-from callslip.openapi._fetch import fetched
-from callslip.openapi._files import with_files
+from callslip.openapi._client import Client, ResponseOptions
+from callslip.openapi._fetch import fetch
+from callslip.openapi._files import read_with_files
 from callslip.openapi._handler import HandlerTool
 from callslip.openapi._server import Servers
 from callslip.openapi._tool import OperationTool
@@ -47,7 +47,7 @@ Handler: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
 
 
 class AppOptions(TypedDict, total=False):
-    """What may be said of the operations of an app; see `OpenAPI`."""
+    """Options for the operations of an app; see `OpenAPI`."""
 
     auth: Mapping[str, Auth]
     handlers: Mapping[str, Handler]
@@ -64,7 +64,7 @@ class AppOptions(TypedDict, total=False):
 
 
 class Options(AppOptions, total=False):
-    """What may be said of the operations of a document; see `OpenAPI`."""
+    """Options for the operations of a document; see `OpenAPI`."""
 
     client: Any
     server: str
@@ -74,10 +74,10 @@ class PlannedRequest(NamedTuple):
     """A request as it would be sent, without secrets.
 
     Attributes:
-        method: In capitals.
-        url: With path and query, percent-encoded; relative where the client has the server.
+        method: The method, in capitals.
+        url: The URL with path and query, percent-encoded; relative if the client has a `base_url`.
         headers: Names and values.
-        content: The body; empty where there is none.
+        content: The body; empty for a request without one.
     """
 
     method: str
@@ -89,50 +89,52 @@ class PlannedRequest(NamedTuple):
 class OpenAPI(
     ToolSource, AbstractAsyncContextManager["OpenAPI"], AbstractContextManager["OpenAPI"]
 ):
-    """A document of version 3.0 or 3.1 with what carries its operations out.
+    """The operations of an OpenAPI document (version 3.0 or 3.1), with a client or handlers.
 
-    What a crash in mid-call means, and whether a call may start early, follows from the method
-    (`GET` changes nothing), unless a handler is a `Tool` that says so.
+    The effect of a call, and whether it may start early, follow from the method (`GET` changes
+    nothing). A handler that is a `Tool` has its own options instead.
 
     Args:
-        document: As Python reads it from JSON. It is not changed.
-        client: What sends the requests: an httpx or httpx2 client, sync or async, or any object
-            with their `request(method, url, headers=…, content=…)`. Its own `base_url` stands for
+        document: The document as a dict. It is not changed.
+        client: Sends the requests: an httpx or httpx2 client, sync or async, or any object
+            with their `request(method, url, headers=…, content=…)`. Its own `base_url` replaces
             the document's server. Default: an `httpx.Client` (extra `openapi`).
-        auth: What proves who calls, by the name of the document's security scheme: a key or token,
-            `(user, password)`, or a sync or async function that returns either. An operation of
-            which the document does not say how it is secured is sent all of them.
-        server: The URL that stands for the document's servers.
-        handlers: Functions in place of requests, by `"METHOD /path"` as the document writes it, or
-            by `operationId`. Without a `client` only their operations are offered. A name that is
-            none in Python (`X-Request-ID`, `class`) reaches the handler as `X_Request_ID` and
-            `class_`, or as it is in `**kwargs`.
-        include: Patterns of the operations to offer: `"GET /repos/**"`, `"/pets/*"`, or one for
-            operationIds; `*` stands for anything in a segment, `**` for any segments. Default: all.
-        tags: Offer those with one of these tags only.
-        read_only: Whether to offer only what changes nothing: GET, HEAD, OPTIONS, TRACE.
+        auth: Secrets by the name of the document's security scheme: a key or token,
+            `(user, password)`, or a sync or async function that returns either. An operation
+            without a declared security receives all of them.
+        server: A URL that replaces the document's servers.
+        handlers: Functions that replace requests, by `"METHOD /path"` as in the document, or
+            by `operationId`. Without a `client`, only operations with a handler are offered.
+            Parameters that are not valid names in Python (`X-Request-ID`, `class`) reach the
+            handler as `X_Request_ID` and `class_`, or unchanged in `**kwargs`.
+        include: Patterns of the operations to offer: `"GET /repos/**"`, `"/pets/*"`, or a pattern
+            for operationIds. `*` matches anything within a segment, `**` any segments. Default:
+            all operations.
+        tags: Offer only operations with one of these tags. Default: all operations.
+        read_only: Whether to offer only methods that change nothing: GET, HEAD, OPTIONS, TRACE.
         needs_approval: Whether each call waits for approval, or patterns as in `include` for the
-            operations whose calls do. A call waits too where its path may be taken for one of such
-            an operation, as `/users/{name}` with `all` for `/users/all`; where that is not offered,
-            it is refused.
-        repeatable: Whether the same call may be made any number of times, as to poll, or patterns
-            as in `include` for the operations of which it is so.
-        trusted_hosts: Hosts that secrets are sent to beside that of the document's first server, or
-            of the one that stands for it: `"uploads.example.com"`, for operations with a server
-            of their own.
-        headers: Sent with each request. Their values are secrets, as those of `auth`: for documents
-            that have no security scheme.
-        timeout: Seconds after which a call fails.
-        max_response_bytes: Of a response's body; a longer one is an error.
-        validate_responses: Whether a JSON response that is not as the document says is an error.
+            operations whose calls wait. A call also waits if a server could take its path for that
+            of such an operation, as `/users/{name}` with `all` for `/users/all`. If that operation
+            is not offered, the call is refused.
+        repeatable: Whether the same call may be made any number of times, as for polling, or
+            patterns as in `include` for the operations whose calls may be repeated.
+        trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
+            own: `"uploads.example.com"`. The host of the document's first server, or of its
+            replacement, is always trusted.
+        headers: Headers of each request, for documents without a security scheme. Their values are
+            secrets, as those of `auth`.
+        timeout: Seconds until a call fails.
+        max_response_bytes: The largest body of a response, in bytes. A longer one is an error.
+        validate_responses: Whether a JSON response that does not match the document is an error.
 
     Attributes:
-        document: The native document, with what is offered of it.
+        document: The native document, reduced to the offered operations.
         tools: The operations as tools, by `METHOD /path`, in the order of the document.
 
     Raises:
-        ToolError: The document is none, or something is said of an operation, a tag or a scheme
-            that it does not have.
+        ToolError: The document is invalid, or no operation is left.
+        UsageError: An option is out of range, or names an operation, a tag or a scheme that the
+            document does not have.
     """
 
     on_same_name = "leave it out of one of them, with OpenAPI(…, include=[…])"
@@ -156,30 +158,28 @@ class OpenAPI(
         max_response_bytes: int = 10 << 20,
         validate_responses: bool = False,
     ) -> None:
-        document = _written(document)
-        if not isinstance(timeout, int | float) or not timeout > 0:
-            raise ToolError(f"timeout must be more than 0 seconds: got {timeout!r}")
-        if not max_response_bytes > 0:
-            raise ToolError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
+        document = _as_text(document)
+        _check_bounds(timeout, max_response_bytes)
         whole = Document(document.content)
         _warn(whole, whole.notes())
-        found = _found(whole, {} if handlers is None else handlers)
-        names = whole.select(_texts("include", include), _texts("tags", tags), read_only)
+        found = _match_handlers(whole, {} if handlers is None else handlers)
+        names = whole.select(
+            _check_texts("include", include), _check_texts("tags", tags), read_only
+        )
         if handlers is not None and client is None:
             names = [name for name in names if name in found]
-        names = _readable(whole, names)
-        approved = _meant(whole, names, "needs_approval", needs_approval)
-        repeated = _meant(whole, names, "repeatable", repeatable)
+        names = _drop_unreadable(whole, names)
+        approved = _select(whole, names, "needs_approval", needs_approval)
+        repeated = _select(whole, names, "repeatable", repeatable)
         traits = _all_traits(names, found, approved, repeated)
         self.document: Document = whole.only(names, to_json(traits))
-        _warn_of(self.document)
+        _warn_of_faults(self.document)
         servers = None
         if any(name not in found for name in names):
-            trusted = _texts("trusted_hosts", trusted_hosts)
+            trusted = _check_texts("trusted_hosts", trusted_hosts)
             servers = Servers(self.document, client, server, document.url, trusted)
-            secret = bool(auth or headers)
-            _warn(self.document, servers.untrusted(names) if secret else [])
-        self.document = _marked(self.document, whole, servers)
+            _warn(self.document, servers.untrusted_warnings(names) if auth or headers else [])
+        self.document = _mark(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
         if servers is not None:
@@ -189,52 +189,53 @@ class OpenAPI(
                 secrets=check_auth(auth or {}, self.document),
                 headers=check_headers(headers or {}),
                 servers=servers,
-                timeout=timeout,
-                max_bytes=max_response_bytes,
-                validates=validate_responses,
+                responses=ResponseOptions(timeout, max_response_bytes, validate_responses),
             )
-        self.tools: dict[str, Tool[..., Any]] = {}
-        for name in names:
-            asks, repeats = name in approved, name in repeated
-            if name in self._handlers:
-                self.tools[name] = HandlerTool(name, self._handlers[name], asks=asks)
-            elif self._sent is not None:
-                self.tools[name] = OperationTool(
-                    name, self.document, self._sent, timeout=timeout, asks=asks, repeats=repeats
-                )
+        self.tools: dict[str, Tool[..., Any]] = {
+            name: self._make_tool(name, asks=name in approved, repeats=name in repeated)
+            for name in names
+        }
+
+    def _make_tool(self, name: str, *, asks: bool, repeats: bool) -> Tool[..., Any]:
+        if name in self._handlers:
+            return HandlerTool(name, self._handlers[name], asks=asks)
+        assert self._sent is not None
+        return OperationTool(name, self.document, self._sent, asks=asks, repeats=repeats)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], **options: Unpack[Options]) -> Self:
-        """Take a document that is at hand as a dict; see `OpenAPI` for the options."""
+        """Create tools from a dict; see `OpenAPI` for the options and errors."""
         return cls(document, **options)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], **options: Unpack[Options]) -> Self:
-        """Read a document from a file, JSON or YAML; see `OpenAPI` for the options.
+        """Read a document from a JSON or YAML file; see `OpenAPI` for the options.
 
-        Files that it refers to are read too, where they are in its folder or below.
+        Files that the document refers to are read too, if they are in its folder or below.
 
         Raises:
-            OSError: The file can't be read.
-            ToolError: It is neither, or as `OpenAPI` raises.
+            OSError: The file cannot be read.
+            ToolError: The file is neither JSON nor YAML, or `OpenAPI` raised it.
+            UsageError: `OpenAPI` raised it.
         """
         try:
-            return cls(_Written(with_files(Path(path))), **options)
+            return cls(_DocumentText(read_with_files(Path(path))), **options)
         except ToolError as error:
             raise ToolError(f"{Path(path).name}: {error}") from None
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[Options]) -> Self:
-        """Fetch a document, JSON or YAML; see `OpenAPI` for the options.
+        """Fetch a JSON or YAML document; see `OpenAPI` for the options.
 
-        Servers that it names by a path alone are those that it was fetched from. It is fetched at
-        once, which blocks, and without the client.
+        A server without a host is the one that the document was fetched from. The document is
+        fetched at once, which blocks, and without the client.
 
         Raises:
-            ToolError: It can't be fetched, or as `OpenAPI` raises.
+            ToolError: The document cannot be fetched, or `OpenAPI` raised it.
+            UsageError: The URL cannot be fetched from, or `OpenAPI` raised it.
         """
-        content, found_at = fetched(url)
-        return cls(_Written(content, found_at), **options)
+        content, found_at = fetch(url)
+        return cls(_DocumentText(content, found_at), **options)
 
     @classmethod
     def from_app(
@@ -244,21 +245,23 @@ class OpenAPI(
         document: Mapping[str, Any] | None = None,
         **options: Unpack[AppOptions],
     ) -> Self:
-        """Offer an ASGI app, whose operations are carried out in this process.
+        """Offer the operations of an ASGI app, which runs in this process.
 
-        The app runs on the event loop of whoever calls, inside of its lifespan, which begins with
-        the first call on a loop and ends with `close`, `aclose` or the loop.
+        The app runs on the event loop of the caller, within its lifespan. The lifespan begins with
+        the first call on a loop, and ends with `close`, `aclose` or the loop.
 
         Args:
             app: The app.
-            document: Default: what its `openapi()` returns (FastAPI), else its `/openapi.json`.
-            options: As for `OpenAPI`, without `client` and `server`.
+            document: The document. Default: that of `app.openapi()` (FastAPI), else
+                `/openapi.json` of the app.
+            options: The options of `OpenAPI`, without `client` and `server`.
 
         Raises:
-            ToolError: The app has no document, or as `OpenAPI` raises.
+            ToolError: The app has no document, or `OpenAPI` raised it.
+            UsageError: An option is not for apps, or `OpenAPI` raised it.
         """
         if unfit := {"client", "server"} & options.keys():
-            raise ToolError(f"an app in this process has no {' or '.join(sorted(unfit))}")
+            raise UsageError(f"an app in this process has no {' or '.join(sorted(unfit))}")
         return cls(document_of(app) if document is None else document, client=App(app), **options)
 
     def request(self, name: str, arguments: Mapping[str, Any]) -> PlannedRequest:
@@ -266,17 +269,17 @@ class OpenAPI(
 
         Args:
             name: `"METHOD /path"` or an `operationId`.
-            arguments: As a model gives them.
+            arguments: The arguments, as a model writes them.
 
         Raises:
-            ToolError: The document has no such operation.
-            ValueError: The arguments are not as the document says, or can't be sent.
+            UsageError: The document has no such operation.
+            ValueError: The arguments do not match the document, or cannot be sent.
         """
-        operation = _only(self.document, name)
+        operation = _find_operation(self.document, name)
         checked = self._tool_set.check(operation, to_json(dict(arguments)))
         base = "" if self._sent is None else self._sent.servers.base(operation)
         planned = self.document.request(operation, to_json(checked), base, [])
-        return PlannedRequest(*planned)
+        return PlannedRequest(planned.method, planned.url, planned.headers, planned.body)
 
     def as_tools(self) -> Sequence[Tool[..., Any]]:
         """Return the operations as tools, in the order of the document."""
@@ -288,16 +291,16 @@ class OpenAPI(
 
     @property
     def document_json(self) -> str:
-        """The document with the offered operations only, as JSON text."""
+        """The document, reduced to the offered operations, as JSON text."""
         return self.document.to_json()
 
     async def aclose(self) -> None:
-        """End what was begun for it: an app's lifespan, a client of its own."""
+        """End the lifespan of an app, or close the client if it was created here."""
         if self._sent is not None:
             await self._sent.aclose()
 
     def close(self) -> None:
-        """End what was begun for it, from sync code."""
+        """Like `aclose`, from sync code."""
         if self._sent is not None:
             self._sent.close()
 
@@ -327,8 +330,8 @@ class OpenAPI(
         return f"<OpenAPI {self.document.title()!r}: {len(self.tools)} operations>"
 
 
-class _Written(dict[str, Any]):
-    """A document that is still text, and where it was found."""
+class _DocumentText(dict[str, Any]):
+    """A document as text, and its address."""
 
     def __init__(self, content: bytes, url: str | None = None) -> None:
         super().__init__()
@@ -336,40 +339,47 @@ class _Written(dict[str, Any]):
         self.url = url
 
 
-def _written(document: Mapping[str, Any]) -> _Written:
-    if isinstance(document, _Written):
+def _check_bounds(timeout: float, max_response_bytes: int) -> None:
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise UsageError(f"timeout must be more than 0 seconds: got {timeout!r}")
+    if not max_response_bytes > 0:
+        raise UsageError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
+
+
+def _as_text(document: Mapping[str, Any]) -> _DocumentText:
+    if isinstance(document, _DocumentText):
         return document
     if not isinstance(document, Mapping):
         kind = type(document).__name__
         raise ToolError(f"an OpenAPI document must be an object: got {kind}")
-    return _Written(to_json(document).encode())
+    return _DocumentText(to_json(document).encode())
 
 
-def _found(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+def _match_handlers(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
     """Return the handlers by `METHOD /path`."""
     if not isinstance(handlers, Mapping):
         kind = type(handlers).__name__
-        raise ToolError(f"handlers must be a dict of functions by operation: got {kind}")
+        raise UsageError(f"handlers must be a dict of functions by operation: got {kind}")
     found: dict[str, Handler] = {}
     for key, handler in handlers.items():
-        name = _only(document, key)
+        name = _find_operation(document, key)
         if name in found:
-            raise ToolError(f"the operation '{name}' has two handlers")
+            raise UsageError(f"the operation '{name}' has two handlers")
         found[name] = handler
     return found
 
 
-def _marked(document: Document, whole: Document, servers: Servers | None) -> Document:
-    """Return the document marked with what was left out of it and where its requests go."""
+def _mark(document: Document, whole: Document, servers: Servers | None) -> Document:
+    """Return the document with marks for its missing operations and its server."""
     in_process = f"//in-process:{document.title()}"
     return document.marked(whole, in_process if servers is None else servers.address(in_process))
 
 
-def _readable(document: Document, names: list[str]) -> list[str]:
-    """Leave out the operations that can't be read whole, with a warning.
+def _drop_unreadable(document: Document, names: list[str]) -> list[str]:
+    """Return the names without operations that have broken references, with a warning.
 
     Raises:
-        ToolError: No other is left.
+        ToolError: No operation is left.
     """
     broken = dict(document.unreadable())
     if not broken:
@@ -397,7 +407,7 @@ def _warn(document: Document, notes: Sequence[str]) -> None:
         )
 
 
-def _warn_of(document: Document) -> None:
+def _warn_of_faults(document: Document) -> None:
     if faults := document.faults():
         more = f", and {len(faults) - 5} more" if len(faults) > 5 else ""
         _warn(
@@ -419,27 +429,27 @@ def _warn_of(document: Document) -> None:
     )
 
 
-def _meant(
+def _select(
     document: Document,
     names: Sequence[str],
     option: str,
-    said: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
+    value: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
 ) -> set[str]:
-    """Return the operations that an option means."""
-    if isinstance(said, bool):
-        return set(names) if said else set()
-    patterns = _texts(option, said)
+    """Return the operations that an option selects."""
+    if isinstance(value, bool):
+        return set(names) if value else set()
+    patterns = _check_texts(option, value)
     return set(document.select(patterns, [], read_only=False)) if patterns else set()
 
 
-def _only(document: Document, key: str) -> str:
+def _find_operation(document: Document, key: str) -> str:
     names = document.named(key)
     if not names:
         near = document.nearest(key)
         advice = f": did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
-        raise ToolError(f"the document has no operation '{key}'{advice}")
+        raise UsageError(f"the document has no operation '{key}'{advice}")
     if len(names) > 1:
-        raise ToolError(f"the document has several operations '{key}': {', '.join(names)}")
+        raise UsageError(f"the document has several operations '{key}': {', '.join(names)}")
     return names[0]
 
 
@@ -453,11 +463,11 @@ def _all_traits(
         name: _traits(found.get(name), asks=name in approved, repeats=name in repeated)
         for name in names
     }
-    return {name: said for name, said in traits.items() if said}
+    return {name: value for name, value in traits.items() if value}
 
 
 def _traits(handler: Handler | None, *, asks: bool, repeats: bool) -> dict[str, Any]:
-    """Return what the core is told of an operation beside what the document says."""
+    """Return the traits of an operation that the document does not contain, for the core."""
     traits: dict[str, Any] = {}
     if isinstance(handler, Tool):
         traits = {
@@ -471,8 +481,8 @@ def _traits(handler: Handler | None, *, asks: bool, repeats: bool) -> dict[str, 
     return {**traits, "needs_approval": True} if asks else traits
 
 
-def _texts(option: str, texts: Sequence[str]) -> list[str]:
+def _check_texts(option: str, texts: Sequence[str]) -> list[str]:
     is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
     if not is_list or not all(isinstance(text, str) for text in texts):
-        raise ToolError(f"{option} must be a list of strings: got {texts!r}")
+        raise UsageError(f"{option} must be a list of strings: got {texts!r}")
     return list(texts)

@@ -1,4 +1,4 @@
-"""ASGI apps in this process."""
+"""ASGI apps in this process, with their lifespans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from callslip import _lazy
 from callslip._failure import log_failure
 from callslip._redaction import Secrets
 from callslip._threads import pool
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ _SECONDS = 10.0
 
 
 class App:
-    """A client that sends requests to an app on the caller's event loop, inside of its lifespan."""
+    """A client for an app that runs on the caller's event loop, within its lifespan."""
 
     base_url = _URL
 
     def __init__(self, app: Any) -> None:
         self._app = app
-        self._lives: dict[asyncio.AbstractEventLoop, _Life] = {}
-        # Whoever forgets to close it leaves no app behind; at exit the lives end by themselves.
-        weakref.finalize(self, _end_soon, self._lives).atexit = False
+        self._lives: dict[asyncio.AbstractEventLoop, _Lifespan] = {}
+        # Ends the app when it is garbage collected. At exit, lifespans end by themselves.
+        weakref.finalize(self, _end_all_soon, self._lives).atexit = False
 
     async def request(
         self, method: str, url: str, *, max_bytes: int, **options: Any
@@ -43,8 +43,8 @@ class App:
         """Send a request.
 
         Returns:
-            The response, of httpx; a longer one is cut after `max_bytes`. And what the app raised
-            nevertheless.
+            The response of httpx, truncated after `max_bytes`, and the exception of an app that
+            raised after its response.
 
         Raises:
             Fail: The app did not start, or failed in the middle of its response.
@@ -52,11 +52,11 @@ class App:
         loop = _lazy.asyncio.get_running_loop()
         life = self._lives.get(loop)
         if life is None or life.is_over:
-            # Those that are over would keep their loops.
+            # Lifespans that are over would keep their loops alive.
             for one in [one for one in list(self._lives) if one.is_closed()]:
                 self._lives.pop(one, None)
-            life = self._lives[loop] = _Life(self._app)
-        app = _Bounded(await life.begun(), max_bytes)
+            life = self._lives[loop] = _Lifespan(self._app)
+        app = _BoundedApp(await life.wait_until_started(), max_bytes)
         async with _client(app) as client:
             response = await client.request(method, url, **options)
         if app.is_cut:
@@ -75,24 +75,24 @@ class App:
         self._lives.clear()
 
     def end_sync(self) -> None:
-        """Do the same from sync code."""
+        """Like `end`, from sync code."""
         for loop, life in list(self._lives.items()):
             if loop.is_running():
                 _lazy.asyncio.run_coroutine_threadsafe(life.end(), loop).result(2 * _SECONDS)
         self._lives.clear()
 
 
-def _end_soon(lives: dict[asyncio.AbstractEventLoop, _Life]) -> None:
+def _end_all_soon(lives: dict[asyncio.AbstractEventLoop, _Lifespan]) -> None:
     for loop, life in lives.items():
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(life.end_soon)
 
 
-class _Life:
-    """One lifespan of an app, in a task of its own: who begins it need not be who ends it.
+class _Lifespan:
+    """One lifespan of an app, in a task of its own, because it may be ended by another task.
 
-    The messages are those of the ASGI specification's lifespan protocol. The app itself runs in
-    that task, so that it is told of the end also where the loop ends and cancels all tasks.
+    The messages are those of the ASGI specification's lifespan protocol. The app runs in that task,
+    so that it learns of the end even if the loop ends and cancels all tasks.
     """
 
     def __init__(self, app: Any) -> None:
@@ -100,11 +100,11 @@ class _Life:
         self._state: dict[str, Any] = {}
         self._loop = _lazy.asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
-        # Whoever waited may have given up: then nobody asks why it did not start.
-        self._begun.add_done_callback(lambda begun: begun.exception())
+        # Retrieves the exception, in case all waiting callers have been cancelled.
+        self._begun.add_done_callback(lambda started: started.exception())
         self._asked = False
-        # What the app said of its failure to end.
-        self._words: str | None = None
+        # The app's message about a failed end.
+        self._failure_text: str | None = None
         self._end = _lazy.asyncio.Event()
         self._task = _lazy.asyncio.create_task(self._live())
         _lives.add(self)
@@ -113,24 +113,24 @@ class _Life:
     def is_over(self) -> bool:
         return self._task.done() and self._begun.done() and self._begun.exception() is not None
 
-    async def begun(self) -> Any:
-        """Wait for the app's start. Returns what is to be called.
+    async def wait_until_started(self) -> Any:
+        """Wait until the app has started. Returns the callable for requests.
 
         Raises:
-            Fail: It did not start.
+            Fail: The app did not start.
         """
         await _lazy.asyncio.shield(self._begun)
         return self._call
 
     async def end(self) -> None:
-        """Have the app end, and wait for that."""
+        """End the app, and wait until it has ended."""
         self._end.set()
         _, still = await _lazy.asyncio.wait([self._task], timeout=_SECONDS)
         for task in still:
             task.cancel()
 
     def end_soon(self) -> None:
-        """Have the app end, and don't wait."""
+        """End the app, without waiting."""
         self._end.set()
 
     def end_at_exit(self) -> None:
@@ -144,12 +144,12 @@ class _Life:
         scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self._state}
         try:
             await self._app(scope, self._receive, self._send)
-            if self._words is not None:
-                _log(RuntimeError(self._words))
+            if self._failure_text is not None:
+                _log(RuntimeError(self._failure_text))
         except _lazy.asyncio.CancelledError:
-            self._failed("it was ended before")
+            self._fail("it was ended before")
             raise
-        except Exception as error:  # noqa: BLE001  # nobody waits for it
+        except Exception as error:  # noqa: BLE001  # no caller waits for it
             # By the specification, an app that raises at once has no lifespan.
             if self._begun.done() and self._begun.exception() is None:
                 _log(error)
@@ -169,41 +169,41 @@ class _Life:
     async def _send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "lifespan.startup.failed":
             ended = self._end.is_set()
-            self._failed("it was ended before" if ended else str(message.get("message", "")))
+            self._fail("it was ended before" if ended else str(message.get("message", "")))
         elif message["type"] == "lifespan.startup.complete" and not self._begun.done():
             self._begun.set_result(None)
         elif message["type"] == "lifespan.shutdown.failed":
-            self._words = str(message.get("message", ""))
+            self._failure_text = str(message.get("message", ""))
 
-    def _failed(self, cause: str) -> None:
+    def _fail(self, cause: str) -> None:
         if not self._begun.done():
             lines = cause.strip().splitlines()
             told = f": {lines[-1]}" if lines else ""
             self._begun.set_exception(Fail(f"the app did not start{told}"))
 
 
-_lives: set[_Life] = set()
-"""Those under way: nothing else need refer to one, not even its loop."""
+_lives: set[_Lifespan] = set()
+"""Lifespans that have not ended. Nothing else need refer to one, not even its loop."""
 
 
 @atexit.register
 def _end_all() -> None:
-    # The loop of `run_sync` is never closed: its apps would not hear of the end.
+    # The loop of `run_sync` is never closed, so its apps are ended here.
     for life in list(_lives):
         life.end_at_exit()
 
 
 def _log(error: Exception) -> None:
-    """Write down what an app raised at its end, without secrets."""
+    """Log an exception of an app at its end, without secrets."""
     secrets = Secrets.of_this_context()
     text = "".join(traceback.format_exception(error))
-    if secrets is not None and (clean := secrets.hidden(text)) != text:
+    if secrets is not None and (clean := secrets.redact(text)) != text:
         error = RuntimeError(clean)
     log_failure("lifespan of the app", error)
 
 
-class _Bounded:
-    """The app for one request. It finds that the client has gone once its answer is too long.
+class _BoundedApp:
+    """The app for one request. If its response is too long, the client appears to be gone.
 
     Attributes:
         failure: What the app raised of its own.
@@ -217,9 +217,9 @@ class _Bounded:
         self.is_cut = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def counted(message: Any) -> None:
+        async def send_counted(message: Any) -> None:
             if self._left < 0:
-                # As the ASGI specification has it of a client that hangs up.
+                # The ASGI specification requires this of a client that has disconnected.
                 raise OSError("the response has more bytes than are taken")
             self._left -= len(message.get("body", b""))
             await send(message)
@@ -229,7 +229,7 @@ class _Bounded:
                 self.is_cut = False
 
         try:
-            await self._app(scope, receive, counted)
+            await self._app(scope, receive, send_counted)
         except Exception as error:
             if self._left >= 0:
                 self.failure = error
@@ -245,15 +245,16 @@ def document_of(app: Any) -> Mapping[str, Any]:
     """Return the app's own document.
 
     Raises:
-        ToolError: It has none.
+        UsageError: It is not an app.
+        ToolError: It has no document.
     """
     make = getattr(app, "openapi", None)
     document = make() if callable(make) else None
     if isinstance(document, Mapping):
         return document
     if not callable(app):
-        raise ToolError(f"expected an ASGI app: got {type(app).__name__}")
-    response = pool.on_loop(_asked(app)).result().get()
+        raise UsageError(f"expected an ASGI app: got {type(app).__name__}")
+    response = pool.on_loop(_fetch_document(app)).result().get()
     try:
         document = response.json() if response.status_code == 200 else None
     except ValueError:
@@ -266,7 +267,7 @@ def document_of(app: Any) -> Mapping[str, Any]:
     return document
 
 
-async def _asked(app: Any) -> Any:
+async def _fetch_document(app: Any) -> Any:
     async with _client(app) as client:
         return await client.get("/openapi.json")
 

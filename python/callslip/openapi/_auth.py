@@ -1,4 +1,4 @@
-"""What proves who calls: secrets by the security schemes of a document."""
+"""Credentials: secrets for the security schemes of a document."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callslip._failure import in_one_line
+from callslip._failure import describe_failure
 from callslip._threads.pool import in_thread
-from callslip.errors import ToolError
+from callslip.errors import UsageError
 from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = [
     "Secret",
     "check_auth",
     "check_headers",
-    "resolved",
+    "resolve_secrets",
     "secrets_of_client",
     "texts_in_headers",
     "texts_of",
@@ -35,25 +35,25 @@ Auth: TypeAlias = "Secret | Callable[[], Secret | Awaitable[Secret]]"
 
 
 class AuthError(Exception):
-    """What gives a secret has failed."""
+    """A function that returns a secret has failed."""
 
 
 def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
     """Return the secrets by scheme.
 
     Raises:
-        ToolError: The document has no such scheme, what is given is no secret, or no operation that
-            is offered would be sent it.
+        UsageError: The document has no such scheme, a value is not a secret, or no offered
+            operation would receive it.
     """
     if not isinstance(auth, Mapping):
         # Not the value: it may be the secret itself.
         kind = type(auth).__name__
-        raise ToolError(f"auth must be a dict of secrets by security scheme: got {kind}")
+        raise UsageError(f"auth must be a dict of secrets by security scheme: got {kind}")
     schemes = document.schemes()
     for name, secret in auth.items():
         if name not in schemes:
             known = ", ".join(repr(scheme) for scheme in schemes) or "none"
-            raise ToolError(
+            raise UsageError(
                 f"unknown security scheme '{name}' in auth: the document defines "
                 f"{known}. Where a document says nothing of a secret, pass headers="
                 "{'Authorization': 'Bearer …'}"
@@ -61,9 +61,9 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
         if not callable(secret):
             _check(name, secret)
     unsent = document.unsent(list(auth))
-    # Of several, those that the document asks for may be enough.
+    # If there are several, some of them may be unused.
     if auth and len(unsent) == len(auth):
-        raise ToolError(
+        raise UsageError(
             f"auth['{unsent[0]}'] would never be sent: no operation that is offered names that "
             "scheme in its security. Leave it out, or pass headers={'Authorization': 'Bearer …'}"
         )
@@ -71,19 +71,19 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
 
 
 def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers that are sent with each request.
+    """Return the headers for each request.
 
     Raises:
-        ToolError: They are no dict of texts, or can't be sent.
+        UsageError: They are not a dict of texts, or cannot be sent.
     """
     if not isinstance(headers, Mapping):
-        raise ToolError(f"headers must be a dict of texts: got {type(headers).__name__}")
+        raise UsageError(f"headers must be a dict of texts: got {type(headers).__name__}")
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str) or not value:
             # Not the value: it may be the secret in another form.
-            raise ToolError(f"headers[{name!r}] must be a text: got {type(value).__name__}")
+            raise UsageError(f"headers[{name!r}] must be a text: got {type(value).__name__}")
         if any(character in name + value for character in "\r\n\0"):
-            raise ToolError(f"headers[{name!r}] holds a line break, which can't be sent")
+            raise UsageError(f"headers[{name!r}] holds a line break, which can't be sent")
     return dict(headers)
 
 
@@ -93,11 +93,11 @@ _SECRET_HEADER = re.compile(
 
 
 def texts_in_headers(headers: Iterable[tuple[str, str]], *, every: bool) -> Iterator[str]:
-    """Return the texts of headers that nobody is to see, with and without the word before them.
+    """Return the secret texts of headers, with and without the scheme before them.
 
     Args:
         headers: Names and values.
-        every: Whether all of them are secrets; else those whose name says so.
+        every: Whether all values are secret; else only those with a name like `Authorization`.
     """
     for name, value in headers:
         if not every and not _SECRET_HEADER.search(name):
@@ -116,7 +116,7 @@ def texts_in_headers(headers: Iterable[tuple[str, str]], *, every: bool) -> Iter
 
 
 def secrets_of_client(client: Any) -> Iterator[str]:
-    """Return the texts that a client of the user's own sends and nobody is to see."""
+    """Return the secrets that a client of the program sends by itself."""
     headers = getattr(client, "headers", None)
     if isinstance(headers, Mapping):
         pairs = ((str(name), str(value)) for name, value in headers.items())
@@ -135,21 +135,23 @@ def secrets_of_client(client: Any) -> Iterator[str]:
                 yield from texts_in_headers(named, every=every)
 
 
-async def resolved(auth: Mapping[str, Auth], names: Iterable[str]) -> list[tuple[str, Secret]]:
-    """Return the secrets of these schemes; functions are asked each time."""
+async def resolve_secrets(
+    auth: Mapping[str, Auth], names: Iterable[str]
+) -> list[tuple[str, Secret]]:
+    """Return the secrets of these schemes. Functions are called each time."""
     secrets: list[tuple[str, Secret]] = []
     for name in names:
         secret: Any = auth[name]
         if callable(secret):
             try:
-                # It may take its time, which is not that of the event loop.
+                # In a thread, because it may block.
                 secret = secret() if is_async(secret) else await in_thread(secret)
                 if hasattr(secret, "__await__"):
                     secret = await secret
             except Exception as error:
-                # In words that hold neither paths nor what looks like a secret.
+                # The message is redacted, and so contains no paths and no likely secrets.
                 raise AuthError(
-                    f"the function auth['{name}'] failed: {in_one_line(error)}"
+                    f"the function auth['{name}'] failed: {describe_failure(error)}"
                 ) from error
         secrets.append((name, _check(name, secret)))
     return secrets
@@ -160,17 +162,17 @@ def _check(name: str, secret: Any) -> Secret:
     texts = secret if pair else (secret,)
     if not all(isinstance(text, str) and text for text in texts):
         # Not the value: it may be the secret in another form.
-        raise ToolError(
+        raise UsageError(
             f"auth['{name}'] must be a string, (user, password) or a function that returns one: "
             f"got {type(secret).__name__}"
         )
     if any(character in text for text in texts for character in "\r\n\0"):
-        raise ToolError(f"auth['{name}'] holds a line break, which can't be sent")
+        raise UsageError(f"auth['{name}'] holds a line break, which can't be sent")
     return secret  # type: ignore[no-any-return]
 
 
 def texts_of(secrets: Iterable[Secret]) -> Iterator[str]:
-    """Return the texts that nobody is to see."""
+    """Return the texts of secrets."""
     for secret in secrets:
         if isinstance(secret, str):
             yield secret

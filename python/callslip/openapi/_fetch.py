@@ -1,39 +1,41 @@
-"""Documents fetched by their URL."""
+"""Fetching of documents by their URL."""
 
 from __future__ import annotations
 
 from callslip import _lazy
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 
-__all__ = ["fetched"]
+__all__ = ["fetch"]
 
 _SECONDS = 30.0
 _LARGEST = 64 << 20
 
 
-def fetched(url: str) -> tuple[bytes, str]:
-    """Return the content, and the URL that it was found at in the end.
+def fetch(url: str) -> tuple[bytes, str]:
+    """Return the content, and its URL after redirects.
 
     Raises:
-        ToolError: It can't be fetched.
+        UsageError: The URL is invalid.
+        ToolError: The document cannot be fetched.
     """
     try:
         parts = _lazy.urllib_parse.urlsplit(url)
+        _ = parts.port  # raises for one that is not a number
     except ValueError as error:
-        raise ToolError(f"from_url expects the URL of a document: {error}") from None
+        raise UsageError(f"from_url expects the URL of a document: {error}") from None
     if "@" in parts.netloc:
-        raise ToolError(
+        raise UsageError(
             "expected a URL without user and password: fetch the document yourself and use "
             "from_dict"
         )
-    # Keys stand in queries too.
+    # A query may contain a key.
     shown = parts._replace(query="", fragment="").geturl()
     if not url.lower().startswith(("http://", "https://")):
-        raise ToolError(
+        raise UsageError(
             f"a document is fetched over http or https: got '{shown}'; for a file use from_file"
         )
     if not url.isascii():
-        raise ToolError(
+        raise UsageError(
             "a URL has ASCII characters only: percent-encode the others, and write a host with "
             f"them as 'xn--…': got '{shown}'"
         )

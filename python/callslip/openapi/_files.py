@@ -1,4 +1,4 @@
-"""Documents in several files: those beside the first one are taken into it."""
+"""Documents in several files, which are merged into one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from urllib.parse import unquote, urlsplit
 from callslip._core import yaml_to_json
 from callslip.errors import ToolError
 
-__all__ = ["with_files"]
+__all__ = ["read_with_files"]
 
 _ELSEWHERE = re.compile(rb"""\$ref["']?\s*:\s*["']?[^#"'\s]""")
 _KIND = "x-callslip-files"
 _MOST_FILES = 10_000
 
 
-def with_files(path: Path) -> bytes:
-    """Return a document with the files that it refers to, where they are in its folder or below.
+def read_with_files(path: Path) -> bytes:
+    """Return a document merged with the files that it refers to, in its folder or below.
 
-    References to other places are left as they are: what needs them is not offered.
+    References to other places stay as they are, and operations with them are not offered.
 
     Raises:
-        OSError: The document can't be read.
+        OSError: The document cannot be read.
         ToolError: A file that it refers to is neither JSON nor YAML.
     """
     content = path.read_bytes()
@@ -47,7 +47,7 @@ class _Folder:
     """The files of a document.
 
     Args:
-        root: The folder that none of them may be outside of.
+        root: The folder that contains all of them.
         first: The name of the document itself.
     """
 
@@ -63,7 +63,7 @@ class _Folder:
             raise ToolError(f"{name}: {error}") from None
 
     def gather(self, whole: Any, name: str) -> None:
-        """Lead the references of a file, and of those that it refers to, into the document."""
+        """Redirect the references of a file, and of the files it refers to, into the document."""
         todo = [(whole, name)]
         while todo:
             node, within = todo.pop()
@@ -72,13 +72,13 @@ class _Folder:
             elif isinstance(node, dict):
                 target = node.get("$ref")
                 if isinstance(target, str):
-                    added = self._lead(node, target, within)
+                    added = self._redirect(node, target, within)
                     if added is not None:
                         todo.append((self.files[added], added))
                 todo += [(item, within) for item in node.values() if isinstance(item, dict | list)]
 
-    def _lead(self, node: dict[str, Any], target: str, within: str) -> str | None:
-        """Change a reference. Returns the name of the file that it has added."""
+    def _redirect(self, node: dict[str, Any], target: str, within: str) -> str | None:
+        """Redirect a reference. Returns the name of the file that was added for it."""
         file, _, pointer = target.partition("#")
         name = within
         added = None
@@ -103,7 +103,7 @@ class _Folder:
         if len(self.files) >= _MOST_FILES:
             return None
         try:
-            # What a link leads to counts as where it is.
+            # The target of a symbolic link must be inside too.
             path = (self._root / name).resolve()
             return path.read_bytes() if path.is_relative_to(self._root) else None
         except (OSError, ValueError):

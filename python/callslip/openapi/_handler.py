@@ -1,4 +1,4 @@
-"""Python functions that carry operations of a document out."""
+"""Python functions that handle operations of a document."""
 
 from __future__ import annotations
 

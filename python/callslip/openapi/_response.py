@@ -1,4 +1,4 @@
-"""Responses as a model is told of them."""
+"""Responses as text for the model."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import NamedTuple
 from callslip._core import json_text
 from callslip._json import to_json
 
-__all__ = ["TRANSIENT", "Content", "again", "content_of", "status_line"]
+__all__ = ["TRANSIENT", "Content", "content_of", "retry_hint", "status_line"]
 
 TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
-"""Statuses of what may pass by itself."""
+"""Statuses of failures that may pass by themselves."""
 
 _SLOW_OR_ODD = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
 )
-"""Encodings of Python's that no page is written in: a long text takes them hours, or they warn."""
+"""Encodings of Python that no page uses: they are very slow on a long text, or warn."""
 
 
 class Content(NamedTuple):
-    """What a response says.
+    """The content of a response.
 
     Attributes:
-        json: As JSON text, in the server's own spelling where it was JSON.
-        text: In one line, where it is a text.
+        json: The content as JSON text. JSON of the server is not changed.
+        text: The content in one line, if it is a text; else `None`.
     """
 
     json: str
@@ -37,7 +37,7 @@ class Content(NamedTuple):
 
 
 def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
-    """Read a response. Never raises: what the body is not, it is not taken for."""
+    """Read a response. Never raises: an invalid body is treated as text or bytes."""
     if not body:
         told: dict[str, object] = {"status": status}
         if "location" in headers:
@@ -52,7 +52,7 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
             return Content(found, _in_one_line(json.loads(found)) if is_text else None)
     try:
         text = body.decode(_charset(media))
-        # Some encodings have halves of surrogate pairs, which have no place in UTF-8.
+        # Raises for halves of surrogate pairs, which some encodings contain.
         text.encode()
     except (ValueError, LookupError):
         encoded = base64.b64encode(body).decode()
@@ -61,15 +61,15 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
     return Content(to_json(text), _in_one_line(text))
 
 
-def again(operation: str) -> str:
-    """Return what may be done after a failure that may pass by itself."""
+def retry_hint(operation: str) -> str:
+    """Return the hint for the model after a failure that may pass by itself."""
     if operation.partition(" ")[0] in {"POST", "PATCH"}:
         return "Whether it took effect is not known: check that before making the same call again."
     return "This may pass: the same call may be made again."
 
 
 def status_line(status: int, reason: str, headers: Mapping[str, str]) -> str:
-    """Return the status in words, and where it sends the caller."""
+    """Return the status as text, with the target of a redirect."""
     said = f"HTTP {status} {_in_one_line(reason) or _phrase(status)}".rstrip()
     where = _in_one_line(headers.get("location", ""))
     if where:
@@ -88,7 +88,7 @@ def _json(body: bytes) -> str | None:
 
 
 def _in_one_line(text: str) -> str:
-    # A line of a server's own could pass for one of the protocol's.
+    # Lines of a server could imitate those of the protocol.
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""Which server the operations of a document are called at."""
+"""The servers of the operations of a document."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from callslip._core import Document
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App
 
 __all__ = ["Servers"]
 
 
 class Servers:
-    """The URL that goes before the path of each operation.
+    """The base URL of each operation.
 
     Args:
-        document: Names servers, for all operations or for some.
-        client: Its `base_url`, where it has one, stands for an absolute server of the document;
-            a server that is a path alone is one of that host.
-        server: Stands for all of them.
-        found_at: Where the document was fetched from; `None` where it was not.
-        trusted: Hosts that secrets are sent to beside that of the document's first server.
+        document: Declares servers, for all operations or for some.
+        client: Its `base_url`, if it has one, replaces an absolute server of the document. A server
+            that is only a path belongs to that host.
+        server: Replaces all other servers.
+        found_at: The URL that the document was fetched from, if any.
+        trusted: Further hosts that may receive secrets.
 
     Raises:
-        ToolError: There is none of all these.
+        UsageError: `server` is not a URL, or contains credentials.
+        ToolError: There is no server.
     """
 
     def __init__(
@@ -42,39 +43,39 @@ class Servers:
         base_url = getattr(client, "base_url", None)
         self._base_url = "" if base_url is None else str(base_url)
         if server is not None and not isinstance(server, str):
-            raise ToolError(
+            raise UsageError(
                 f"server must be a URL such as 'https://api.example.com': got {server!r}"
             )
         if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
-            raise ToolError(
+            raise UsageError(
                 "server must not contain credentials: pass them with auth=… or in the client"
             )
         self._server = server
         self._found_at = found_at
         self._trusted = {host.lower() for host in trusted}
-        # Most documents name one server for all: that there is none is said before the first call.
+        # A missing server is reported now, and not at the first call.
         for name in document.names()[:1]:
             self.base(name)
 
     def address(self, in_process: str) -> str | None:
-        """Return what stands for the servers of the document; `None` where it is those themselves.
+        """Return the address that replaces the servers of the document; `None` if there is none.
 
         Args:
-            in_process: Stands for an app, which has no address.
+            in_process: The address for an app, which has none of its own.
         """
         if self._server is None and not self._base_url and self._found_at is None:
             return in_process if self._is_app else None
         try:
             return self.base(self._document.names()[0])
-        except (ToolError, IndexError):
+        except (ToolError, UsageError, IndexError):
             return None
 
     def is_trusted(self, base: str) -> bool:
-        """Whether secrets are sent to this server: it is that of the whole document, or allowed."""
+        """Whether this server may receive secrets: that of the whole document, and allowed ones."""
         host = _host(base)
         if self._server is not None or self._base_url or host is None:
-            # It is of the program's own choice.
+            # The program has chosen it.
             return True
         first = self._document.default_server()
         own = {_host(first or ""), _host(self._found_at or "")} if first else {host}
@@ -82,13 +83,13 @@ class Servers:
             own = {_host(self._found_at or "")}
         return host in own or host in self._trusted or host.partition(":")[0] in self._trusted
 
-    def untrusted(self, names: Sequence[str]) -> list[str]:
-        """Say which operations are sent no secret."""
+    def untrusted_warnings(self, names: Sequence[str]) -> list[str]:
+        """Return warnings about operations whose server receives no secrets."""
         told: list[str] = []
         for name in names:
             try:
                 base = self.base(name)
-            except ToolError:
+            except (ToolError, UsageError):
                 continue
             if not self.is_trusted(base):
                 told.append(f"'{name}' at {_host(base)}")
@@ -101,15 +102,16 @@ class Servers:
         ]
 
     def base(self, name: str) -> str:
-        """Return what goes before the path of an operation.
+        """Return the base URL of an operation.
 
         Raises:
-            ToolError: There is nothing.
+            UsageError: `server` is not a URL.
+            ToolError: There is no server.
         """
         if self._server is not None:
-            joined = _joined(self._base_url, self._server)
+            joined = _join(self._base_url, self._server)
             if not _is_absolute(joined):
-                raise ToolError(
+                raise UsageError(
                     f"server must be a URL such as 'https://api.example.com': got {self._server!r}"
                 )
             return joined
@@ -120,11 +122,11 @@ class Servers:
                 return self._base_url
             raise ToolError(str(error)) from None
         if self._base_url:
-            return self._base_url if _is_absolute(said) else _joined(self._base_url, said)
+            return self._base_url if _is_absolute(said) else _join(self._base_url, said)
         if _is_absolute(said):
             return said
         if self._found_at is not None:
-            return _joined(self._found_at, said)
+            return _join(self._found_at, said)
         where = "no server" if said == "/" else f"its server as '{said}' alone"
         raise ToolError(
             f"the document names {where}: pass server='https://…', or a client with a base_url"
@@ -148,11 +150,11 @@ def _is_absolute(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    # Of "localhost:8000" the name is taken for the scheme.
+    # In "localhost:8000", the host would be read as the scheme.
     return bool(parts.scheme and parts.hostname)
 
 
-def _joined(base: str, url: str) -> str:
+def _join(base: str, url: str) -> str:
     try:
         return urljoin(base, url)
     except ValueError:

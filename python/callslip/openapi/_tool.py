@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import Document
-from callslip._failure import Passing
 from callslip._threads.timeout import awaited_within
-from callslip.openapi._response import again
+from callslip.openapi._response import retry_hint
 from callslip.tools import Context, Effect, Outcome, Tool
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class OperationTool(Tool[..., Any]):
-    """An operation that is carried out by a request."""
+    """An operation that is performed by a request."""
 
     def __init__(
         self,
@@ -30,7 +29,6 @@ class OperationTool(Tool[..., Any]):
         document: Document,
         client: Client,
         *,
-        timeout: float,
         asks: bool,
         repeats: bool,
     ) -> None:
@@ -45,54 +43,54 @@ class OperationTool(Tool[..., Any]):
             name=name,
             readonly=method in _SAFE,
             effect=effect,
-            timeout=timeout,
+            timeout=client.responses.timeout,
             needs_approval=asks,
             repeatable=repeats,
         )
 
     async def _perform(self, **arguments: Any) -> Outcome:
-        """Carry it out."""
+        """Send the request."""
         return await self._client.call(self.name, arguments)
 
     @cached_property
-    def _described(self) -> dict[str, Any]:
+    def _specification(self) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(self._document.spec(self.name))
         return described
 
     @property
     def description(self) -> str:
-        """What the operation does, for the model."""
-        return str(self._described["description"])
+        """The description of the operation, for the model."""
+        return str(self._specification["description"])
 
     @property
     def parameters(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
-        parameters: dict[str, Any] = self._described["parameters"]
+        parameters: dict[str, Any] = self._specification["parameters"]
         return parameters
 
     @property
     def wants_context(self) -> bool:
-        """Never."""
+        """Whether calls receive the context: never."""
         return False
 
     @property
     def _direct(self) -> None:
-        """Never the function itself: its outcome is no plain value."""
+        """Always `None`: the function returns an outcome, not a value."""
         return
 
-    def _failed(self, error: Exception) -> Outcome:
-        """Return the outcome of a call that raised this."""
-        kind, told = super()._failed(error)
-        if isinstance(told, Passing):
-            told = Passing(f"{told} {again(self.name)}")
-        return kind, told
+    def _outcome_of_error(self, error: Exception) -> Outcome:
+        """Return the outcome of a call that raised `error`."""
+        outcome = super()._outcome_of_error(error)
+        if isinstance(outcome, Outcome.Error) and outcome.transient:
+            return Outcome.Error(f"{outcome.message} {retry_hint(self.name)}", transient=True)
+        return outcome
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
-        """Call with checked arguments and wait for the outcome."""
+        """Send the request for checked arguments, and await the outcome."""
         del context
         try:
             calling = self._client.call(self.name, arguments)
             outcome: Outcome = await awaited_within(self.timeout or 0, calling)
-        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
+        except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
+            return self._outcome_of_error(error)
         return outcome

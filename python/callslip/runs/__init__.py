@@ -1,9 +1,9 @@
-"""Runs and their tickets: an agent's work, to be looked at while it goes on and afterwards."""
+"""Runs, their tickets and their results."""
 
 from __future__ import annotations
 
-from callslip.runs._result import RunResult
-from callslip.runs._run import Run, StopReason
+from callslip.runs._result import RunResult, StopReason
+from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket, TicketKind, TicketStatus
 from callslip.runs._usage import Usage
 

@@ -1,4 +1,4 @@
-"""A call in one line, for whoever decides about it."""
+"""A call in one line, for the person who approves it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
-    """Return `tool {"name": value}`; of an operation, `METHOD /path/value {"name": value}`."""
+    """Return `tool {"name": value}`; for an operation, `METHOD /path/value {"name": value}`."""
     if arguments is None:
         return _printable(tool)
     rest = dict(arguments)
     if _OPERATION.match(tool):
 
-        def filled(match: re.Match[str]) -> str:
+        def fill(match: re.Match[str]) -> str:
             name = match[1]
             value = arguments.get(name)
             if not isinstance(value, str | int | float):
@@ -31,12 +31,12 @@ def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
             text = value if isinstance(value, str) else json.dumps(value)
             return _lazy.urllib_parse.quote(text, safe="")
 
-        tool = _PLACEHOLDER.sub(filled, tool)
+        tool = _PLACEHOLDER.sub(fill, tool)
     return _printable(f"{tool} {json.dumps(rest, ensure_ascii=False)}" if rest else tool)
 
 
 def _printable(text: str) -> str:
-    """Escape what could move a terminal's cursor, hide text or turn its direction."""
+    """Escape characters that could move a terminal's cursor, hide text or turn its direction."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)

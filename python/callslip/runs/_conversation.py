@@ -1,4 +1,4 @@
-"""What is said to a run from outside of it: by users, and by those who approve."""
+"""Messages and decisions from outside of a run: to its driver, or into its log."""
 
 from __future__ import annotations
 
@@ -20,82 +20,99 @@ if TYPE_CHECKING:
     from callslip.runs._run import Driver, Run
     from callslip.store import TicketStore
 
-__all__ = ["said", "send", "send_sync", "taken", "told", "turn", "worker", "written_down"]
+__all__ = [
+    "agent_of",
+    "append_message",
+    "append_to_log",
+    "inject",
+    "run_lock",
+    "send",
+    "send_sync",
+    "send_to_driver",
+]
 
 Make = Callable[[float], "list[_core.Command]"]
 
 
-_turns: WeakValueDictionary[tuple[str | int, str], threading.Lock] = WeakValueDictionary()
+_locks: WeakValueDictionary[tuple[str | int, str], threading.Lock] = WeakValueDictionary()
 
 
-def turn(store: TicketStore, run_id: str) -> threading.Lock:
-    """Return what whoever takes a kept run up holds meanwhile.
+def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
+    """Return the lock for claiming a run of a store in this process.
 
-    Who takes it up only to write a word into its log is gone at once, and is waited for.
+    A claim only to append a message to the log is short, so another one waits for it.
     """
-    return _turns.setdefault((store.path or id(store), run_id), threading.Lock())
+    return _locks.setdefault((store.path or id(store), run_id), threading.Lock())
 
 
 def send(run: Run, message: str) -> Awaitable[RunResult]:
-    """Say more to a run. As `Run.send`."""
-    return told(run, message) or _Reply(run, said(run, message))
+    """Add a user message to a run. As `Run.send`."""
+    return send_to_driver(run, message) or _PendingResult(run, append_message(run, message))
 
 
-def told(run: Run, message: str) -> Awaitable[RunResult] | None:
-    """Say more to a run that somebody works on. Returns its end; `None` where nobody does."""
+def send_to_driver(run: Run, message: str) -> Awaitable[RunResult] | None:
+    """Send a message to the driver of a run.
+
+    Returns:
+        An awaitable for the result that follows; `None` if no driver works on the run.
+    """
     _check(message)
-    driver = taken(run, lambda now: run._core.send(message, now))
+    driver = inject(run, lambda now: run._core.send(message, now))
     return None if driver is None else driver.result()
 
 
 def send_sync(run: Run, message: str) -> RunResult:
-    """Say more to a run that is over, and go on with it. As `Run.send_sync`."""
+    """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
     _check(message)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
-    commands = said(run, message)
-    return worker(run)._continue_sync(run, commands)
+    commands = append_message(run, message)
+    return agent_of(run)._continue_sync(run, commands)
 
 
-def written_down(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
-    """Write something into the log of a run that nobody works on."""
+def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
+    """Append a message or a decision to the log of a run that no driver works on.
+
+    Raises:
+        StoreError: Another process works on the run, or the log cannot be written down.
+    """
     core = run._core
-    with turn(store, run.id), _claimed(core, store):
+    with run_lock(store, run.id), _claim(core, store):
         commands = make(time.time())
-        store.commits.wait(core.position)
+        store._commits.wait(core.position)
     return commands
 
 
-def taken(run: Run, make: Make) -> Driver | None:
-    """Give something to whoever works on a run, and wait until it is written down.
+def inject(run: Run, make: Make) -> Driver | None:
+    """Pass a message or a decision to the driver of a run, and wait until it is written down.
 
     Returns:
-        The driver, if it has taken it.
+        The driver; `None` if no driver works on the run.
     """
-    core, store = run._core, _store_of(run)
+    core, store = run._core, run._store
     position = 0
 
-    def make_noted(now: float) -> list[_core.Command]:
-        # The driver may leave the run before this thread goes on: then there is no position.
+    def make_and_note_position(now: float) -> list[_core.Command]:
+        # The position is read here, because the driver may leave the run right after.
         nonlocal position
         commands = make(now)
         position = core.position
         return commands
 
     while (driver := run._driver) is not None:
-        if driver.give(make_noted):
+        if driver.inject(make_and_note_position):
             if store is not None:
-                # The store's own thread writes: it waits for no loop and no thread of Python.
-                store.commits.wait(position)
+                # This cannot deadlock: the thread that writes depends on no loop and no Python.
+                store._commits.wait(position)
             return driver
-        # It is of another thread, and will have left the run at once.
+        # The driver is in another thread, and is about to leave the run.
         time.sleep(0.001)
     return None
 
 
-class _Reply:
-    """What comes of a run that was over and is told more, once somebody waits for it."""
+class _PendingResult:
+    """The result of a finished run that continues with a message once this is awaited."""
 
     def __init__(self, run: Run, commands: list[_core.Command]) -> None:
         self._run = run
@@ -104,45 +121,49 @@ class _Reply:
     def __await__(self) -> Generator[Any, Any, RunResult]:
         driver = self._run._driver
         if driver is not None:
-            # It goes on already, with something else that was said.
+            # The run continues already, with another message.
             return driver.result().__await__()
-        return worker(self._run)._continue(self._run, self._commands).__await__()
+        return agent_of(self._run)._continue(self._run, self._commands).__await__()
 
 
 def _check(message: str) -> None:
     if not isinstance(message, str):
         raise UsageError(f"expected the message as a string: got {type(message).__name__}")
     if not message.strip():
-        raise UsageError("expected a message: it is blank")
+        raise UsageError("expected a message: got blank text")
     check_text("the message", message)
 
 
-def said(run: Run, message: str) -> list[_core.Command]:
-    """Write the message into the log of a run that nobody works on. Returns what is to be done."""
+def append_message(run: Run, message: str) -> list[_core.Command]:
+    """Append a user message to the log of a run that no driver works on.
+
+    Returns:
+        The commands that follow from it.
+    """
     core = run._core
-    store = _store_of(run)
+    store = run._store
     if store is None:
         return core.send(message, time.time())
-    return written_down(run, store, lambda now: core.send(message, now))
+    return append_to_log(run, store, lambda now: core.send(message, now))
 
 
-def _store_of(run: Run) -> TicketStore | None:
-    return run._store
+def agent_of(run: Run) -> Agent:
+    """Return the agent of a run.
 
-
-def worker(run: Run) -> Agent:
-    """Return the agent that can continue a run."""
+    Raises:
+        UsageError: The run was read from a store, without an agent.
+    """
     agent = run._agent
     if agent is None:
         raise UsageError(
-            "the message is written down, and this run was read from a store: go on with "
+            "the message is written down, but a run that was read from a store has no agent: call "
             f"agent.resume({run.id!r})"
         )
     return agent
 
 
 @contextmanager
-def _claimed(core: _core.Run, store: TicketStore) -> Iterator[None]:
+def _claim(core: _core.Run, store: TicketStore) -> Iterator[None]:
     core.claim(store._native)
     try:
         yield

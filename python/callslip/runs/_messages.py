@@ -1,20 +1,20 @@
-"""The transcript as models get it: lazy, read-only, and never copied."""
+"""The messages of a run, as models read them: lazy, read-only, and never copied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, ClassVar, overload
 
 if TYPE_CHECKING:
     from callslip import _core
 
-__all__ = ["Messages", "Transcript"]
+__all__ = ["MessageCache", "Messages"]
 
 Message = dict[str, str]
 
 
-class Transcript:
-    """All messages of a run. Each becomes one Python object, when it is first looked at."""
+class MessageCache:
+    """All messages of a run. Each becomes a Python object when it is first read."""
 
     __slots__ = ("_cache", "_core")
 
@@ -26,26 +26,26 @@ class Transcript:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
         for position in range(len(cache), count):
-            role, content = self._core.message(position)
-            cache.append({"role": role, "content": content})
+            message = self._core.message(position)
+            cache.append({"role": message.role, "content": message.content})
         return cache
 
     def now(self) -> Messages:
-        """Return the messages that there are now; later ones do not show up in it."""
+        """Return the messages so far, without those that come later."""
         return Messages(self, self._core.message_count)
 
 
 class Messages(Sequence[Message]):
-    """The first messages of a transcript, oldest first.
+    """Messages of a run, oldest first.
 
-    Each is `{"role": "system" | "user" | "assistant", "content": text}`. Take `list(messages)` for
-    a client that wants a list. Change nothing: the messages are shared with the run.
+    Each is `{"role": "system" | "user" | "assistant", "content": text}`. Pass `list(messages)` to a
+    client that needs a list. Do not change the messages: they are shared with the run.
     """
 
-    __slots__ = ("_count", "_transcript")
+    __slots__ = ("_count", "_message_cache")
 
-    def __init__(self, transcript: Transcript, count: int) -> None:
-        self._transcript = transcript
+    def __init__(self, cache: MessageCache, count: int) -> None:
+        self._message_cache = cache
         self._count = count
 
     def __len__(self) -> int:
@@ -58,15 +58,15 @@ class Messages(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         count = self._count
         if isinstance(index, slice):
-            messages = self._transcript.upto(count)
+            messages = self._message_cache.upto(count)
             return [messages[position] for position in range(*index.indices(count))]
         position = index + count if index < 0 else index
         if not 0 <= position < count:
-            raise IndexError(f"there are {count} messages: got the index {index}")
-        return self._transcript.upto(position + 1)[position]
+            raise IndexError(f"expected an index of {count} messages: got {index}")
+        return self._message_cache.upto(position + 1)[position]
 
     def __iter__(self) -> Iterator[Message]:
-        messages = self._transcript.upto(self._count)
+        messages = self._message_cache.upto(self._count)
         return (messages[position] for position in range(self._count))
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +74,7 @@ class Messages(Sequence[Message]):
             return list(self) == list(other)
         return NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return repr(list(self))

@@ -1,64 +1,64 @@
-"""Runs: an agent's work, to be looked at while it goes on and afterwards."""
+"""Runs: their messages, tickets and logs, during the run and afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.events import Event
-from callslip.runs._conversation import send, send_sync, taken, written_down
-from callslip.runs._messages import Messages, Transcript
+from callslip.runs._conversation import append_to_log, inject, send, send_sync
+from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._ticket import Ticket
 from callslip.runs._usage import Usage
 
 if TYPE_CHECKING:
     from callslip import _core
     from callslip.agent import Agent
-    from callslip.runs._result import RunResult
+    from callslip.runs._result import RunResult, StopReason
     from callslip.store import TicketStore
 
-__all__ = ["Driver", "Run", "StopReason", "run_under_way"]
-
-StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
+__all__ = ["Driver", "Run", "run_under_way"]
 
 _under_way: WeakValueDictionary[str, Run] = WeakValueDictionary()
-"""The kept runs that this process works on."""
+"""The runs of stores that this process works on."""
 
 
 def run_under_way(run_id: str) -> Run | None:
-    """Return the kept run of this id that this process works on."""
+    """Return the run of this id if this process works on it and a store keeps it."""
     return _under_way.get(run_id)
 
 
 class Driver(Protocol):
-    """Whoever works on a run."""
+    """The code that performs a run."""
 
-    def give(self, make: Callable[[float], list[_core.Command]]) -> bool:
-        """Take what somebody else gives in, from any thread.
+    def inject(self, make: Callable[[float], list[_core.Command]]) -> bool:
+        """Admit a message or a decision, from any thread.
+
+        Args:
+            make: Passes it to the core at a time, and returns the commands that follow from it.
 
         Returns:
-            Whether it was taken; else the driver is just leaving the run.
+            Whether it was admitted. If not, the driver is leaving the run.
         """
 
     def result(self) -> Awaitable[RunResult]:
-        """Return what is to be awaited for the end of the run."""
+        """Return an awaitable for the result of the run."""
 
 
 class Run:
-    """One agent working on one task: its transcript, its tickets, its log.
+    """One agent working on one task: its messages, its tickets, its log.
 
-    While it is under way it can be cancelled, told more, and its calls be approved or denied, from
-    any thread, event loop or tool. In a store each of these returns once it is written down, and
-    blocks for the moment that takes: what was decided stands, whatever happens next. A run that was
-    read from a store and that nobody works on can be told, approved and denied too: `Agent.resume`
-    goes on with it.
+    `send`, `approve`, `deny` and `cancel` work during the run, from any thread, event loop or tool.
+    If a store keeps the run, they return once the decision is written down, and block until then:
+    the decision is durable, even if the process ends right after. A run that was read from a store,
+    and that no driver works on, accepts them too. `Agent.resume` continues it.
 
     Attributes:
-        id: Unique among runs.
-        task: What the user asked for.
+        id: The id, unique among runs.
+        task: The task, as the user has written it.
     """
 
     __slots__ = (
@@ -68,8 +68,8 @@ class Run:
         "_core",
         "_driver",
         "_levels",
+        "_message_cache",
         "_store",
-        "_transcript",
         "id",
         "task",
     )
@@ -87,11 +87,11 @@ class Run:
         store: TicketStore | None = None,
     ) -> None:
         self._core = core
-        self._transcript: Transcript | None = None
+        self._message_cache: MessageCache | None = None
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
-        # How many levels of runs may be below it, for whoever goes on with it.
+        # How many levels of child runs may be below it, also when it is continued.
         self._levels: int | None = None
         self._children: list[Run] | None = None
         self.id = run_id
@@ -99,22 +99,22 @@ class Run:
 
     @property
     def messages(self) -> Messages:
-        """The transcript as it is now: what the model is given, but for what `history` drops."""
-        if self._transcript is None:
-            self._transcript = Transcript(self._core)
-        return self._transcript.now()
+        """All messages so far. `history` may leave some of them out of a request to the model."""
+        if self._message_cache is None:
+            self._message_cache = MessageCache(self._core)
+        return self._message_cache.now()
 
     @property
     def tickets(self) -> list[Ticket]:
-        """All tickets, oldest first."""
+        """All tickets of this run, oldest first."""
         return [Ticket.from_row(row) for row in self._core.tickets()]
 
     @property
     def children(self) -> list[Run]:
-        """The runs of the tasks that this one has given to others, oldest first.
+        """The child runs, oldest first.
 
-        Those that this process has worked on; of a kept run, also those of earlier processes, and
-        runs that were started in its calls by hand.
+        Without a store, these are the child runs of this process. With one, those of earlier
+        processes are included, and so are runs that its tools have started.
         """
         seen = {child.id: child for child in self._children or ()}
         if self._store is None:
@@ -123,112 +123,123 @@ class Run:
         return [seen.get(row.run_id) or self._store.run(row.run_id) for row in reversed(rows)]
 
     @property
-    def approvals(self) -> list[Ticket]:
-        """The calls that wait for approval, of this run and of all below it."""
-        parked = [ticket for ticket in self.tickets if ticket.parked]
-        under_way = self.children if self._driver is None else self._children or ()
-        for child in list(under_way):
+    def awaiting_approval(self) -> list[Ticket]:
+        """The tickets that are awaiting approval, of this run and of its child runs."""
+        waiting = [ticket for ticket in self.tickets if ticket.awaiting_approval]
+        children = self.children if self._driver is None else self._children or ()
+        for child in list(children):
             if not child.finished:
-                parked += child.approvals
-        return parked
+                waiting += child.awaiting_approval
+        return waiting
 
     def approve(self, ticket: Ticket | str) -> None:
-        """Have a call made that waits for approval.
+        """Approve a call that is awaiting approval.
 
         Args:
-            ticket: Its ticket; or the ticket's id, of this run. A ticket may be one of a run below.
+            ticket: A ticket of this run or of a child run; or the id of a ticket of this run, such
+                as `"T1"`.
 
         Raises:
-            UsageError: It does not wait for approval.
-            StoreError: That can't be written down.
+            UsageError: The ticket is not awaiting approval.
+            StoreError: The decision cannot be written down.
         """
-        run, number = self._of_ticket(ticket)
-
-        run._give(lambda now: run._core.approve(number, now))
+        run, number = self._find_ticket(ticket)
+        run._inject(lambda now: run._core.approve(number, now))
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
-        """Refuse a call that waits for approval. The model is told so, and why.
+        """Deny a call that is awaiting approval.
+
+        Args:
+            ticket: As for `approve`.
+            why: The reason, which the model reads.
 
         Raises:
-            UsageError: It does not wait for approval.
-            StoreError: That can't be written down.
+            UsageError: The ticket is not awaiting approval, or the reason is not text.
+            StoreError: The decision cannot be written down.
         """
         if not isinstance(why, str):
             raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
         check_text("the reason", why)
-        run, number = self._of_ticket(ticket)
-        run._give(lambda now: run._core.deny(number, why, now))
+        run, number = self._find_ticket(ticket)
+        run._inject(lambda now: run._core.deny(number, why, now))
 
     def cancel(self) -> None:
-        """End the run, all runs below it and all its calls; it does nothing where it is over.
+        """Cancel the run, its child runs and its calls. A finished run stays as it is.
 
-        Whoever waits for the run gets `RunCancelled`. A sync tool can't be stopped: it finds
-        `Context.cancelled` set.
+        `RunCancelled` is raised wherever its result is awaited. A sync tool cannot be stopped: it
+        sees that `Context.cancelled` is true.
+
+        Raises:
+            StoreError: The decision cannot be written down.
         """
         if self.finished:
             return
-        kept = self._store if self._driver is None else None
-        self._give(self._core.cancel)
-        if kept is not None:
-            # Whoever works on a run ends those below it; nobody does.
-            kept.end_children(self.id)
+        store = self._store if self._driver is None else None
+        self._inject(self._core.cancel)
+        if store is not None:
+            # A driver would have cancelled the child runs.
+            store._end_children(self.id)
 
     def send(self, message: str) -> Awaitable[RunResult]:
-        """Say more to the run. It is told with the next message to the model.
+        """Add a user message to the run.
 
-        A run that is over goes on with it when what this returns is awaited. One that is under way
-        takes it up by itself, also where its model is just giving its answer: then it goes on.
+        A run in progress reads it with the next message to the model, even if the model is about to
+        answer: the run continues then. A finished run continues when the returned object is
+        awaited.
+
+        Args:
+            message: The message, not blank.
 
         Returns:
-            To be awaited for what comes of the run then; it raises as `Agent.run` does.
+            An awaitable for the result that follows. It raises as `Agent.run` does.
 
         Raises:
-            UsageError: The message is no text, or the run has not begun.
-            StoreError: It can't be written down.
+            UsageError: The message is blank or not text, or the run has not started.
+            StoreError: The message cannot be written down.
         """
         return send(self, message)
 
     def send_sync(self, message: str) -> RunResult:
-        """Say more to a run that is over and go on with it, in this thread. As `send`.
+        """Add a user message to a finished run, and continue it in this thread. As `send`.
 
         Raises:
-            UsageError: The run is under way, or was called inside a tool.
+            UsageError: The run is in progress, or this was called inside a tool.
         """
         return send_sync(self, message)
 
     @property
     def log(self) -> list[Event]:
-        """Everything that has happened: the run is the fold of these events."""
+        """All events so far. The state of a run is computed from these and from nothing else."""
         return [Event.from_json(text, self.id) for text in self._core.records()]
 
     def export(self) -> str:
-        """Return the log as JSON lines, one event a line: what `replay` and `import_run` read."""
+        """Return the log as JSON lines, one for each event. `replay` and `import_run` read them."""
         return "".join(f"{text}\n" for text in self._core.records())
 
     @property
     def usage(self) -> Usage:
-        """What the replies cost so far."""
-        return Usage(*self._core.usage)
+        """The usage of this run's own replies so far."""
+        return Usage._from_core(self._core.usage)
 
     @property
-    def total(self) -> Usage:
-        """The same with all runs below it: those that have ended, and those under way."""
-        usage = Usage(*self._core.spent[:4])
+    def total_usage(self) -> Usage:
+        """The usage of this run and of all its child runs, finished or in progress."""
+        usage = Usage._from_core(self._core.total_usage)
         ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
         for child in self._children or ():
             if child.id not in ended:
-                usage += child.total
+                usage += child.total_usage
         return usage
 
     @property
     def turns(self) -> int:
-        """How often the model was asked."""
-        return self._core.counts[0]
+        """The number of turns: how often the model was asked."""
+        return self._core.turn
 
     @property
     def violations(self) -> int:
-        """How many replies broke the protocol."""
-        return self._core.counts[1]
+        """The number of replies that broke the protocol."""
+        return self._core.violations
 
     @property
     def finished(self) -> bool:
@@ -237,34 +248,34 @@ class Run:
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why it ended; `None` while it goes on."""
+        """The reason for the end of the run; `None` before that."""
         ending = self._core.ending
-        return None if ending is None else ending[0]
+        return None if ending is None else ending.reason
 
-    def _drive_by(self, driver: Driver) -> None:
-        """Say who works on it."""
+    def _set_driver(self, driver: Driver) -> None:
+        """Record the driver that works on the run."""
         self._driver = driver
         if self._store is not None:
             _under_way[self.id] = self
 
-    def _is_kept_in(self, store: TicketStore) -> bool:
-        """Whether it is under way, and kept there."""
-        kept = self._store
-        if self._driver is None or kept is None:
+    def _is_in_store(self, store: TicketStore) -> bool:
+        """Whether the run is in progress, and this store keeps it."""
+        own = self._store
+        if self._driver is None or own is None:
             return False
-        return kept is store or (kept.path is not None and kept.path == store.path)
+        return own is store or (own.path is not None and own.path == store.path)
 
-    def _left(self) -> None:
-        """Say that nobody works on it any more."""
+    def _clear_driver(self) -> None:
+        """Record that no driver works on the run any more."""
         self._driver = None
 
-    def _adopt(self, child: Run) -> None:
-        """Take a run that was started for one of its tasks, or in one of its calls."""
+    def _add_child(self, child: Run) -> None:
+        """Add a run that was started for a task of this one, or in a call."""
         if self._children is None:
             self._children = []
         self._children.append(child)
 
-    def _of_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
+    def _find_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
         if not isinstance(ticket, str | Ticket):
             raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
         run_id, ticket_id = (
@@ -276,7 +287,7 @@ class Run:
         run = self._find(run_id)
         if run is None:
             raise UsageError(
-                f"ticket {ticket_id} is one of run {run_id}, which is not below {self.id}"
+                f"ticket {ticket_id} is of run {run_id}, which is not a child run of {self.id}"
             )
         return run, int(digits)
 
@@ -286,21 +297,21 @@ class Run:
         found = (child._find(run_id) for child in self.children)
         return next((run for run in found if run is not None), None)
 
-    def _give(self, make: Callable[[float], list[_core.Command]]) -> None:
-        """Give something in from outside: to whoever works on the run, or into its log."""
-        if taken(self, make) is not None:
+    def _inject(self, make: Callable[[float], list[_core.Command]]) -> None:
+        """Pass a decision to the driver of the run; without a driver, append it to the log."""
+        if inject(self, make) is not None:
             return
         if self._store is not None:
-            written_down(self, self._store, make)
+            append_to_log(self, self._store, make)
         elif self.finished:
-            # Nothing of it waits for approval.
+            # The core raises: nothing in it is awaiting approval.
             make(0.0)
         else:
             raise UsageError(
-                "nobody works on this run: watch it with agent.stream(…), or take it from its "
-                "store with store.run(run_id)"
+                "no driver works on this run: use agent.stream(…), or read the run from its store "
+                "with store.run(run_id)"
             )
 
     def __repr__(self) -> str:
         state = self.stop_reason or "running"
-        return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={len(self._core.tickets())})"
+        return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={self._core.ticket_count})"

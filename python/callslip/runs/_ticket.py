@@ -1,4 +1,4 @@
-"""Tickets: the record of each tool call and of each task given to another run."""
+"""Tickets: the records of tool calls and delegated tasks."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "denied", "canc
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The record of one tool call, or of one task that was given to another run.
+    """The record of one tool call, or of one delegated task.
 
     Attributes:
         id: `T1`, `T2`, … in the order of opening.
         run_id: The run that made the call.
         kind: `"tool_call"` or `"task"`.
-        description: What it is for, in the model's words, which need not be true; where it gave
-            none, the call, cut to fit into a prompt. `call` is what is done.
+        description: The purpose of the call in the model's words, which need not be true; without
+            such words, the call, truncated to fit into a prompt. The real call is `call`.
         status: `"IN_PROGRESS"` or `"COMPLETED"`.
-        tool: The tool called; `DELEGATE` for that move.
-        arguments: What the call is made with, checked and whole. Where an argument refers to
-            another call (chatty), the reference as it was written until that call has ended, then
-            its result. A call waits for approval only once they are final. `None` where a version
-            before 0.2 compacted the run.
-        call_id: The model's own name for the call (chatty).
-        parked: Whether it waits until a person approves it.
-        outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (its
+        tool: The name of the tool; `DELEGATE` for that move.
+        arguments: The arguments of the call, checked and complete. An argument that refers to
+            another call (chatty) is the reference until that call has ended, and then its result;
+            approval is only requested for final arguments. `None` if a version before 0.2 has
+            compacted the run.
+        call_id: The model's own id for the call (chatty).
+        awaiting_approval: Whether the call waits until a person approves or denies it.
+        outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (the
             process ended during the call), `"denied"` (by a person), `"cancelled"`, or `None` while
-            it is in progress.
-        result: The whole result as JSON values; `None` where there is none.
-        error: What the model was told of a failure.
+            the call is in progress.
+        result: The whole result as JSON values; `None` without one.
+        error: The error, as the model reads it; `None` without one.
         opened_at: Unix seconds.
         completed_at: Unix seconds.
     """
@@ -52,7 +52,7 @@ class Ticket:
     status: TicketStatus
     tool: str
     call_id: str | None
-    parked: bool
+    awaiting_approval: bool
     outcome: Outcome | None
     result: Any
     error: str | None
@@ -62,35 +62,31 @@ class Ticket:
 
     @property
     def call(self) -> str:
-        """The call in one line, as the runtime writes it: the tool and its whole arguments.
+        """The call in one line, as the runtime writes it: the tool and all its arguments.
 
-        Of an operation, the method, the path with its values, and the other arguments. Characters
-        that are not printable are escaped.
+        For an operation of an OpenAPI document: the method, the path with its values, and the other
+        arguments. Characters that are not printable are escaped.
         """
         return call_line(self.tool, self.arguments)
 
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:
-        """Read what the core says of a ticket."""
-        run_id, ticket_id, kind, description, status, tool, call_id, parked = row[:8]
-        outcome, opened, completed, arguments = row[8:]
-        word, text = (None, None) if outcome is None else outcome
-        result = None
-        if word == "ok" and text is not None:
-            result = from_json(text)
+        """Return the ticket of a row of the core."""
+        outcome, text, arguments = row.outcome, row.text, row.arguments
+        is_ok = outcome == "ok" and text is not None
         return cls(
-            id=ticket_id,
-            run_id=run_id,
-            kind=kind,
-            description=description,
-            status=status,
-            tool=tool,
-            call_id=call_id,
-            parked=parked,
-            outcome=word,
-            result=result,
-            error=None if word == "ok" else text,
-            opened_at=opened,
-            completed_at=completed,
+            id=row.id,
+            run_id=row.run_id,
+            kind=row.kind,
+            description=row.description,
+            status=row.status,
+            tool=row.tool,
+            call_id=row.call_id,
+            awaiting_approval=row.parked,
+            outcome=outcome,
+            result=from_json(text) if is_ok and text is not None else None,
+            error=None if is_ok else text,
+            opened_at=row.opened_at,
+            completed_at=row.completed_at,
             arguments=None if arguments is None else from_json(arguments),
         )

@@ -1,27 +1,35 @@
-"""What the replies of runs cost."""
+"""The usage of models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from callslip import _core
 
 __all__ = ["Usage"]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run's replies cost, as the model client reports it.
+    """The usage of a run's replies, as the model client reports it.
 
     Attributes:
         input_tokens: Tokens of the messages.
         output_tokens: Tokens of the replies.
-        cached_tokens: Those of the input that came from the client's cache.
-        cost: In the client's own currency; 0.0 where it does not say.
+        cached_tokens: Input tokens that came from the client's cache.
+        cost: The cost in the client's own currency; 0.0 if the client does not report it.
     """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     cost: float
+
+    @classmethod
+    def _from_core(cls, usage: _core.Usage) -> Usage:
+        return cls(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost)
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum."""

@@ -1,12 +1,12 @@
-"""Running Python that a model has written: in a box on this machine, or by a runner elsewhere.
+"""Runners for Python code that a model has written: in a sandbox on this machine, or elsewhere.
 
     runner = PythonRunner(deps=["numpy"])
     print(runner.run("print(6 * 7)").stdout)
 
     agent = Agent(model, protocol="react", python=runner)
 
-A script is a new process each time. Its limits are `ScriptLimits`; what comes of it is a
-`ScriptResult`, also where it fails or is stopped. Exceptions say that it was not run at all.
+Each script is a new process, with `ScriptLimits`. The result is a `ScriptResult`, also if a script
+fails or is stopped. An exception means that the script was not run at all.
 """
 
 from __future__ import annotations

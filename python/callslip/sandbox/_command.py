@@ -18,24 +18,24 @@ __all__ = ["CommandRunner"]
 
 
 class CommandRunner:
-    """Runs scripts by a command, such as `docker run -i`, that speaks JSON lines.
+    """Runs scripts with a command that speaks JSON lines, such as `docker run -i`.
 
-    It is started for each script, and once for all those of a session. It gets a line `run`, writes
-    a line for each event and one for the end, as the guide to scripts says. The module
-    `callslip.sandbox.serve` is such a runner: one file that needs nothing but Python.
+    The command is started once for each script, or once for all scripts of a session. It reads a
+    line `run`, and writes a line for each event and one for the end, as described in the guide to
+    scripts. The module `callslip.sandbox.serve` is such a runner: one file that needs only Python.
 
-    What it writes to its standard error is told where it fails. When its standard input ends, so
-    must it.
+    Errors quote its standard error. The command must end when its standard input ends.
 
     Args:
         command: The program and its arguments.
-        about: A sentence for the model about the place, for example "It has no network."
-        env: Its environment; default this program's.
-        start_seconds: How long it may take to begin a script, packages and all, since it last said
-            anything.
+        about: A sentence for the model about the place, for example "It has no network." Default:
+            an empty text.
+        env: The environment of the command. Default: this program's.
+        start_seconds: Seconds without any message until a script, with its packages, has to start.
+            Default: 300.
 
     Raises:
-        UsageError: The command is none.
+        UsageError: The command is empty or a string, or `start_seconds` is out of range.
     """
 
     about: str
@@ -64,7 +64,7 @@ class CommandRunner:
         """Start the command.
 
         Raises:
-            RunnerLost: It can't be started.
+            RunnerLost: The command cannot be started.
         """
         try:
             process = subprocess.Popen(  # noqa: S603  # it is the developer's own command
@@ -81,7 +81,7 @@ class CommandRunner:
                 f"the runner '{self._command[0]}' can't be started: {error.strerror or error}"
             ) from error
         place = RunnerProcess(process, self._command[0], start_seconds=self._start_seconds)
-        # A session that nobody has any more leaves no process behind.
+        # Ends the process when the place is garbage collected.
         weakref.finalize(place, place.closer())
         return place
 

@@ -1,4 +1,4 @@
-"""What notebooks show of scripts. All that a script wrote is text or an image, never markup."""
+"""Results of scripts in notebooks: output is shown as text or images, never as markup."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from callslip.sandbox._text import visible
+from callslip.sandbox._text import strip_invisible
 
 if TYPE_CHECKING:
     from callslip.sandbox._result import Artifact, ScriptResult
 
 __all__ = ["artifact_html", "live_kernel", "result_html", "result_text", "show_artifact"]
 
-# A browser runs no scripts in what an `img` shows, SVG among it.
+# A browser runs no scripts in an `img`, not even of an SVG.
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"})
 _LARGEST_IMAGE = 8 << 20
 _ROWS, _COLUMNS, _CELL = 20, 20, 200
@@ -28,11 +28,14 @@ _PRE = "white-space:pre-wrap;margin:0.3em 0"
 
 def result_text(result: ScriptResult) -> str:
     """Return a result as plain text."""
-    parts = [visible(result.stdout).rstrip("\n"), visible(result.stderr).rstrip("\n")]
+    parts = [
+        strip_invisible(result.stdout).rstrip("\n"),
+        strip_invisible(result.stderr).rstrip("\n"),
+    ]
     if not result.ok:
         parts.append(_ending(result))
     parts += [f"{one.path} ({one.size} bytes, {one.mime})" for one in result.artifacts]
-    parts += [f"hint: {visible(hint)}" for hint in result.hints]
+    parts += [f"hint: {strip_invisible(hint)}" for hint in result.hints]
     return "\n".join(part for part in parts if part)
 
 
@@ -41,11 +44,11 @@ def result_html(result: ScriptResult) -> str:
     parts = []
     for text, style in ((result.stdout, ""), (result.stderr, ";color:#a00")):
         if text:
-            parts.append(f'<pre style="{_PRE}{style}">{html.escape(visible(text))}</pre>')
+            parts.append(f'<pre style="{_PRE}{style}">{html.escape(strip_invisible(text))}</pre>')
     if not result.ok:
         parts.append(f"<p><b>{html.escape(_ending(result))}</b></p>")
     parts += [artifact_html(artifact) for artifact in result.artifacts]
-    parts += [f"<p><i>{html.escape(visible(hint))}</i></p>" for hint in result.hints]
+    parts += [f"<p><i>{html.escape(strip_invisible(hint))}</i></p>" for hint in result.hints]
     return "\n".join(parts) or "<p><i>the script printed nothing</i></p>"
 
 
@@ -65,7 +68,7 @@ def artifact_html(artifact: Artifact) -> str:
 
 
 def live_kernel() -> Any:
-    """Return the kernel that this process is, of Jupyter; `None` where it is none."""
+    """Return the Jupyter kernel of this process; `None` outside of Jupyter."""
     ipython = sys.modules.get("IPython")
     if ipython is None or "ipykernel" not in sys.modules:
         return None
@@ -73,7 +76,7 @@ def live_kernel() -> Any:
 
 
 def show_artifact(artifact: Artifact) -> None:
-    """Show an image in the cell that runs, where there is one."""
+    """Show an image in the running cell, if there is one."""
     if artifact.mime in _IMAGES and live_kernel() is not None:
         import_module("IPython.display").display(artifact)
 
@@ -101,5 +104,5 @@ def _table(artifact: Artifact) -> str:
 
 
 def _cell(text: str) -> str:
-    text = visible(text)
+    text = strip_invisible(text)
     return f"{text[:_CELL]}…" if len(text) > _CELL else text

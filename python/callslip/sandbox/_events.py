@@ -1,4 +1,4 @@
-"""What happens while a script runs."""
+"""Events and questions of scripts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ ScriptEventKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ScriptEvent:
-    """One thing that happens while a script runs.
+    """An event of a running script.
 
     Attributes:
-        kind: What happens.
-        data: Of `deps`, the installation of its packages, `stage` and `message`; of `started`
-            `profile` and `layers`; of `stdout` and `stderr` a piece of `text`; of `input_request`
-            `id`, `prompt` and `secret`; of `artifact` what an `Artifact` has, and itself as
-            `artifact`; of `limit_warning` `limit` and `message`; of `finished` `status` and
-            `exit_code`.
+        kind: The kind of event. `deps` reports the installation of packages.
+        data: The fields of the event. `deps`: `stage` and `message`. `started`: `profile` and
+            `layers`. `stdout` and `stderr`: a piece of `text`. `input_request`: `id`, `prompt` and
+            `secret`. `artifact`: the fields of an `Artifact`, and itself as `artifact`.
+            `limit_warning`: `limit` and `message`. `finished`: `status` and `exit_code`.
     """
 
     kind: ScriptEventKind
@@ -42,11 +41,11 @@ class InputRequest:
     """A question of an interactive script.
 
     Attributes:
-        prompt: As the script wrote it, without control characters and at most 2,000 characters:
-            show it as coming from the script, and from nobody else.
-        secret: Whether the answer is not to be shown while it is typed.
-        number: Of the script's questions, from 1.
-        asker: `script`; `callslip` where it asks for itself, whether packages may be installed.
+        prompt: The text of the script, without control characters and at most 2,000 characters
+            long. Show clearly that it comes from the script.
+        secret: Whether the answer must not be shown while it is typed. Default: `False`.
+        number: The number of the question in the script, from 1.
+        asker: `"script"`; or `"callslip"` for its own question, whether packages may be installed.
     """
 
     prompt: str

@@ -1,4 +1,4 @@
-"""Folders on this machine: what scripts leave to be kept, and what they leave to each other."""
+"""Folders on this machine: of artifacts, and of the files that scripts share."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ __all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
 
 
 class ArtifactFolder:
-    """Where the artifacts of one script are. A temporary one lasts as long as this object.
+    """The folder for the artifacts of one script, created with the first one.
 
-    It is made with the first of them.
+    A temporary folder is removed together with this object.
 
     Args:
-        above: The folder that it is made in; `None` for a temporary one.
+        above: The folder that contains it; `None` for a temporary one.
 
     Raises:
-        UsageError: Nothing can be written there.
+        UsageError: `above` is not writable.
     """
 
     def __init__(self, above: Path | None) -> None:
         self.is_temporary = above is None
         if above is None:
-            # Held, for it goes with the last that holds it.
+            # Referenced, because it is removed with its last reference.
             self._shared = _shared_folder()
             above = self._shared.path
         else:
             _check_writable(above)
         self.path = above.absolute() / f"script-{secrets.token_hex(8)}"
         if self.is_temporary:
-            weakref.finalize(self, _forget, self.path, os.getpid())
+            weakref.finalize(self, _remove_artifacts, self.path, os.getpid())
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def put(self, path: str, content: bytes) -> Path:
-        """Write a file. Its path is known to be safe."""
+        """Write a file. The path must be safe already."""
         file = self.path / path
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class ArtifactFolder:
 
 
 def _check_writable(folder: Path) -> None:
-    """Before a script runs: what it leaves would be lost."""
+    """Check before a script runs, because its artifacts would be lost."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -69,32 +69,32 @@ def _check_writable(folder: Path) -> None:
 class WorkFolder:
     """A working directory that the scripts of a session share, or the folder of artifacts.
 
-    It is locked while it is in use. So those of a process that was killed are known, and removed
-    when the next one is made.
+    It is locked while it is in use. Folders of a process that was killed are therefore recognised,
+    and removed when the next one is created.
     """
 
     def __init__(self) -> None:
         while True:
             try:
-                self.path, lock = _made()
+                self.path, lock = _make_folder()
                 break
             except FileNotFoundError:
-                # Whoever removed the last one has removed the folder of all.
+                # Another process has just removed the folder of all.
                 continue
-        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
+        self._finalizer = weakref.finalize(self, _remove_folder, self.path, lock, os.getpid())
 
     def remove(self) -> None:
-        """Remove it. May be said any number of times."""
+        """Remove the folder. May be called more than once."""
         self._finalizer()
 
 
 _sharing = threading.Lock()
 _shared: dict[int, weakref.ref[WorkFolder]] = {}
-"""The folder of the temporary artifacts of this process, by its id: a forked child has its own."""
+"""The folder of temporary artifacts by the process id: a forked child needs its own."""
 
 
 def _shared_folder() -> WorkFolder:
-    """Return the folder for temporary artifacts. It goes with the last of them."""
+    """Return the folder for temporary artifacts, which is removed with the last of them."""
     with _sharing:
         known = _shared.get(os.getpid())
         folder = None if known is None else known()
@@ -105,36 +105,36 @@ def _shared_folder() -> WorkFolder:
         return folder
 
 
-def _made() -> tuple[Path, int]:
-    """Make a working directory and its lock, in a folder that is this user's alone."""
+def _make_folder() -> tuple[Path, int]:
+    """Create a working directory and its lock, in a folder that belongs to this user alone."""
     above = Path(tempfile.gettempdir()) / f"callslip-{os.getuid()}"
     above.mkdir(mode=0o700, exist_ok=True)
     about = above.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
-        # Somebody else's, in a folder that anybody may write to.
+        # It belongs to another user, in a folder that everyone may write to.
         above = Path(tempfile.mkdtemp(prefix="callslip-"))
-    _sweep(above)
+    _remove_abandoned(above)
     path = above / secrets.token_hex(8)
-    lock = _lock(path)
+    lock = _make_lock(path)
     path.mkdir(mode=0o700)
     return path, lock
 
 
-def _forget(path: Path, process: int) -> None:
-    # A forked child that ends has nothing to tidy up after.
+def _remove_artifacts(path: Path, process: int) -> None:
+    # A forked child must not remove the folders of its parent.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _lock(path: Path) -> int:
-    """Make the lock of a folder. It has its name only once it is locked."""
+def _make_lock(path: Path) -> int:
+    """Create the lock of a folder. It is renamed into place once it is locked."""
     made = path.with_suffix(".new")
-    descriptor = _locked(made, os.O_CREAT)
+    descriptor = _open_locked(made, os.O_CREAT)
     made.rename(path.with_suffix(".lock"))
     return descriptor
 
 
-def _locked(path: Path, flags: int = 0) -> int:
+def _open_locked(path: Path, flags: int = 0) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
     try:
         _lazy.fcntl.flock(descriptor, _lazy.fcntl.LOCK_EX | _lazy.fcntl.LOCK_NB)
@@ -144,7 +144,7 @@ def _locked(path: Path, flags: int = 0) -> int:
     return descriptor
 
 
-def _remove(path: Path, lock: int, process: int) -> None:
+def _remove_folder(path: Path, lock: int, process: int) -> None:
     if os.getpid() == process:
         remove_tree(path)
         with suppress(OSError):
@@ -155,20 +155,20 @@ def _remove(path: Path, lock: int, process: int) -> None:
         os.close(lock)
 
 
-def _sweep(above: Path) -> None:
-    """Remove what processes that were killed have left."""
+def _remove_abandoned(above: Path) -> None:
+    """Remove the folders of processes that were killed."""
     for lock in above.glob("*.lock"):
         try:
-            descriptor = _locked(lock)
+            descriptor = _open_locked(lock)
         except OSError:
             continue
-        _remove(lock.with_suffix(""), descriptor, os.getpid())
+        _remove_folder(lock.with_suffix(""), descriptor, os.getpid())
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory that a script has filled: of any depth, with any modes.
+    """Remove a directory of a script: of any depth, with any modes.
 
-    Directories are taken to the top before they are looked into, so that no path gets long.
+    Directories are moved to the top before they are read, so that no path gets long.
     """
     try:
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -177,12 +177,12 @@ def remove_tree(path: Path) -> None:
     mark, moved = secrets.token_hex(8), 0
     try:
         os.fchmod(top, 0o700)
-        while names := _names(top):
+        while names := _list_names(top):
             before = moved
             for name in names:
                 moved += _flatten(top, name, f"{mark}-{moved}")
-            if moved == before and _names(top) == names:
-                # What can't be removed is left.
+            if moved == before and _list_names(top) == names:
+                # The rest cannot be removed.
                 return
     except OSError:
         return
@@ -193,7 +193,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _flatten(top: int, name: str, mark: str) -> int:
-    """Remove an entry, and put the directories in it beside it. Returns how many these are."""
+    """Remove an entry, and move its directories beside it. Returns their number."""
     about = os.lstat(name, dir_fd=top)
     if not stat.S_ISDIR(about.st_mode):
         with suppress(OSError):
@@ -206,7 +206,7 @@ def _flatten(top: int, name: str, mark: str) -> int:
             name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top
         )
         try:
-            for entry in _names(inner):
+            for entry in _list_names(inner):
                 if stat.S_ISDIR(os.lstat(entry, dir_fd=inner).st_mode):
                     os.chmod(entry, 0o700, dir_fd=inner)
                     os.rename(entry, f"{mark}-{moved}", src_dir_fd=inner, dst_dir_fd=top)
@@ -219,5 +219,5 @@ def _flatten(top: int, name: str, mark: str) -> int:
     return moved
 
 
-def _names(directory: int) -> list[str]:
+def _list_names(directory: int) -> list[str]:
     return os.listdir(directory)  # a descriptor: the path may be too long

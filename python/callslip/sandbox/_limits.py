@@ -1,4 +1,4 @@
-"""The bounds of a script."""
+"""The limits of a script."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ __all__ = ["ScriptLimits"]
 _MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
 _SECONDS = ("wall_seconds", "idle_seconds")
 _LEAST = {"files": 16, "memory_bytes": 32 << 20}
-"""With less, an interpreter does not even begin."""
+"""With less, an interpreter does not even start."""
 _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptLimits:
-    """How far a script may go.
+    """The limits of a script.
 
     Attributes:
-        wall_seconds: From its start to its end, without the time that it waits for a person.
-        cpu_seconds: Of all its processes.
-        memory_bytes: Of all its processes; at least 32 MiB.
-        processes: At once, threads among them.
-        files: Open ones of one process; at least 16.
-        kept_bytes: Of each of its two streams that the result has: the beginning and the end.
-        output_bytes: Of both streams; a script that writes more is stopped.
-        disk_bytes: Of its files.
-        disk_files: Files and folders that it may make.
-        artifacts: Files of `out/` that are handed over; 0 for none.
-        artifact_bytes: Of all of them.
-        prompts: Questions of an interactive script.
-        idle_seconds: For the answer to a question.
-        package_bytes: Of the packages that it declares and those that they need, installed.
-        package_files: Files of all of them.
+        wall_seconds: Seconds from start to end, without the time of waiting for a person.
+        cpu_seconds: CPU seconds of all its processes together.
+        memory_bytes: Memory of all its processes together; at least 32 MiB.
+        processes: Processes and threads at the same time.
+        files: Open files of one process; at least 16.
+        kept_bytes: Bytes of each output stream that the result keeps: its beginning and its end.
+        output_bytes: Bytes of both output streams. A script that writes more is stopped.
+        disk_bytes: Bytes of the files that it creates.
+        disk_files: The number of files and folders that it creates.
+        artifacts: The number of files of `out/` in the result; 0 for none.
+        artifact_bytes: Bytes of all artifacts together.
+        prompts: The number of questions of an interactive script.
+        idle_seconds: Seconds for the answer to one question.
+        package_bytes: Bytes of all packages that are installed for it, with their dependencies.
+        package_files: The number of files of these packages.
+
+    Raises:
+        UsageError: A limit is not a number, or out of range.
     """
 
     wall_seconds: float = 60.0
@@ -75,5 +78,5 @@ class ScriptLimits:
                 raise UsageError(f"expected ScriptLimits({name}=…) to be at most {_MOST}")
 
     def to_dict(self) -> dict[str, float]:
-        """Return the limits as runners take them."""
+        """Return the limits as a dict, as runners receive them."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Scripts on this machine, in a box that the native module builds."""
+"""Scripts on this machine, in a sandbox of the native module."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = [
     "find_bwrap",
     "find_interpreter",
     "find_uv",
-    "has_box",
+    "has_sandbox",
     "install_request",
-    "probed",
+    "probe_profiles",
     "request_parts",
 ]
 
@@ -37,7 +37,7 @@ Profile: TypeAlias = Literal["auto", "isolated", "restricted", "unconfined"]
 
 _BWRAP = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 _BWRAP_NEEDED = (0, 8)
-"""The first that limits the size of what it mounts."""
+"""The first version that limits the size of a mount."""
 
 _ASK_PYTHON = """
 import json, os, sys
@@ -47,7 +47,7 @@ print(json.dumps([base, sys.base_prefix, sys.base_exec_prefix, list(sys.version_
 
 
 class NativeStream:
-    """A script that the native module runs. As `ScriptStream`."""
+    """A script that the native module runs: a `ScriptStream`."""
 
     def __init__(self, job: _core.ScriptJob) -> None:
         self._job = job
@@ -62,11 +62,11 @@ class NativeStream:
 
     @property
     def over(self) -> bool:
-        """Whether the last event was handed out."""
+        """Whether `news` has returned the last event."""
         return self._job.over
 
     def __del__(self) -> None:
-        # Nobody follows it any more.
+        # The script has no reader any more.
         if not self._job.over:
             self._job.cancel()
 
@@ -87,15 +87,15 @@ class Interpreter:
 
 
 def find_interpreter(python: str | os.PathLike[str] | None) -> Interpreter:
-    """Return the Python that runs scripts: the given one, else that which this program runs on.
+    """Return the interpreter of scripts: the given one, else that of this program.
 
-    Of a virtual environment it is the one below it: its packages are none of a script's.
+    For a virtual environment it is the base interpreter, because scripts must not see its packages.
 
     Raises:
-        InterpreterMissing: There is none.
+        InterpreterMissing: There is no such interpreter.
     """
     if python is not None:
-        return _asked(os.fspath(python))
+        return _query_interpreter(os.fspath(python))
     base = getattr(sys, "_base_executable", None) or sys.executable
     if not base:
         raise InterpreterMissing(
@@ -106,7 +106,7 @@ def find_interpreter(python: str | os.PathLike[str] | None) -> Interpreter:
 
 
 @functools.lru_cache(maxsize=16)
-def _asked(python: str) -> Interpreter:
+def _query_interpreter(python: str) -> Interpreter:
     found = shutil.which(python)
     if found is None:
         raise InterpreterMissing(f"the Python for scripts is not there: '{python}'")
@@ -127,9 +127,9 @@ def _interpreter(base: str, prefix: str, exec_prefix: str, version: Any) -> Inte
     folders = [prefix, exec_prefix, str(Path(path).parent.parent)]
     needed = [path]
     for folder in dict.fromkeys([*folders, *map(os.path.realpath, folders)]):
-        needed += _needed_of(Path(folder), version)
+        needed += _required_paths(Path(folder), version)
     parts = ".".join(str(part) for part in version)
-    # What lies in /usr is there in any case, and what lies in another one of them.
+    # Without paths in /usr, which is always there, and paths inside another one.
     apart = [
         one
         for one in dict.fromkeys(needed)
@@ -142,10 +142,10 @@ _LAYOUT = frozenset({
     "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "etc", "man", "ssl",
     "doc", "build", "install", "python", "nix-support", "pyvenv.cfg", "BUILD", "PYTHON.json",
 })  # fmt: skip
-"""What lies in a folder that holds one installation of Python and nothing else."""
+"""Entries of a folder that contains one installation of Python and nothing else."""
 
 
-def _needed_of(folder: Path, version: Any) -> list[str]:
+def _required_paths(folder: Path, version: Any) -> list[str]:
     """Return what an interpreter needs of a folder that it is installed in.
 
     All of it only where nothing else lies there: never a home folder, or one above it.
@@ -194,7 +194,7 @@ def find_bwrap() -> str | None:
             about = Path(path).stat()
         except OSError:
             continue
-        # What others may write to is no wall against them.
+        # A program that others may write to is not safe.
         if about.st_uid == 0 and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             if _version_of_bwrap(path, about.st_mtime_ns) >= _BWRAP_NEEDED:
                 return path
@@ -269,7 +269,7 @@ def install_request(
 
 
 def request_parts(interpreter: Interpreter) -> dict[str, Any]:
-    """Return what a request to the native module says of this machine."""
+    """Return the parts of a request that describe this machine."""
     return {
         "python": interpreter.path,
         "prefixes": list(interpreter.prefixes),
@@ -278,7 +278,7 @@ def request_parts(interpreter: Interpreter) -> dict[str, Any]:
     }
 
 
-def probed() -> Mapping[str, dict[str, Any] | None]:
+def probe_profiles() -> Mapping[str, dict[str, Any] | None]:
     """Return what is in the way of `isolated` and `restricted`: `None` where nothing is.
 
     It is tried out, once in the life of a process.
@@ -287,14 +287,14 @@ def probed() -> Mapping[str, dict[str, Any] | None]:
     return found
 
 
-def has_box() -> bool:
-    """Whether scripts can be kept apart on this machine."""
-    return None in probed().values()
+def has_sandbox() -> bool:
+    """Whether this machine supports a sandbox."""
+    return None in probe_profiles().values()
 
 
-def unavailable() -> IsolationUnavailable:
-    """Return the error of a machine that can't keep scripts apart."""
-    why = probed()["isolated"] or {}
+def isolation_error() -> IsolationUnavailable:
+    """Return the error for a machine without any sandbox."""
+    why = probe_profiles()["isolated"] or {}
     remedy = why["remedy"]
     return IsolationUnavailable(
         f"scripts can't be kept apart here: {why['stage']}: {why['message']}; {remedy}",

@@ -1,4 +1,4 @@
-"""One process of an external runner: the scripts that it is given, one after the other."""
+"""One process of an external runner, which runs scripts one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip.errors import RunnerProtocolError
-from callslip.sandbox._checks import TERMINAL, EventChecks
+from callslip.sandbox._event_checks import TERMINAL, EventChecks
 
 if TYPE_CHECKING:
     from callslip.sandbox._stream import ScriptRequest
@@ -25,30 +25,30 @@ __all__ = ["RunnerProcess"]
 
 _CHUNK = 1 << 16
 _UNREAD_TEXT = 1 << 20
-"""Characters of output that wait for who asks for the news. The result has what is dropped."""
+"""Characters of unread output. More is dropped, and still part of the result."""
 
 _UNREAD_EVENTS = 10_000
 _GRACE = 10.0
-"""Seconds beyond a script's own limits after which its runner counts as lost."""
+"""Seconds beyond the limits of a script until its runner counts as lost."""
 
 _TO_END = 5.0
-"""Seconds for a runner to end a script that was cancelled."""
+"""Seconds for a runner to end a cancelled script."""
 
 _TO_LEAVE = 2.0
-"""Seconds for a runner to end itself once its standard input has, and then once it was told to."""
+"""Seconds for a runner to end after its standard input is closed, and again after each signal."""
 
 
 class CommandStream:
-    """A script that an external runner runs. As `ScriptStream`."""
+    """A script that an external runner runs: a `ScriptStream`."""
 
-    def __init__(self, inner: _Link, request: ScriptRequest) -> None:
-        self._link = inner
+    def __init__(self, inner: _Connection, request: ScriptRequest) -> None:
+        self._connection = inner
         self._lock = threading.Lock()
         self._events: deque[dict[str, Any]] = deque()
         self._unread = 0
         self._ended = False
         self._over = False
-        self._readable, self._writable = _bell()
+        self._readable, self._writable = _wake_pipe()
         limits = request["limits"]
         self.request = request
         self.limits = limits
@@ -58,7 +58,7 @@ class CommandStream:
             artifact_bytes=limits["artifact_bytes"],
         )
         self.longest_line = 2 * limits["artifact_bytes"] + 16 * limits["kept_bytes"] + (1 << 20)
-        # What the runner is at, by whose limits it is waited for.
+        # The progress of the runner, which decides the time limit.
         self.started = False
         self.cancelled = False
         self.questions: set[int] = set()
@@ -87,17 +87,17 @@ class CommandStream:
         poll.poll(seconds * 1000)
 
     def answer(self, number: int, text: str | None) -> None:
-        self._link.say(self, {"type": "answer", "id": number, "text": text})
+        self._connection.send(self, {"type": "answer", "id": number, "text": text})
 
     def cancel(self) -> None:
-        self._link.cancel(self)
+        self._connection.cancel(self)
 
     @property
     def over(self) -> bool:
         return self._over
 
     def put(self, event: dict[str, Any]) -> None:
-        """Keep an event for whoever asks for the news. What comes after the last one is dropped."""
+        """Keep an event for `news`. Events after the last one are dropped."""
         with self._lock:
             if self._ended:
                 return
@@ -115,30 +115,30 @@ class CommandStream:
 
 
 class RunnerProcess:
-    """The place that a process is. As `Place`."""
+    """The process as a `Place`."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], name: str, *, start_seconds: float
     ) -> None:
-        self._link = _Link(process, name, start_seconds)
+        self._connection = _Connection(process, name, start_seconds)
 
     def start(self, request: ScriptRequest) -> CommandStream:
-        """Begin a script, or have it begin once those before it have ended."""
-        stream = CommandStream(self._link, request)
-        self._link.begin(stream)
+        """Start a script, or queue it behind the ones before it."""
+        stream = CommandStream(self._connection, request)
+        self._connection.begin(stream)
         return stream
 
     def close(self) -> None:
-        """Have the process end; it is not waited for."""
-        self._link.close()
+        """End the process, without waiting for it."""
+        self._connection.close()
 
     def closer(self) -> Callable[[], None]:
-        """Return what closes the place and does not keep it."""
-        return self._link.close
+        """Return a function that closes the place without a reference to it."""
+        return self._connection.close
 
 
-class _Link:
-    """The thread that speaks with the process, so that nobody else ever waits for it."""
+class _Connection:
+    """The connection to the process, in a thread so that no caller waits for it."""
 
     def __init__(self, process: subprocess.Popen[bytes], name: str, start_seconds: float) -> None:
         assert process.stdin is not None
@@ -153,12 +153,12 @@ class _Link:
         self._stream: CommandStream | None = None
         self._unsent = bytearray()
         self._line = bytearray()
-        self._looked_through = 0
+        self._searched = 0
         self._errors = bytearray()
         self._closing = False
         self._gone: str | None = None
         self._deadline: float | None = None
-        self._readable, self._writable = _bell()
+        self._readable, self._writable = _wake_pipe()
         for pipe in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(pipe.fileno(), False)
         threading.Thread(target=self._work, name="callslip-runner", daemon=True).start()
@@ -166,40 +166,40 @@ class _Link:
     # From any thread.
 
     def begin(self, stream: CommandStream) -> None:
-        """Give the process a script, as soon as it is free."""
+        """Send a script to the process as soon as it is free."""
         with self._lock:
             if self._gone is None and not self._closing:
                 self._waiting.append(stream)
                 self._wake()
                 return
             words = self._gone or f"the runner '{self._name}' was closed"
-        stream.put(_failed("runner_lost", words))
+        stream.put(_failed_event("runner_lost", words))
 
-    def say(self, stream: CommandStream, message: dict[str, Any]) -> None:
-        """Tell the process something about a script, if that is still under way."""
+    def send(self, stream: CommandStream, message: dict[str, Any]) -> None:
+        """Send a message about a script, if it is still running."""
         with self._lock:
             if stream is self._stream:
                 stream.questions.discard(message.get("id", -1))
                 self._unsent += _line(message)
-                self._expect(stream)
+                self._set_deadline(stream)
                 self._wake()
 
     def cancel(self, stream: CommandStream) -> None:
-        """Have a script end, whether it has begun or not."""
+        """Cancel a script, whether it has started or not."""
         with self._lock:
             if stream.cancelled:
                 return
             stream.cancelled = True
             if stream is self._stream:
                 self._unsent += _line({"type": "cancel"})
-                self._expect(stream)
+                self._set_deadline(stream)
                 self._wake()
             elif stream in self._waiting:
                 self._waiting.remove(stream)
                 stream.put(_CANCELLED)
 
     def close(self) -> None:
-        """End the process: what it is at is cancelled."""
+        """End the process. A running script is cancelled."""
         with self._lock:
             if self._gone is None:
                 self._closing = True
@@ -216,7 +216,7 @@ class _Link:
             with selectors.DefaultSelector() as selector:
                 for pipe in (self._stdout, self._stderr, self._readable):
                     selector.register(pipe, selectors.EVENT_READ)
-                words, error = self._converse(selector)
+                words, error = self._exchange(selector)
         except RunnerProtocolError as problem:
             words, error = str(problem), "runner_protocol"
         except OSError as problem:
@@ -228,12 +228,12 @@ class _Link:
             self._stream = None
         if error != "closed":
             _kill(self._process)
-        self._leave()
+        self._shut_down()
         for stream in left:
-            stream.put(_failed("runner_lost" if error == "closed" else error, words))
+            stream.put(_failed_event("runner_lost" if error == "closed" else error, words))
 
-    def _converse(self, selector: selectors.BaseSelector) -> tuple[str, str]:
-        """Speak with the process until it is gone or to go. Returns why, in words and as a code."""
+    def _exchange(self, selector: selectors.BaseSelector) -> tuple[str, str]:
+        """Exchange messages until the process ends. Returns the reason, as a message and a code."""
         while True:
             with self._lock:
                 if self._closing:
@@ -241,26 +241,26 @@ class _Link:
                 if self._stream is None and self._waiting:
                     self._stream = self._waiting.popleft()
                     self._unsent += _line(dict(self._stream.request))
-                    self._expect(self._stream)
+                    self._set_deadline(self._stream)
                 deadline = self._deadline if self._stream is not None else None
                 unsent = bool(self._unsent)
             _watch(selector, self._stdin, wanted=unsent)
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = {key.fileobj for key, _ in selector.select(timeout)}
             if not ready and deadline is not None and self._is_late():
-                return self._late(), "runner_lost"
+                return self._describe_delay(), "runner_lost"
             if self._readable in ready:
                 with suppress(BlockingIOError):
                     os.read(self._readable, 512)
             if self._stdin in ready:
                 self._send()
-            if self._stderr in ready and not self._hear_errors():
+            if self._stderr in ready and not self._receive_stderr():
                 selector.unregister(self._stderr)
-            if self._stdout in ready and not self._hear():
-                return self._ended(), "runner_lost"
+            if self._stdout in ready and not self._receive():
+                return self._describe_end(), "runner_lost"
 
-    def _expect(self, stream: CommandStream) -> None:
-        """Set by when there must be news of a script."""
+    def _set_deadline(self, stream: CommandStream) -> None:
+        """Set the time at which the next message about a script is due."""
         if stream.cancelled:
             seconds = _TO_END
         elif not stream.started:
@@ -275,7 +275,7 @@ class _Link:
         with self._lock:
             return self._deadline is not None and time.monotonic() >= self._deadline
 
-    def _late(self) -> str:
+    def _describe_delay(self) -> str:
         stream = self._stream
         assert stream is not None
         if stream.cancelled:
@@ -283,9 +283,10 @@ class _Link:
         if not stream.started:
             return (
                 f"the runner '{self._name}' did not begin within {self._start_seconds:g} "
-                f"seconds{self._said()}"
+                f"seconds{self._quoted_stderr()}"
             )
-        return f"the runner '{self._name}' did not end a script whose time was over{self._said()}"
+        wrote = self._quoted_stderr()
+        return f"the runner '{self._name}' did not end a script whose time was over{wrote}"
 
     def _send(self) -> None:
         with self._lock:
@@ -299,24 +300,24 @@ class _Link:
                 return
             del self._unsent[:sent]
 
-    def _hear_errors(self) -> bool:
+    def _receive_stderr(self) -> bool:
         piece = _read(self._stderr.fileno())
         if piece is not None:
             self._errors = (self._errors + piece)[-2000:]
         return piece != b""
 
-    def _hear(self) -> bool:
-        """Take what the process writes. Returns whether there may be more."""
+    def _receive(self) -> bool:
+        """Read output of the process. Returns whether there may be more."""
         piece = _read(self._stdout.fileno())
         if piece is None:
             return True
         self._line += piece
-        while (at := self._line.find(b"\n", self._looked_through)) >= 0:
+        while (at := self._line.find(b"\n", self._searched)) >= 0:
             line = bytes(self._line[:at])
             del self._line[: at + 1]
-            self._looked_through = 0
-            self._take(line)
-        self._looked_through = len(self._line)
+            self._searched = 0
+            self._handle_line(line)
+        self._searched = len(self._line)
         longest = _CHUNK if self._stream is None else self._stream.longest_line
         if len(self._line) > longest:
             raise RunnerProtocolError(
@@ -324,7 +325,7 @@ class _Link:
             )
         return bool(piece)
 
-    def _take(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         stream = self._stream
         if stream is None:
             raise RunnerProtocolError(
@@ -335,17 +336,17 @@ class _Link:
         with self._lock:
             if kind == "started":
                 stream.started = True
-                self._expect(stream)
+                self._set_deadline(stream)
             elif kind == "input_request":
                 stream.questions.add(event["id"])
-                self._expect(stream)
+                self._set_deadline(stream)
             elif kind == "deps" and not stream.cancelled:
-                self._expect(stream)
+                self._set_deadline(stream)
             elif kind in TERMINAL:
                 self._stream = None
         stream.put(event)
 
-    def _ended(self) -> str:
+    def _describe_end(self) -> str:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_TO_LEAVE)
         for _ in range(64):
@@ -355,17 +356,17 @@ class _Link:
             self._errors = (self._errors + piece)[-2000:]
         code = self._process.returncode
         how = "closed its output" if code is None else f"ended with exit code {code}"
-        return f"the runner '{self._name}' {how} before the script did{self._said()}"
+        return f"the runner '{self._name}' {how} before the script did{self._quoted_stderr()}"
 
-    def _said(self) -> str:
+    def _quoted_stderr(self) -> str:
         words = " ".join(self._errors.decode("utf-8", "replace").split())
         return f": it wrote {words[-500:]!r}" if words else ""
 
-    def _leave(self) -> None:
+    def _shut_down(self) -> None:
         """Close everything, and wait for the process."""
         with suppress(OSError):
             self._stdin.close()
-        # Until it has gone, nobody is to hold it up by not reading.
+        # Read until it has ended: a full pipe would block it.
         for pipe in (self._stdout, self._stderr):
             with suppress(OSError):
                 os.set_blocking(pipe.fileno(), False)
@@ -389,8 +390,8 @@ class _Link:
             self._writable = -1
 
 
-def _bell() -> tuple[int, int]:
-    """Return a pipe by which one thread wakes another, and neither ever waits."""
+def _wake_pipe() -> tuple[int, int]:
+    """Return a non-blocking pipe with which one thread wakes another."""
     ends = os.pipe()
     for end in ends:
         os.set_blocking(end, False)
@@ -398,7 +399,7 @@ def _bell() -> tuple[int, int]:
 
 
 def _watch(selector: selectors.BaseSelector, pipe: Any, *, wanted: bool) -> None:
-    """Look whether a pipe can be written to only while there is something to write."""
+    """Watch a pipe for writing only while there is something to write."""
     is_watched = pipe in {key.fileobj for key in selector.get_map().values()}
     if wanted and not is_watched:
         selector.register(pipe, selectors.EVENT_WRITE)
@@ -407,7 +408,7 @@ def _watch(selector: selectors.BaseSelector, pipe: Any, *, wanted: bool) -> None
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Return what is there; `None` where that is nothing yet, and no bytes at the end."""
+    """Return the available bytes; `None` if there are none yet, and `b""` at the end."""
     try:
         return os.read(descriptor, _CHUNK)
     except BlockingIOError:
@@ -415,7 +416,7 @@ def _read(descriptor: int) -> bytes | None:
 
 
 def _kill(process: subprocess.Popen[bytes], step: signal.Signals = signal.SIGKILL) -> None:
-    """End the process and those that it has started in its group."""
+    """Send a signal to the process group of the process."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, step)
@@ -426,7 +427,7 @@ def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def _failed(error: str, message: str) -> dict[str, Any]:
+def _failed_event(error: str, message: str) -> dict[str, Any]:
     return {"type": "failed", "error": error, "message": message}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from callslip.sandbox._display import artifact_html, result_html, result_text
 from callslip.sandbox._folders import ArtifactFolder
-from callslip.sandbox._text import cleaned
+from callslip.sandbox._text import strip_control_codes
 
 __all__ = ["Artifact", "Isolation", "ScriptResult", "ScriptStatus", "safe_path"]
 
@@ -31,25 +31,25 @@ ScriptStatus: TypeAlias = Literal[
 ]
 
 MODEL_BYTES = 32 << 10
-"""What a model is told of a script at most, as JSON."""
+"""The largest result for the model, in bytes of JSON."""
 
 STREAM_BYTES = {"stdout": 16 << 10, "stderr": 8 << 10}
-"""What it is told of each stream, as JSON: the beginning and the end."""
+"""The largest text of each stream for the model, in bytes of JSON: its beginning and its end."""
 
 _SPARE = 256
-"""Bytes for the names of the streams, and for what an encoder writes a little longer."""
+"""Bytes for the names of the streams, and for inexact estimates of the length of JSON."""
 
 _LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What kept a script apart.
+    """The sandbox of a script.
 
     Attributes:
-        profile: `isolated`, `restricted` or `unconfined`; a runner of another kind may have its
-            own word.
-        layers: What was in force, as it was measured.
+        profile: `"isolated"`, `"restricted"` or `"unconfined"`; an external runner may report
+            another.
+        layers: The layers of the sandbox that were in force, as measured.
     """
 
     profile: str
@@ -58,15 +58,15 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A file that a script left in `out/`. Its content is whatever the script wrote.
+    """A file that a script left in `out/`. The content is untrusted.
 
     Attributes:
-        path: Its name below `out/`, made safe.
-        size: In bytes.
-        sha256: Of its content, in hexadecimal digits.
-        mime: What its name says that it is.
-        file: The copy of it. Unless the runner was made with `artifacts=…`, it is there as long as
-            this object: pickled, it takes its content along.
+        path: The path below `out/`, made safe.
+        size: The size in bytes.
+        sha256: The SHA-256 of the content, in hexadecimal digits.
+        mime: The media type that the name suggests.
+        file: A copy of the file. Without `artifacts=…` of the runner, the copy is deleted together
+            with this object, and a pickled artifact contains the content.
     """
 
     path: str
@@ -77,24 +77,24 @@ class Artifact:
     _folder: object = field(default=None, repr=False, compare=False)
 
     def read_bytes(self) -> bytes:
-        """Return its content."""
+        """Return the content."""
         return self.file.read_bytes()
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        # The one file lasts as long as any of them.
+        # All copies share the one file.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         about = (self.path, self.size, self.sha256, self.mime)
         if getattr(self._folder, "is_temporary", False):
-            return _unpacked, (*about, self.read_bytes())
-        return _named, (*about, self.file)
+            return _unpickle_artifact, (*about, self.read_bytes())
+        return _artifact_at, (*about, self.file)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Copy it into a directory, below which it has its `path`. Returns where it is.
+        """Copy the file to its `path` below a directory. Returns the path of the copy.
 
         Raises:
             FileExistsError: There is a file of that name.
@@ -106,19 +106,19 @@ class Artifact:
         return target
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a model is told of it."""
+        """Return the description for the model: path, size and media type."""
         return {"path": self.path, "size": self.size, "mime": self.mime}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": artifact_html(self)}
 
 
-def _named(path: str, size: int, sha256: str, mime: str, file: Path) -> Artifact:
+def _artifact_at(path: str, size: int, sha256: str, mime: str, file: Path) -> Artifact:
     return Artifact(path=path, size=size, sha256=sha256, mime=mime, file=file)
 
 
-def _unpacked(path: str, size: int, sha256: str, mime: str, content: bytes) -> Artifact:
-    """Make an artifact of another process: its file may be gone before it is asked for."""
+def _unpickle_artifact(path: str, size: int, sha256: str, mime: str, content: bytes) -> Artifact:
+    """Create an artifact from another process, whose own file may be deleted meanwhile."""
     folder = ArtifactFolder(None)
     file = folder.put(path, content)
     return Artifact(path=path, size=size, sha256=sha256, mime=mime, file=file, _folder=folder)
@@ -126,26 +126,26 @@ def _unpacked(path: str, size: int, sha256: str, mime: str, content: bytes) -> A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptResult:
-    """What came of a script.
+    """The result of a script.
 
     Attributes:
-        status: `ok`, `error` (it failed by itself), or what ended it: a limit (`timeout`,
-            `cpu_limit`, `memory_limit`, `output_limit`, `disk_limit`, `prompt_limit`,
-            `idle_timeout`), `cancelled`, or `killed` by a signal that was none of these.
-        exit_code: `None` where it was ended by a signal.
-        signal: The number of that signal; `None` where there was none.
-        stdout: What it printed: of more than `ScriptLimits.kept_bytes` the beginning and the end.
-        stderr: The same of its standard error.
-        stdout_truncated: Whether some of `stdout` is left out.
-        stderr_truncated: The same of `stderr`.
-        stdout_bytes: All that it wrote to its standard output.
-        stderr_bytes: The same of its standard error.
-        duration_ms: From its start to its end.
-        cpu_ms: Of all its processes.
-        max_rss: Bytes of memory that it took at most.
-        artifacts: Files that it left in `out/`.
-        isolation: What kept it apart.
-        hints: What the writer of the script should know.
+        status: `"ok"`; `"error"` if the script failed; the limit that ended it (`"timeout"`,
+            `"cpu_limit"`, `"memory_limit"`, `"output_limit"`, `"disk_limit"`, `"prompt_limit"`,
+            `"idle_timeout"`); `"cancelled"`; or `"killed"` by any other signal.
+        exit_code: The exit code; `None` if a signal ended the script.
+        signal: The number of the signal that ended the script; else `None`.
+        stdout: Its standard output. Beyond `ScriptLimits.kept_bytes`: the beginning and the end.
+        stderr: Its standard error, truncated likewise.
+        stdout_truncated: Whether `stdout` is truncated.
+        stderr_truncated: Whether `stderr` is truncated.
+        stdout_bytes: The number of all bytes on its standard output.
+        stderr_bytes: The number of all bytes on its standard error.
+        duration_ms: Milliseconds from start to end.
+        cpu_ms: CPU milliseconds of all its processes.
+        max_rss: The largest amount of memory, in bytes.
+        artifacts: The files that it left in `out/`.
+        isolation: The sandbox that was in force.
+        hints: Hints about its errors, for the model that wrote it.
     """
 
     status: ScriptStatus
@@ -166,44 +166,44 @@ class ScriptResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it came to its end without an error."""
+        """Whether the script ended without an error."""
         return self.status == "ok"
 
     def for_model(self, *, interactive: bool = False) -> dict[str, Any]:
-        """Return what a model is told: first how it ended, then its output.
+        """Return the result for the model: first the status, then the output.
 
-        As JSON it has less than 32 KiB: of long output it holds the beginning and the end.
+        It has less than 32 KiB as JSON. Long output is truncated to its beginning and its end.
 
         Args:
-            interactive: Whether a person has dealt with the script: then what was said between the
-                two is no business of the model.
+            interactive: Whether a person has used the script. The model must not read their
+                dialogue, so the result contains only the status. Default: `False`.
         """
         if interactive:
             words = {"ok": "session ended", "cancelled": "session cancelled"}
             status = words.get(self.status, "session failed")
             return {"status": status, "exit_code": self.exit_code}
-        return self._told(MODEL_BYTES)
+        return self._for_model_within(MODEL_BYTES)
 
-    def _told(self, most: int) -> dict[str, Any]:
-        """Return what a model is told, in less than so many bytes of JSON where that is possible.
+    def _for_model_within(self, most: int) -> dict[str, Any]:
+        """Return the result for the model, in fewer than `most` bytes of JSON if possible.
 
-        What counts most stands first: whoever cuts the text cuts its end.
+        The most important fields come first, because a text is truncated at its end.
         """
         told: dict[str, Any] = {"status": self.status, "exit_code": self.exit_code}
         if self.signal is not None:
             told["signal"] = self.signal
         if self.hints:
-            told["hints"] = _first_of(self.hints, most // 4)
+            told["hints"] = _first_rows(self.hints, most // 4)
         if self.artifacts:
-            told["artifacts"] = _first_of(
+            told["artifacts"] = _first_rows(
                 [artifact.to_dict() for artifact in self.artifacts], most // 4
             )
         told["truncated"] = self.stdout_truncated or self.stderr_truncated
         told["duration_s"] = round(self.duration_ms / 1000, 3)
         left = max(0, most - _size(told) - _SPARE)
         for name, part in (("stderr", 3), ("stdout", 1)):
-            text = cleaned(getattr(self, name))
-            told[name] = shortened(text, min(left // part, STREAM_BYTES[name]))
+            text = strip_control_codes(getattr(self, name))
+            told[name] = truncate(text, min(left // part, STREAM_BYTES[name]))
             left -= _size(told[name])
             told["truncated"] = told["truncated"] or told[name] != text
         return told
@@ -218,19 +218,19 @@ class ScriptResult:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
-def shortened(text: str, most: int) -> str:
-    """Return a text that takes at most so many bytes as JSON: its beginning and its end."""
+def truncate(text: str, most: int) -> str:
+    """Return the beginning and the end of a text, in at most `most` bytes of JSON."""
     if _size(text) <= most:
         return text
     # A mark of at most 40 bytes, and two quotes.
     half = max(0, (most - 42) // 2)
-    head, tail = _fitting(text, half), _fitting(text[::-1], half)[::-1]
+    head, tail = _truncate_start(text, half), _truncate_start(text[::-1], half)[::-1]
     left_out = len(text) - len(head) - len(tail)
     return f"{head}\n… {left_out} characters left out …\n{tail}"
 
 
-def _fitting(text: str, most: int) -> str:
-    """Return as much of the beginning as takes so many bytes as JSON."""
+def _truncate_start(text: str, most: int) -> str:
+    """Return the beginning of a text, in at most `most` bytes of JSON."""
     fits, too_many = 0, min(len(text), most) + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
@@ -241,8 +241,8 @@ def _fitting(text: str, most: int) -> str:
     return text[:fits]
 
 
-def _first_of(rows: Sequence[Any], most: int) -> list[Any]:
-    """Return the first rows, and how many there are besides where they take too much."""
+def _first_rows(rows: Sequence[Any], most: int) -> list[Any]:
+    """Return the first rows, with the number of the others if they take too much room."""
     kept: list[Any] = []
     for row in rows:
         most -= _size(row)
@@ -257,8 +257,8 @@ def _size(value: object) -> int:
 
 
 def safe_path(path: str) -> bool:
-    """Whether a path stays below the folder that it is taken from, on any machine."""
-    if not path or cleaned(path) != path or "\t" in path or "\n" in path:
+    """Whether a relative path stays below its folder, on any machine."""
+    if not path or strip_control_codes(path) != path or "\t" in path or "\n" in path:
         return False
     if any(character in path for character in '\\:*?"<>|'):
         return False

@@ -1,4 +1,4 @@
-"""Running scripts: the runner that programs make, and its sessions."""
+"""The runner of scripts, and its sessions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Any, Self
 
 from callslip import _core
 from callslip._options import check_one_of
-from callslip._threads.current_loop import answered_at_once, holds_up_a_loop
+from callslip._threads.current_loop import interruptible, is_in_loop
 from callslip.errors import ScriptRefused, UsageError
-from callslip.sandbox._answer import Ask, Scripted, check_ask, find_answerer
-from callslip.sandbox._approve import Approval, Deps
+from callslip.sandbox._answerers import Ask, ListAnswerer, check_ask, find_answerer
+from callslip.sandbox._approval import Deps, PackageApproval
+from callslip.sandbox._collector import EventCollector, OnEvent
 from callslip.sandbox._events import ScriptEvent
 from callslip.sandbox._folders import ArtifactFolder
 from callslip.sandbox._limits import ScriptLimits
@@ -24,16 +25,22 @@ from callslip.sandbox._native import (
     NativeStream,
     Profile,
     find_interpreter,
-    has_box,
+    has_sandbox,
     install_request,
-    probed,
-    unavailable,
+    isolation_error,
+    probe_profiles,
 )
-from callslip.sandbox._perform import Approve, Follow, Steps, Turn, perform, perform_async
-from callslip.sandbox._places import NativePlace
+from callslip.sandbox._native_place import NativePlace
 from callslip.sandbox._result import Isolation, ScriptResult
+from callslip.sandbox._steps import (
+    ApprovePackages,
+    FollowScript,
+    Steps,
+    WaitForTurn,
+    perform,
+    perform_async,
+)
 from callslip.sandbox._stream import CodeRunner, Place
-from callslip.sandbox._taking import OnEvent, Taking
 from callslip.sandbox._tool import ScriptTool
 
 __all__ = ["PythonRunner", "ScriptSession"]
@@ -42,33 +49,35 @@ _PROFILES = ("auto", "isolated", "restricted", "unconfined")
 
 
 class PythonRunner:
-    """Runs Python that a model has written, each script in a new process.
+    """Runs Python code that a model has written, each script in a new process.
 
-    Nothing of a script runs before the box around it stands. What a script writes, leaves and asks
-    is hostile and is treated so.
+    The sandbox is fully set up before the first line of a script runs. All output, files and
+    questions of a script are treated as untrusted data.
 
     Args:
-        profile: `isolated` (namespaces, file rules and a filter of system calls), `restricted`
-            (file rules and the filter only), or `auto`, the stronger of the two that the machine
-            has. `unconfined` is no box at all: limits, and nothing else.
-        limits: How far a script may go.
-        deps: Who says which packages a script may have: `"ask"` a person at the terminal or the
-            notebook, a list of approved names or requirements (`[]`: none), or a function of the
-            requirements, sync or async.
-        ask: Who answers interactive scripts: a person at the terminal or the notebook (`"auto"`), a
-            function of an `InputRequest`, sync or async, that returns the answer, or `None` for the
-            end of input; or nobody (`None`).
-        on_event: Called with each `ScriptEvent`; it may be async. Answers are told to nobody.
-        python: The interpreter of scripts. Default that of this program, below any virtual
+        profile: `"isolated"` (namespaces, file rules and a filter of system calls), `"restricted"`
+            (file rules and the filter only), or `"auto"` (default): the stronger of the two that
+            this machine supports. `"unconfined"` means limits, but no sandbox.
+        limits: The limits of each script. Default: `ScriptLimits()`.
+        deps: Approval of the packages of a script: `"ask"` (default) asks a person at the terminal
+            or in the notebook; or a list of approved names or requirements (`[]`: none); or a
+            function of the list of requirements, sync or async, that returns whether they are
+            approved.
+        ask: Answers for interactive scripts: `"auto"` (default) asks a person at the terminal or in
+            the notebook; or a function of an `InputRequest`, sync or async, that returns the
+            answer, or `None` for the end of input; or `None` for no answers.
+        on_event: A function, sync or async, that is called with each `ScriptEvent`. Answers to
+            questions are not among the events.
+        python: The interpreter of scripts. Default: that of this program, without its virtual
             environment.
-        artifacts: The folder in which each script that leaves files gets one of its own. Default a
-            temporary one, which lasts as long as its result.
-        index: The package index. Default the one that this program's environment names.
-        backend: Runs scripts elsewhere: a `CommandRunner`, for example. What `profile`, `python`
-            and `index` say is then its business.
+        artifacts: A folder for artifacts. Each script that leaves any gets a folder of its own in
+            it. Default: a temporary folder, which is deleted with the result.
+        index: The package index. Default: that of this program's environment.
+        backend: Runs the scripts elsewhere, for example a `CommandRunner`. It replaces `profile`,
+            `python` and `index`.
 
     Raises:
-        UsageError: An option is none of those.
+        UsageError: An option is invalid.
     """
 
     def __init__(
@@ -93,11 +102,11 @@ class PythonRunner:
                 f"expected backend with `about` and `open()`, as a CommandRunner: got {backend!r}"
             )
         self.profile = profile
-        self.limits = limits or ScriptLimits()
+        self.limits: ScriptLimits = limits or ScriptLimits()
         self.ask = ask
         self.backend = backend
         self.python = python
-        self.approval = Approval(deps)
+        self.approval: PackageApproval = PackageApproval(deps)
         self._on_event = on_event
         self._artifacts = None if artifacts is None else Path(artifacts)
         self._index = index
@@ -108,40 +117,41 @@ class PythonRunner:
     def run(
         self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
     ) -> ScriptResult:
-        """Run a script to its end, in this thread. Ctrl-C kills it and is raised.
+        """Run a script to its end, in this thread. Ctrl-C kills the script and is raised.
 
         Args:
             code: The script. Its first lines may declare packages:
                 `# dependencies = ["requests"]`.
-            interactive: Whether it may ask by `input()`.
-            answers: Answers to its questions, in place of `ask`; after the last one it gets
-                `EOFError`.
+            interactive: Whether the script may ask questions with `input()`. Default: `False`.
+            answers: Answers to its questions, instead of `ask`. After the last one, `input()`
+                raises `EOFError` in the script.
 
         Raises:
-            ScriptRefused: It was not run, for its code, its packages, or because nobody can answer.
-            SandboxError: It could not be run, for this machine or the runner.
-            UsageError: An argument is none, or the runner is closed.
+            ScriptRefused: The script was not run: because of its code or its packages, or because
+                its questions cannot be answered.
+            SandboxError: The script could not be run, because of this machine or the runner.
+            UsageError: An argument is invalid, or the runner is closed.
         """
-        with self._session(keeps=False) as session:
+        with self._session(keeps_files=False) as session:
             return session.run(code, interactive=interactive, answers=answers)
 
     async def arun(
         self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
     ) -> ScriptResult:
-        """Run a script to its end, on the caller's event loop. As `run`.
+        """Run a script to its end, on the caller's event loop, like `run`.
 
-        A task that is cancelled has the script killed before `CancelledError` is raised.
+        If the task is cancelled, the script is killed before `CancelledError` is raised.
         """
-        with self._session(keeps=False) as session:
+        with self._session(keeps_files=False) as session:
             return await session.arun(code, interactive=interactive, answers=answers)
 
     def session(self) -> ScriptSession:
-        """Return a session, whose scripts share a working directory: `with runner.session() as s:`.
+        """Return a session whose scripts share a working directory: `with runner.session() as s:`.
 
         Raises:
             UsageError: The runner is closed.
         """
-        return self._session(keeps=True)
+        return self._session(keeps_files=True)
 
     def as_tool(
         self,
@@ -150,17 +160,18 @@ class PythonRunner:
         description: str | None = None,
         needs_approval: bool = False,
     ) -> ScriptTool:
-        """Return a tool by which a model of any protocol runs scripts. Each run has a session.
+        """Return a tool with which a model runs scripts. Each run has a session of its own.
 
         Args:
-            name: As the model writes it.
-            description: For the model. Default what is in force here: limits, packages, files.
-            needs_approval: Each call waits until a person approves it: `run.approve`.
+            name: The name that the model writes.
+            description: The description for the model. Default: generated from the options, with
+                limits, packages and files.
+            needs_approval: Whether each call waits until a person approves it with `run.approve`.
         """
         return ScriptTool(self, name=name, description=description, needs_approval=needs_approval)
 
     def close(self) -> None:
-        """End all sessions, and what runs in them. May be said any number of times."""
+        """End all sessions and their scripts. May be called more than once."""
         with self._lock:
             self._closed = True
             sessions = list(self._sessions)
@@ -182,22 +193,22 @@ class PythonRunner:
         where = f"profile={self.profile!r}" if self.backend is None else f"backend={self.backend!r}"
         return f"PythonRunner({where})"
 
-    def _session(self, *, keeps: bool) -> ScriptSession:
-        session = ScriptSession(self, keeps=keeps)
+    def _session(self, *, keeps_files: bool) -> ScriptSession:
+        session = ScriptSession(self, keeps_files=keeps_files)
         with self._lock:
             if self._closed:
                 raise UsageError("this PythonRunner is closed: make a new one")
             self._sessions.add(session)
         return session
 
-    def _left(self, session: ScriptSession) -> None:
+    def _forget_session(self, session: ScriptSession) -> None:
         with self._lock:
             self._sessions.discard(session)
 
-    def _place(self, *, keeps: bool) -> Place:
+    def _place(self, *, keeps_files: bool) -> Place:
         if self.backend is not None:
             return self.backend.open()
-        return NativePlace(self.profile, self.python, keeps=keeps)
+        return NativePlace(self.profile, self.python, keeps_files=keeps_files)
 
     def _install(self, dependencies: list[str], packages: list[str] | None) -> NativeStream:
         request = install_request(
@@ -205,20 +216,24 @@ class PythonRunner:
         )
         return NativeStream(_core.ScriptJob.install(request))
 
-    def _listeners(self, also: OnEvent | None) -> list[OnEvent]:
-        given = [one for one in (self._on_event, also) if one is not None]
-        return [_warn_of_less, *given] if self.profile == "auto" and self.backend is None else given
+    def _listeners(self, listener: OnEvent | None) -> list[OnEvent]:
+        given = [one for one in (self._on_event, listener) if one is not None]
+        return (
+            [_warn_of_weaker_profile, *given]
+            if self.profile == "auto" and self.backend is None
+            else given
+        )
 
 
 class ScriptSession:
-    """Scripts that share a working directory. Made by `PythonRunner.session`.
+    """Scripts that share a working directory. Created by `PythonRunner.session`.
 
-    Each of them is a process of its own; what they have in common is the files.
+    Each script is a process of its own; only files are shared.
     """
 
-    def __init__(self, runner: PythonRunner, *, keeps: bool) -> None:
+    def __init__(self, runner: PythonRunner, *, keeps_files: bool) -> None:
         self._runner = runner
-        self._keeps = keeps
+        self._keeps_files = keeps_files
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._place: Place | None = None
@@ -233,7 +248,7 @@ class ScriptSession:
         interactive: bool = False,
         answers: Sequence[str] | None = None,
     ) -> ScriptResult:
-        """Run a script in this thread. As `PythonRunner.run`."""
+        """Run a script in this thread, like `PythonRunner.run`."""
         return self._run(code, interactive=interactive, answers=answers)
 
     async def arun(
@@ -243,13 +258,13 @@ class ScriptSession:
         interactive: bool = False,
         answers: Sequence[str] | None = None,
     ) -> ScriptResult:
-        """Run a script on the caller's event loop. As `PythonRunner.arun`."""
+        """Run a script on the caller's event loop, like `PythonRunner.arun`."""
         return await self._arun(code, interactive=interactive, answers=answers)
 
     def close(self) -> None:
-        """End what runs in it, and remove its files. May be said any number of times.
+        """End the scripts of the session and remove its files. May be called more than once.
 
-        A script that is about to begin, its packages being approved or installed, is `cancelled`.
+        A script whose packages are still being approved or installed ends as `cancelled`.
         """
         with self._lock:
             self._closed = True
@@ -259,7 +274,7 @@ class ScriptSession:
             installation.cancel()
         if place is not None:
             place.close()
-        self._runner._left(self)
+        self._runner._forget_session(self)
 
     def __enter__(self) -> Self:
         return self
@@ -278,13 +293,13 @@ class ScriptSession:
         *,
         interactive: bool,
         answers: Sequence[str] | None = None,
-        also: OnEvent | None = None,
+        listener: OnEvent | None = None,
         wanted: Callable[[], bool] = lambda: True,
     ) -> ScriptResult:
-        """Run a script in this thread, as long as it is `wanted`. `also` is told its events too."""
-        steps = self._steps(code, interactive, answers, also)
-        if holds_up_a_loop():
-            with answered_at_once():
+        """Run a script in this thread while `wanted` returns true. `listener` gets its events."""
+        steps = self._steps(code, interactive, answers, listener)
+        if is_in_loop():
+            with interruptible():
                 return perform(steps, wanted)
         return perform(steps, wanted)
 
@@ -294,61 +309,63 @@ class ScriptSession:
         *,
         interactive: bool,
         answers: Sequence[str] | None = None,
-        also: OnEvent | None = None,
+        listener: OnEvent | None = None,
     ) -> ScriptResult:
-        """Run a script on this event loop. `also` is told its events too."""
-        return await perform_async(self._steps(code, interactive, answers, also))
+        """Run a script on this event loop. `listener` gets its events."""
+        return await perform_async(self._steps(code, interactive, answers, listener))
 
-    def _opened(self) -> Place | None:
-        """Return where scripts run; `None` once it is closed."""
+    def _open_place(self) -> Place | None:
+        """Return the place of the session's scripts; `None` once the session is closed."""
         with self._lock:
             if not self._closed and self._place is None:
-                self._place = self._runner._place(keeps=self._keeps)
+                self._place = self._runner._place(keeps_files=self._keeps_files)
             return self._place
 
     def _is_open(self) -> bool:
         return not self._closed
 
     def _install(
-        self, dependencies: list[str], packages: list[str] | None, taking: Taking
+        self, dependencies: list[str], packages: list[str] | None, collector: EventCollector
     ) -> Steps[None]:
-        """Install packages, or find out which they are."""
+        """Install packages, or resolve them if `packages` is `None`."""
         stream = self._runner._install(dependencies, packages)
         with self._lock:
             self._installations.add(stream)
             if self._closed:
                 stream.cancel()
         try:
-            yield Follow(stream, taking)
+            yield FollowScript(stream, collector)
         finally:
             with self._lock:
                 self._installations.discard(stream)
 
-    def _packages(self, script: dict[str, Any], listeners: list[OnEvent]) -> Steps[str | None]:
-        """Have what a script needs approved and installed.
+    def _install_packages(
+        self, script: dict[str, Any], listeners: list[OnEvent]
+    ) -> Steps[str | None]:
+        """Have the packages of a script approved and installed.
 
-        Returns where it is; `None` where the session was closed.
+        Returns their folder; `None` if the session was closed meanwhile.
         """
         dependencies, approval = script["dependencies"], self._runner.approval
-        taking = Taking(listeners)
-        yield from self._install(dependencies, None, taking)
+        collector = EventCollector(listeners)
+        yield from self._install(dependencies, None, collector)
         if self._closed:
             return None
-        packages, path = taking.packages()
+        packages, path = collector.packages()
         brought = approval.unapproved_packages(packages, script["names"])
-        if brought and not (yield Approve(approval, brought, self._is_open)):
+        if brought and not (yield ApprovePackages(approval, brought, self._is_open)):
             return None
         if path is None:
-            taking = Taking(listeners)
-            yield from self._install(dependencies, packages, taking)
-            path = None if self._closed else taking.path()
+            collector = EventCollector(listeners)
+            yield from self._install(dependencies, packages, collector)
+            path = None if self._closed else collector.path()
         return path
 
-    def _read(self, code: str) -> dict[str, Any]:
-        """Read what a script declares.
+    def _read_script(self, code: str) -> dict[str, Any]:
+        """Read the declarations of a script.
 
         Raises:
-            ScriptRefused: It can't be run as it is.
+            ScriptRefused: The script cannot be run.
         """
         runner = self._runner
         version = None if runner.backend is not None else find_interpreter(runner.python).version
@@ -357,14 +374,14 @@ class ScriptSession:
             raise ScriptRefused(refused["message"], refused["code"])
         return read
 
-    def _hints(self, code: str, taking: Taking, *, interactive: bool) -> list[str]:
-        """Return what the errors of a script mean for its writer."""
-        if taking.status == "ok":
+    def _hints(self, code: str, collector: EventCollector, *, interactive: bool) -> list[str]:
+        """Return hints about the errors of a script, for the model that wrote it."""
+        if collector.status == "ok":
             return []
         runner = self._runner
-        # Of a place elsewhere it is not known.
+        # A place elsewhere may have a network.
         network = runner.backend is not None or runner.profile == "unconfined"
-        stderr = taking.stderr
+        stderr = collector.stderr
         return _core.script_hints(code, stderr, interactive=interactive, network=network)
 
     def _steps(
@@ -372,27 +389,27 @@ class ScriptSession:
         code: str,
         interactive: bool,  # noqa: FBT001  # private
         answers: Sequence[str] | None,
-        also: OnEvent | None,
+        listener: OnEvent | None,
     ) -> Steps[ScriptResult]:
         runner = self._runner
-        _check(code, interactive=interactive, answers=answers)
+        _check_arguments(code, interactive=interactive, answers=answers)
         if self._closed:
             raise UsageError("this session is closed: its files are gone")
-        script = self._read(code)
-        # Before anything is started: who can't be asked won't be.
+        script = self._read_script(code)
+        # First of all: without an answerer, nothing is started.
         answerer = find_answerer(runner.ask, answers) if interactive else None
-        listeners = runner._listeners(also)
+        listeners = runner._listeners(listener)
         unapproved = runner.approval.unapproved(script["dependencies"], script["names"])
-        if unapproved and not (yield Approve(runner.approval, unapproved, self._is_open)):
+        if unapproved and not (yield ApprovePackages(runner.approval, unapproved, self._is_open)):
             return _CANCELLED
         more: dict[str, Any] = {}
         if script["dependencies"] and runner.backend is None:
-            packages = yield from self._packages(script, listeners)
+            packages = yield from self._install_packages(script, listeners)
             if packages is None:
                 return _CANCELLED
             more["packages"] = packages
-        # Each takes the files over from the one before it.
-        if not (yield Turn(self._turn)):
+        # One script at a time, because they share their files.
+        if not (yield WaitForTurn(self._turn)):
             return _CANCELLED
         try:
             folder = ArtifactFolder(runner._artifacts)
@@ -407,21 +424,21 @@ class ScriptSession:
                 "dependencies": script["dependencies"],
                 **more,
             }
-            taking = Taking(listeners, folder)
-            place = self._opened()
+            collector = EventCollector(listeners, folder)
+            place = self._open_place()
             if place is None:
                 return _CANCELLED
-            yield Follow(place.start(request), taking, answerer)
+            yield FollowScript(place.start(request), collector, answerer)
         finally:
             self._turn.release()
-        hints = [*script["hints"], *self._hints(script["code"], taking, interactive=interactive)]
-        is_about_input = "EOFError" in "\n".join(taking.stderr.splitlines()[-_LAST:])
-        if isinstance(answerer, Scripted) and answerer.ran_out and is_about_input:
+        hints = [*script["hints"], *self._hints(script["code"], collector, interactive=interactive)]
+        is_about_input = "EOFError" in "\n".join(collector.stderr.splitlines()[-_LAST:])
+        if isinstance(answerer, ListAnswerer) and answerer.ran_out and is_about_input:
             hints.append(answerer.hint)
-        return taking.result(hints)
+        return collector.result(hints)
 
 
-def _check(code: str, *, interactive: bool, answers: Sequence[str] | None) -> None:
+def _check_arguments(code: str, *, interactive: bool, answers: Sequence[str] | None) -> None:
     if not isinstance(code, str):
         raise UsageError(f"expected the script as a string: got {type(code).__name__}")
     if not isinstance(interactive, bool):
@@ -433,19 +450,19 @@ def _check(code: str, *, interactive: bool, answers: Sequence[str] | None) -> No
 _CANCELLED = ScriptResult(
     status="cancelled", exit_code=None, stdout="", stderr="", isolation=Isolation("none")
 )
-"""Of a script that was given up before it began."""
+"""The result of a script that was cancelled before it started."""
 
 _LAST = 8
-"""Lines of the standard error in which the error stands that ended a script."""
+"""The last lines of the standard error, which contain the error that ended a script."""
 
 _warned = threading.Event()
 
 
-def _warn_of_less(event: ScriptEvent) -> None:
-    """Warn once where `auto` came to less than there could be."""
+def _warn_of_weaker_profile(event: ScriptEvent) -> None:
+    """Warn once if `auto` did not find the stronger profile."""
     if event.kind == "started" and event.data["profile"] == "restricted" and not _warned.is_set():
         _warned.set()
-        missing = probed()["isolated"]
+        missing = probe_profiles()["isolated"]
         why = "" if missing is None else "{stage}: {message}; {remedy}, ".format(**missing)
         warnings.warn(
             "scripts are run in the profile 'restricted', without namespaces of their own: "
@@ -456,11 +473,11 @@ def _warn_of_less(event: ScriptEvent) -> None:
 
 
 def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # private
-    """Return the runner that an agent's option `python` asks for: `True` is one with the defaults.
+    """Return the runner for an agent's option `python`: `True` is a runner with the defaults.
 
     Raises:
-        UsageError: It is something else.
-        IsolationUnavailable: This machine can't keep scripts apart.
+        UsageError: The option is neither a runner nor `True`.
+        IsolationUnavailable: This machine supports no sandbox.
     """
     if isinstance(python, PythonRunner):
         return python
@@ -468,6 +485,6 @@ def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # 
         raise UsageError(
             f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
         )
-    if has_box():
+    if has_sandbox():
         return PythonRunner()
-    raise unavailable()
+    raise isolation_error()

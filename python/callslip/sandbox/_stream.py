@@ -1,4 +1,4 @@
-"""A script under way, wherever it runs, and what it says of itself."""
+"""Protocols of running scripts, and of the places where they run."""
 
 from __future__ import annotations
 
@@ -8,66 +8,66 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 __all__ = ["CodeRunner", "Place", "ScriptRequest", "ScriptStream"]
 
 ScriptRequest: TypeAlias = Mapping[str, Any]
-"""`type`, `version`, `code`, `interactive`, `limits`, `dependencies`: the host's first line."""
+"""The message `run`: `type`, `version`, `code`, `interactive`, `limits` and `dependencies`."""
 
 
 class ScriptStream(Protocol):
-    """A script under way. Its methods are called from any thread, and never block but for `wait`.
+    """A running script. Its methods may be called from any thread; only `wait` blocks.
 
-    Its events are those that a runner writes as JSON lines; the last one is `finished`, `refused`
-    or `failed`. A stream that is cancelled ends with such an event too, once the script is dead.
+    The events are those that a runner writes as JSON lines. The last one is `finished`, `refused`
+    or `failed`, also for a stream that was cancelled: then it comes once the script is dead.
     """
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while there is news."""
+        """Return a descriptor that is readable while there are new events."""
 
     def news(self) -> list[dict[str, Any]]:
         """Return the events since the last call, and make the descriptor unreadable."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for news, at most so long."""
+        """Wait for events, for at most this many seconds."""
 
     def answer(self, number: int, text: str | None) -> None:
-        """Answer the question of this `id`; `None` is the end of input."""
+        """Answer the question with the `id` `number`; `None` is the end of input."""
 
     def cancel(self) -> None:
-        """Kill the script. May be said any number of times."""
+        """Kill the script. May be called more than once."""
 
     @property
     def over(self) -> bool:
-        """Whether the last event was handed out."""
+        """Whether `news` has returned the last event."""
 
 
 class Place(Protocol):
-    """Where scripts run one after the other, and find the files of those before them."""
+    """A place where scripts run one after the other, with the files of the earlier ones."""
 
     def start(self, request: ScriptRequest) -> ScriptStream:
-        """Begin a script.
+        """Start a script.
 
         Raises:
-            SandboxError: It can't be begun.
+            SandboxError: The script cannot be started.
         """
 
     def close(self) -> None:
-        """End what runs there and remove its files. May be said any number of times."""
+        """End the running script and remove all files. May be called more than once."""
 
 
 @runtime_checkable
 class CodeRunner(Protocol):
-    """Runs scripts elsewhere than on this machine: for `PythonRunner(backend=…)`.
+    """A runner of scripts elsewhere than on this machine, for `PythonRunner(backend=…)`.
 
-    `CommandRunner` is one for any command that speaks JSON lines; another service needs no more
-    than a small program of that kind.
+    `CommandRunner` is the one for any command that speaks JSON lines. For another service, a small
+    program of that kind is enough.
 
     Attributes:
-        about: A sentence for the model about the place: whether it has a network, for example.
+        about: A sentence for the model about the place, for example whether it has a network.
     """
 
     about: str
 
     def open(self) -> Place:
-        """Make a place, for one script or for those of a session.
+        """Return a new place, for one script or for the scripts of a session.
 
         Raises:
-            SandboxError: There is none to be had.
+            SandboxError: No place is available.
         """

@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from callslip import _lazy
-from callslip.sandbox._answer import Attend, Screen
+from callslip.sandbox._answerers import Attend, Screen
 from callslip.sandbox._events import InputRequest, ScriptEvent
 from callslip.sandbox._text import prompt_lines
 
-__all__ = ["Terminal"]
+__all__ = ["TerminalAnswerer"]
 
 _LINE = 4096
 _PATIENCE = 0.05
 
 _taken = threading.Lock()
-"""Two scripts that ask at once are answered one after the other."""
+"""Held while a question is open: two scripts that ask at once take turns."""
 
 
-class Terminal:
+class TerminalAnswerer:
     """A person at the terminal that is this program's standard input.
 
     A line is read only once it is there, so that Ctrl-C, the script's end and an event loop are
@@ -43,7 +43,7 @@ class Terminal:
         while not _taken.acquire(timeout=_PATIENCE):
             attend(None)
         try:
-            with self._asking(request):
+            with self._question_mode(request):
                 poll = select.poll()
                 poll.register(self._descriptor, select.POLLIN)
                 while not poll.poll(0):
@@ -57,7 +57,7 @@ class Terminal:
         while not _taken.acquire(blocking=False):  # threads wait for it too
             await _lazy.asyncio.sleep(_PATIENCE)
         try:
-            with self._asking(request):
+            with self._question_mode(request):
                 loop = _lazy.asyncio.get_running_loop()
                 is_there = _lazy.asyncio.Event()
                 loop.add_reader(self._descriptor, is_there.set)
@@ -81,9 +81,9 @@ class Terminal:
         return text.rstrip("\r\n")
 
     @contextmanager
-    def _asking(self, request: InputRequest) -> Iterator[None]:
+    def _question_mode(self, request: InputRequest) -> Iterator[None]:
         if request.asker == "callslip":
-            # What was typed before the question was shown is no answer to it.
+            # Drop input that was typed before the question appeared.
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
         self._screen.begin_line()
         self._screen.write(prompt_lines(request.prompt, asker=request.asker))
@@ -91,10 +91,10 @@ class Terminal:
             try:
                 yield
             except BaseException:
-                # What comes next is no answer to it.
+                # Drop input that was typed after the answer.
                 self._screen.write("\n")
                 raise
-            self._screen.is_mid_line = False  # whoever answers ends the line
+            self._screen.is_mid_line = False  # the answer ends the line
             return
         before = termios.tcgetattr(self._descriptor)
         silent = [*before]

@@ -1,4 +1,4 @@
-"""What a script writes, made fit to be shown to people."""
+"""Text of scripts, made safe to show to people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import re
 import shutil
 import unicodedata
 
-__all__ = ["Labelled", "cleaned", "prompt_lines", "shown_prompt", "visible", "whole_text"]
+__all__ = [
+    "LabelledText",
+    "clean_prompt",
+    "prompt_lines",
+    "replace_surrogates",
+    "strip_control_codes",
+    "strip_invisible",
+]
 
 _LONGEST_PROMPT = 2000
 _NARROWEST = 30
@@ -19,11 +26,11 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]?"
 )
-# Besides controls, what turns the direction of writing: it makes a text read as another one.
+# Also marks that change the direction of writing: they make a text read as another one.
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
-# What takes no room and can't be seen.
+# Characters that are invisible.
 _UNSEEN = re.compile(
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
@@ -31,40 +38,40 @@ _UNSEEN = re.compile(
 )
 
 
-def cleaned(text: str) -> str:
-    """Return a text without escape codes and control characters but for tabs and new lines."""
+def strip_control_codes(text: str) -> str:
+    """Return a text without escape codes and control characters, except tabs and new lines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROLS.sub("", _ESCAPES.sub("", whole_text(text)))
+    return _CONTROLS.sub("", _ESCAPES.sub("", replace_surrogates(text)))
 
 
-def visible(text: str) -> str:
-    """Return a text as people are shown it: cleaned, and without what can't be seen."""
-    text = cleaned(text)
+def strip_invisible(text: str) -> str:
+    """Return a text without escape codes, control characters and invisible characters."""
+    text = strip_control_codes(text)
     return text if text.isascii() else _UNSEEN.sub("", text)
 
 
-def whole_text(text: str) -> str:
-    """Return a text that UTF-8 can hold: half a surrogate pair is replaced."""
+def replace_surrogates(text: str) -> str:
+    """Return a text with halves of surrogate pairs replaced, which UTF-8 cannot contain."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def shown_prompt(prompt: str) -> str:
-    """Return a question without what could move or hide anything, and not too long."""
-    text = visible(prompt)
+def clean_prompt(prompt: str) -> str:
+    """Return a question without control and invisible characters, truncated."""
+    text = strip_invisible(prompt)
     return text if len(text) <= _LONGEST_PROMPT else f"{text[: _LONGEST_PROMPT - 2]}… "
 
 
 def prompt_lines(prompt: str, *, asker: str = "script") -> str:
-    """Return a question as a person is shown it: each of its lines says who asks.
+    """Return a question for a person. Each of its lines begins with a label.
 
-    Lines are as wide as the terminal at most, so that none begins where another was too long.
+    No line is wider than the terminal, so that wrapping cannot produce a line without a label.
     """
-    return Labelled(asker).add(shown_prompt(prompt))
+    return LabelledText(asker).add(clean_prompt(prompt))
 
 
-class Labelled:
+class LabelledText:
     """A text that comes in pieces, each line of which begins with who writes it.
 
     Args:
@@ -76,8 +83,8 @@ class Labelled:
         self._column = 0
 
     def add(self, text: str) -> str:
-        """Return the next piece as it is shown."""
-        # The last column stays free: some terminals begin a new line with it, some don't.
+        """Return the next piece with its labels."""
+        # The last column stays free, because only some terminals wrap after it.
         width = max(shutil.get_terminal_size().columns, _NARROWEST) - 1
         parts = []
         for letter in text:
@@ -100,12 +107,12 @@ class Labelled:
         return "".join(parts)
 
     def begin_line(self) -> None:
-        """Note that what comes next begins a line."""
+        """Let the next piece begin a line."""
         self._column = 0
 
 
 def _columns(letter: str) -> int:
-    """Return how many columns of a terminal a letter takes at most."""
+    """Return the most columns that a letter may take in a terminal."""
     if letter == "\t":
         return _TAB
     if letter.isascii():

@@ -1,4 +1,4 @@
-"""The tool by which a model runs scripts."""
+"""The tool with which a model runs scripts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from callslip._json import to_json
 from callslip.errors import RunCancelled, ScriptRefused
+from callslip.sandbox._description import describe
 from callslip.sandbox._display import show_artifact
-from callslip.sandbox._policy import describe
 from callslip.sandbox._result import MODEL_BYTES
 from callslip.tools import Context, Outcome, Tool
 
 if TYPE_CHECKING:
-    from callslip._runtime.session import Call
+    from callslip._runtime.calls import Call
     from callslip.sandbox._events import ScriptEvent
     from callslip.sandbox._result import ScriptResult
     from callslip.sandbox._runner import PythonRunner, ScriptSession
@@ -45,13 +45,13 @@ _PARAMETERS = {
 
 
 class ScriptTool(Tool[..., Any]):
-    """A tool whose calls run scripts. Made by `PythonRunner.as_tool`.
+    """A tool whose calls run scripts. Created by `PythonRunner.as_tool`.
 
-    Where a run is driven in a thread, its scripts are followed there; where on an event loop, on
-    that. So whoever answers them is asked where the run is.
+    A script is followed in the thread or on the event loop of its run, where its questions are
+    asked too.
 
     Attributes:
-        runner: What runs them.
+        runner: The runner of the scripts.
     """
 
     runner: PythonRunner
@@ -63,7 +63,7 @@ class ScriptTool(Tool[..., Any]):
         def execute_python_code(code: str, *, interactive: bool = False) -> dict[str, Any]:
             return runner.run(code, interactive=interactive).for_model(interactive=interactive)
 
-        # A script of a box changes nothing but its own files.
+        # A script in a sandbox changes only its own files.
         in_a_box = runner.backend is None and runner.profile != "unconfined"
         super().__init__(
             execute_python_code,
@@ -81,54 +81,54 @@ class ScriptTool(Tool[..., Any]):
 
     @property
     def wants_context(self) -> bool:
-        """Always: a run has a session."""
+        """Whether calls receive the context: always, because it contains the session."""
         return True
 
     def _spec(self) -> str:
-        """Return what the core is told of the tool, as JSON text."""
+        """Return the specification of the tool for the core, as JSON text."""
         return to_json({**json.loads(super()._spec()), "kind": "script"})
 
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Run a script in this thread.
 
         Raises:
-            SandboxError: It could not be run: the run is to end, and the developer to know.
-            Exception: What a function of the program (`on_event`, `ask`, `deps`) raised.
+            SandboxError: The script could not be run. This ends the run.
+            Exception: A function of the program (`on_event`, `ask`, `deps`) raised it.
         """
         code, interactive = _read(arguments)
-        told = _Telling(context, self.runner.limits.wall_seconds)
+        reporter = _ProgressReporter(context, self.runner.limits.wall_seconds)
         try:
             session = self._session(context)
             try:
                 result = session._run(
                     code,
                     interactive=interactive,
-                    also=told,
+                    listener=reporter,
                     wanted=lambda: context is None or not context.cancelled,
                 )
             finally:
                 if _call_of(context) is None:
                     session.close()
-        except Exception as error:  # noqa: BLE001  # told apart there
-            return self._not_run(error)
-        return self._told(result, context, session, interactive=interactive)
+        except Exception as error:  # noqa: BLE001  # classified there
+            return self._outcome_of_failure(error)
+        return self._outcome_of(result, context, session, interactive=interactive)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
-        """Run a script on this event loop. As `call`."""
+        """Run a script on this event loop, like `call`."""
         code, interactive = _read(arguments)
-        told = _Telling(context, self.runner.limits.wall_seconds)
+        reporter = _ProgressReporter(context, self.runner.limits.wall_seconds)
         try:
             session = self._session(context)
             try:
-                result = await session._arun(code, interactive=interactive, also=told)
+                result = await session._arun(code, interactive=interactive, listener=reporter)
             finally:
                 if _call_of(context) is None:
                     session.close()
-        except Exception as error:  # noqa: BLE001  # told apart there
-            return self._not_run(error)
-        return self._told(result, context, session, interactive=interactive)
+        except Exception as error:  # noqa: BLE001  # classified there
+            return self._outcome_of_failure(error)
+        return self._outcome_of(result, context, session, interactive=interactive)
 
-    def _told(
+    def _outcome_of(
         self,
         result: ScriptResult,
         context: Context | None,
@@ -138,38 +138,38 @@ class ScriptTool(Tool[..., Any]):
     ) -> Outcome:
         call = _call_of(context)
         if interactive or call is None:
-            return self._returned(result.for_model(interactive=interactive))
+            return self._outcome_of_result(result.for_model(interactive=interactive))
         note, session._note = session._note, None
         if note is not None:
             result = replace(result, hints=(note, *result.hints))
         most = call.session.agent.limits.result_bytes
-        return self._returned(result._told(min(most, MODEL_BYTES)))
+        return self._outcome_of_result(result._for_model_within(min(most, MODEL_BYTES)))
 
-    def _not_run(self, error: Exception) -> Outcome:
+    def _outcome_of_failure(self, error: Exception) -> Outcome:
         if isinstance(error, ScriptRefused):
-            return "error", f"{error.code}: {error}"
+            return Outcome.Error(f"{error.code}: {error}")
         if isinstance(error, RunCancelled):
-            return self._failed(error)
-        # Neither the model nor its script has made it: what a function of the program raises, too.
+            return self._outcome_of_error(error)
+        # Not a failure of the model or its script, so it ends the run.
         raise error
 
     def _session(self, context: Context | None) -> ScriptSession:
-        """Return the session of the run that calls, which ends with it."""
+        """Return the session of the calling run, which ends with the run."""
         call = _call_of(context)
         if call is None:
             return self.runner.session()
-        return call.session.keep(self, lambda: self._begun(call))
+        return call.session.resource(self, lambda: self._start_session(call))
 
-    def _begun(self, call: Call) -> ScriptSession:
-        """Make the session of a run, which may have had one in another process."""
+    def _start_session(self, call: Call) -> ScriptSession:
+        """Create the session of a run, which may have had one in another process."""
         session = self.runner.session()
         if any(one.tool == self.name and one.outcome == "ok" for one in call.session.run.tickets):
             session._note = _RESUMED
         return session
 
 
-class _Telling:
-    """Tells whoever watches the run how far a script has come."""
+class _ProgressReporter:
+    """Reports the events of a script as progress of the call."""
 
     def __init__(self, context: Context | None, seconds: float) -> None:
         self._context = context

@@ -1,11 +1,14 @@
-"""An external runner in one file, which needs nothing but Python 3.8 on Linux or macOS.
+"""An external runner of scripts, which needs only Python 3.8 on Linux or macOS.
 
     docker run --rm -i … python -I -u serve.py
 
 It reads JSON lines on its standard input and writes JSON lines on its standard output. Each line
-`run` is a script: it is run in a process of its own, under limits, but **not in a box**: the box is
-where this file runs. So `unconfined` is what it reports. When its input ends, so do the script and
-it. Scripts of one process share a working directory.
+`run` contains a script. The script runs in a process of its own, under limits, but **without a
+sandbox**: the place of this file is expected to be one. It therefore reports `unconfined`. When its
+input ends, the running script is killed and this process ends. All scripts of one process share a
+working directory.
+
+This is one file, however long, because it is copied alone to the place where the scripts run.
 """
 
 from __future__ import annotations
@@ -149,17 +152,17 @@ class HostGoneError(Exception):
 
 
 class Host:
-    """Who gives the scripts, on the standard input and output."""
+    """The program that sends the scripts, on the standard input and output."""
 
     def __init__(self) -> None:
         self.waiting: list[dict[str, Any]] = []
         self._line = bytearray()
 
-    def tell(self, **event: object) -> None:
+    def send(self, **event: object) -> None:
         """Write an event."""
         os_write(1, json.dumps(event).encode() + b"\n")
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Read what is there.
 
         Raises:
@@ -173,7 +176,7 @@ class Host:
         self._line = bytearray(rest)
         self.waiting += [json.loads(line) for line in lines if line.strip()]
 
-    def take(self, *kinds: str) -> dict[str, Any] | None:
+    def next_message(self, *kinds: str) -> dict[str, Any] | None:
         """Return the next message of one of these kinds, and drop others before it."""
         while self.waiting:
             message = self.waiting.pop(0)
@@ -182,17 +185,17 @@ class Host:
         return None
 
 
-class Kept:
-    """The beginning and the end of a stream, of which the rest is counted only."""
+class BoundedOutput:
+    """The beginning and the end of an output stream; the rest is only counted."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
         self._head = bytearray()
         self._tail = bytearray()
-        self.total = 0
+        self.total: int = 0
 
     def add(self, piece: bytes) -> None:
-        """Take more of the stream."""
+        """Add a piece of the stream."""
         self.total += len(piece)
         room = self._half - len(self._head)
         self._head += piece[:room]
@@ -201,11 +204,11 @@ class Kept:
 
     @property
     def left_out(self) -> int:
-        """How many bytes are left out."""
+        """The number of bytes that are left out."""
         return self.total - len(self._head) - len(self._tail)
 
     def text(self) -> str:
-        """Return it as text."""
+        """Return the kept bytes as text."""
         if not self.left_out:
             return bytes(self._head + self._tail).decode("utf-8", "replace")
         head = bytes(self._head).decode("utf-8", "replace")
@@ -214,7 +217,7 @@ class Kept:
 
 
 class Script:
-    """One script under way."""
+    """A running script."""
 
     def __init__(self, host: Host, request: dict[str, Any], directory: str) -> None:
         self._host = host
@@ -250,18 +253,18 @@ class Script:
             start_new_session=True,
         )
         theirs.close()
-        self._streams: dict[int, tuple[str, Kept, codecs.IncrementalDecoder]] = {}
+        self._streams: dict[int, tuple[str, BoundedOutput, codecs.IncrementalDecoder]] = {}
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._pipes = (self._process.stdout, self._process.stderr)
         for name, pipe in zip(("stdout", "stderr"), self._pipes):
             os.set_blocking(pipe.fileno(), False)
-            kept = Kept(self._limits["kept_bytes"])
+            kept = BoundedOutput(self._limits["kept_bytes"])
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             self._streams[pipe.fileno()] = (name, kept, decoder)
         self._kept = {name: kept for name, kept, _ in self._streams.values()}
         self._open = set(self._streams)
-        self._asks = bytearray()
+        self._control_line = bytearray()
         self._questions = 0
         self._asked_at: float | None = None
         self._waited = 0.0
@@ -271,8 +274,8 @@ class Script:
         self._exit = 0
 
     def run(self) -> None:
-        """Follow it to its end, and tell the result."""
-        self._host.tell(type="started", profile="unconfined", layers=[])
+        """Follow the script to its end, and send the result."""
+        self._host.send(type="started", profile="unconfined", layers=[])
         try:
             while self._usage is None or self._open:
                 self._step()
@@ -283,7 +286,7 @@ class Script:
             self._control.close()
             for pipe in self._pipes:
                 pipe.close()
-        self._tell_end()
+        self._send_result()
 
     def _step(self) -> None:
         wanted = [0, *self._open] + (
@@ -291,12 +294,12 @@ class Script:
         )
         ready = select.select(wanted, [], [], POLL)[0]
         if 0 in ready:
-            self._host.hear()
-            self._heed()
+            self._host.receive()
+            self._handle_messages()
         for descriptor in [one for one in ready if one in self._streams]:
             self._read(descriptor)
         if self._control.fileno() in ready:
-            self._hear_question()
+            self._receive_question()
         now = time.monotonic()
         asked = self._asked_at
         if asked is not None and now - asked > self._limits["idle_seconds"]:
@@ -311,10 +314,10 @@ class Script:
                 self._process.returncode = 0
                 self._kill()
 
-    def _heed(self) -> None:
-        """Do what the host says."""
+    def _handle_messages(self) -> None:
+        """Handle the messages of the host."""
         while True:
-            message = self._host.take("answer", "cancel")
+            message = self._host.next_message("answer", "cancel")
             if message is None:
                 return
             if message["type"] == "cancel":
@@ -340,23 +343,23 @@ class Script:
         kept.add(piece)
         text = decoder.decode(piece, not piece)
         if text:
-            self._host.tell(type=name, text=text)
+            self._host.send(type=name, text=text)
         if sum(one.total for one in self._kept.values()) > self._limits["output_bytes"]:
             self._end("output_limit")
         return bool(piece)
 
-    def _hear_question(self) -> None:
+    def _receive_question(self) -> None:
         try:
             piece = self._control.recv(CHUNK)
         except OSError:
             piece = b""
-        if not piece or len(self._asks) > CHUNK * 16:
+        if not piece or len(self._control_line) > CHUNK * 16:
             self._control.close()
             return
-        self._asks += piece
-        while b"\n" in self._asks:
-            line, _, rest = bytes(self._asks).partition(b"\n")
-            self._asks = bytearray(rest)
+        self._control_line += piece
+        while b"\n" in self._control_line:
+            line, _, rest = bytes(self._control_line).partition(b"\n")
+            self._control_line = bytearray(rest)
             try:
                 said = json.loads(line)
             except ValueError:
@@ -378,7 +381,7 @@ class Script:
         self._asked_at = time.monotonic()
         prompt = str(said.get("prompt", ""))
         secret = bool(said.get("secret"))
-        self._host.tell(type="input_request", id=self._questions, prompt=prompt, secret=secret)
+        self._host.send(type="input_request", id=self._questions, prompt=prompt, secret=secret)
 
     def _end(self, status: str) -> None:
         if self._ended is None:
@@ -386,12 +389,12 @@ class Script:
             self._kill()
 
     def _kill(self) -> None:
-        """End all its processes."""
+        """Kill all processes of the script."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
-        # Those that have left its group come to this process when their parents end.
+        # Processes that left its group become children of this one when their parents end.
         for _ in range(20):
             children = [pid for pid in _children() if pid != self._process.pid]
             if not children:
@@ -403,7 +406,7 @@ class Script:
                 except (ProcessLookupError, ChildProcessError, PermissionError):
                     pass
 
-    def _tell_end(self) -> None:
+    def _send_result(self) -> None:
         code = os.WEXITSTATUS(self._exit) if os.WIFEXITED(self._exit) else None
         number = os.WTERMSIG(self._exit) if os.WIFSIGNALED(self._exit) else None
         if self._ended is not None:
@@ -433,10 +436,10 @@ class Script:
             result[name] = kept.text()
             result[name + "_bytes"] = kept.total
             result[name + "_truncated"] = bool(kept.left_out)
-        self._host.tell(type="finished", result=result)
+        self._host.send(type="finished", result=result)
 
     def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
-        """The regular files of `out/`, each with what changes when it does."""
+        """Yield the regular files of `out/`, each with values that change when the file does."""
         for directory, folders, names in os.walk(self._out):
             folders.sort()
             for name in sorted(names):
@@ -478,12 +481,12 @@ class Script:
                 "mime": mimetypes.guess_type(name)[0] or "application/octet-stream",
             }
             found.append(dict(about, file=None))
-            self._host.tell(type="artifact", data=base64.b64encode(data).decode(), **about)
+            self._host.send(type="artifact", data=base64.b64encode(data).decode(), **about)
         return found, hints
 
 
 def _safe(path: str, taken: set[str]) -> str:
-    """Return a path that is one on any machine, and no other's."""
+    """Return a path that is valid on any machine, and unique."""
     allowed = "._- ()+,=@"
     parts = []
     for part in path.encode("utf-8", "replace").decode("utf-8", "replace").split(os.sep):
@@ -498,7 +501,7 @@ def _safe(path: str, taken: set[str]) -> str:
 
 
 def _children() -> list[int]:
-    """The processes whose parent this one is."""
+    """Return the child processes of this one."""
     own = os.getpid()
     found: list[int] = []
     if not os.path.isdir("/proc/self"):
@@ -516,14 +519,14 @@ def _children() -> list[int]:
 
 
 def os_write(descriptor: int, data: bytes) -> None:
-    """Write all of it."""
+    """Write all bytes."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
-def _missing(dependencies: list[str]) -> list[str]:
-    """The packages that are not there, by their names."""
+def _missing_packages(dependencies: list[str]) -> list[str]:
+    """Return the names of the packages that are not installed."""
     from importlib import metadata
 
     missing = []
@@ -541,35 +544,35 @@ def _missing(dependencies: list[str]) -> list[str]:
 
 
 def serve(directory: str) -> None:
-    """Run scripts until the host is gone."""
+    """Run scripts until the standard input ends."""
     host = Host()
     while True:
-        request = host.take("run")
+        request = host.next_message("run")
         if request is None:
-            host.hear()
+            host.receive()
             continue
-        missing = _missing(request.get("dependencies", []))
+        missing = _missing_packages(request.get("dependencies", []))
         if request.get("version") != 1:
             message = "expected version 1 of the protocol: got %r" % request.get("version")
-            host.tell(type="failed", error="runner_protocol", message=message)
+            host.send(type="failed", error="runner_protocol", message=message)
         elif missing:
             message = "this runner installs no packages, and has no %s" % ", ".join(missing)
-            host.tell(type="refused", code="dependency_install_failed", message=message)
+            host.send(type="refused", code="dependency_install_failed", message=message)
         else:
             Script(host, request, directory).run()
 
 
 def main() -> None:
-    """Serve the standard input."""
+    """Serve the standard input until it ends."""
     if sys.platform == "linux":
-        # Processes that a script leaves behind come to this one, which ends them.
+        # Orphaned processes of a script become children of this one, which kills them.
         try:
             import ctypes
 
             ctypes.CDLL(None).prctl(36, 1)
         except (ImportError, OSError, AttributeError):
             pass
-    # A host that ends this process politely is not to leave its files behind.
+    # Remove all files also if the host ends this process by SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory = tempfile.mkdtemp(prefix="script-")
     try:

@@ -5,8 +5,8 @@
         ...
 
 The schema of the arguments comes from the hints, the descriptions from the docstring. Both are read
-when an agent first needs them. A tool's outcome is the value it returns, `Retry` or `Fail` (raised
-or returned), or any other exception it raises.
+when an agent first needs them. The outcome of a call is the value that the tool returns, `Retry` or
+`Fail` (raised or returned), or any other exception that it raises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from callslip.tools._callable import scope
+from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
 from callslip.tools._tool import Effect, Reconcile, Tool
@@ -43,12 +43,11 @@ R = TypeVar("R")
 
 
 class ToolSource(ABC):
-    """Where several tools come from: a document, or a server that offers them.
+    """A source of several tools: a document, or a server that offers them.
 
     Attributes:
-        document: The OpenAPI document whose operations they are; `None` for tools that describe
-            themselves.
-        on_same_name: What to do where one of its tools has the name of another tool, for the error.
+        document: The OpenAPI document, if the tools are its operations; `None` for other tools.
+        on_same_name: Advice for the error that is raised if two tools have the same name.
     """
 
     document: Document | None = None
@@ -56,13 +55,13 @@ class ToolSource(ABC):
 
     @abstractmethod
     def as_tools(self) -> Sequence[Tool[..., Any]]:
-        """Return the tools. Asked once for each agent that is made with it."""
+        """Return the tools. Called once for each agent that is created with this source."""
 
 
 ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
 
 Tools: TypeAlias = "Sequence[ToolLike | ToolSource] | ToolSource"
-"""What an agent is given: functions, tools and sources of tools; or one source alone."""
+"""The tools of an agent: functions, tools and sources of tools; or one source alone."""
 
 
 @overload
@@ -94,33 +93,35 @@ def tool(
     concurrency: int | None = None,
     needs_approval: bool = False,
 ) -> Any:
-    """Make a tool of a function: `@tool`, or `@tool(name=…, …)`.
+    """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
     Args:
-        function: Sync or async, with hints; also a method, a `functools.partial` or a callable
-            object. A parameter annotated `Context` is filled in and hidden from the model.
-        name: Default: the function's.
-        description: Default: the docstring without its sections.
-        readonly: It changes nothing; then a call may start while its block is still arriving.
-        effect: What a crash in mid-call means; see `Effect`.
-        reconcile: With `effect="once"`: called with the `Context` of a call during which the
-            process ended. It returns the call's result, or raises `NotDone` if there was no effect;
-            then the call is made. Without it the model is told that the call is in doubt.
-        repeatable: It polls: the same call may be made any number of times.
-        timeout: Seconds after which a call fails. A sync function can't be stopped: it goes on in
-            its thread, and its result is dropped. It can look at `Context.cancelled` and stop; a
-            generator is closed at its next item.
-        concurrency: Calls of it that run at once, over all runs; `None` for no bound. The time
-            that a call waits for its turn is no part of its `timeout`. A call made from inside of
-            another one is part of that one. A sync call that was given up counts until its thread
-            has come back.
-        needs_approval: Each call waits until a person approves it: `run.approve`.
+        function: A sync or async function with type hints; also a method, a `functools.partial` or
+            a callable object. A parameter annotated with `Context` receives the context of the
+            call, and the model does not see it.
+        name: The name that the model writes. Default: the function's name.
+        description: The description for the model. Default: the docstring without its sections.
+        readonly: Whether the tool changes nothing. Such a call may start while the rest of its
+            block is still arriving.
+        effect: The consequence of a crash during a call; see `Effect`.
+        reconcile: With `effect="once"`: a function of the `Context` of a call during which the
+            process ended. It returns the call's result, or raises `NotDone` if the call had no
+            effect and must be made. Without it, the model learns that the call is in doubt.
+        repeatable: Whether the same call may be made any number of times, as for polling.
+        timeout: Seconds until a call fails; `None` for no limit. A sync function cannot be stopped:
+            it continues in its thread, and its result is dropped, unless it checks
+            `Context.cancelled`. A generator is closed at its next item.
+        concurrency: The largest number of calls that run at once, over all runs; `None` for no
+            limit. Waiting does not count towards `timeout`. A call inside another call shares its
+            slot. A sync call that timed out keeps its slot until its thread has returned.
+        needs_approval: Whether each call waits until a person approves it with `run.approve`.
 
     Raises:
-        ToolError: It is not callable, or an option is out of range. A signature that can't be
-            described raises when an agent is made.
+        UsageError: The function is not callable, or an option is out of range.
+        ToolError: The function has no name. A signature that cannot be described raises this when
+            an agent is created.
     """
-    names = scope(sys._getframe(1))
+    names = enclosing_names(sys._getframe(1))
 
     def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
         return Tool(

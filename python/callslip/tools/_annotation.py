@@ -1,8 +1,8 @@
 """Annotations as JSON Schema.
 
-What is made of `str`, `int`, `float`, `bool`, `None`, `list`, `dict`, `Literal`, `TypedDict` and
-unions of these is described right here, so that a simple agent never imports pydantic. Anything
-else is pydantic's: `Shape.annotation` says so.
+`str`, `int`, `float`, `bool`, `None`, `list`, `dict`, `Literal`, `TypedDict` and unions of these
+are described here, so that a simple agent never imports pydantic. `shape_of` returns `None` for all
+other annotations, which need pydantic.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _DICTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How an annotation is described and how its JSON becomes a value of it.
+    """The schema of an annotation, and the conversion from JSON to its values.
 
     Attributes:
         schema: JSON Schema.
-        convert: Makes the value of its JSON; `None` where the JSON is the value.
+        convert: A function from JSON to the value; `None` if they are the same.
     """
 
     schema: Schema
@@ -48,7 +48,7 @@ class Shape:
 
 
 def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
-    """Describe an annotation; `None` where pydantic must."""
+    """Return the shape of an annotation; `None` if it needs pydantic."""
     if annotation is Any or annotation is object:
         return Shape({})
     try:
@@ -60,11 +60,11 @@ def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
     if annotation in _LISTS or annotation in _DICTS:
         return Shape({"type": "array" if annotation in _LISTS else "object"})
     if typing.is_typeddict(annotation):
-        return _once(annotation, lambda: _typed_dict(annotation))
+        return _unless_recursive(annotation, lambda: _typed_dict(annotation))
     if isinstance(annotation, typing.NewType):
         return shape_of(annotation.__supertype__)
     if type(annotation).__name__ == "TypeAliasType":
-        return _once(annotation, lambda: shape_of(annotation.__value__))
+        return _unless_recursive(annotation, lambda: shape_of(annotation.__value__))
     return _shape_of_generic(get_origin(annotation), get_args(annotation))
 
 
@@ -82,7 +82,7 @@ def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:
 
 
 def _to_float(value: Any) -> Any:
-    """`5` is a fine number in JSON, but a float in Python has methods that an int lacks."""
+    """Return an int as a float, because a float has methods that an int lacks."""
     if type(value) is int:
         try:
             return float(value)
@@ -102,7 +102,7 @@ def _annotated(args: tuple[Any, ...]) -> Shape | None:
 
 
 def _literal(values: tuple[Any, ...]) -> Shape | None:
-    # Pydantic does not find an enum's member by its value here.
+    # Pydantic would not find a member of an enum by its value here.
     members = [value for value in values if isinstance(value, enum.Enum)]
     texts = [value.value if isinstance(value, enum.Enum) else value for value in values]
     if any(type(text) not in {str, int, bool, type(None)} for text in texts):
@@ -127,7 +127,7 @@ def _union(args: tuple[Any, ...]) -> Shape | None:
     if len(args) == 2 and type(None) in args:
         convert = converts[0]
         return Shape(schema, lambda value: None if value is None else convert(value))
-    # Which branch a value belongs to is pydantic's to find out.
+    # Only pydantic can decide which branch a value belongs to.
     return None
 
 
@@ -161,18 +161,18 @@ def _dict(item: Any) -> Shape | None:
     return Shape(schema, lambda values: {key: convert(value) for key, value in values.items()})
 
 
-_under_way: list[Any] = []
-"""What is being described: what holds itself needs references, which are pydantic's."""
+_in_progress: list[Any] = []
+"""Annotations that are being described. Recursive ones need pydantic, for references."""
 
 
-def _once(annotation: Any, describe: Callable[[], Shape | None]) -> Shape | None:
-    if any(annotation is one for one in _under_way):
+def _unless_recursive(annotation: Any, describe: Callable[[], Shape | None]) -> Shape | None:
+    if any(annotation is one for one in _in_progress):
         return None
-    _under_way.append(annotation)
+    _in_progress.append(annotation)
     try:
         return describe()
     finally:
-        _under_way.pop()
+        _in_progress.pop()
 
 
 def _typed_dict(annotation: Any) -> Shape | None:
@@ -203,7 +203,7 @@ def _typed_dict(annotation: Any) -> Shape | None:
 
 
 def is_required(annotation: Any, name: str, hint: Any) -> bool:
-    """Whether a `TypedDict` must have a key. Its own record is wrong where hints are text."""
+    """Whether a `TypedDict` requires a key. `__required_keys__` is wrong if hints are text."""
     origin = get_origin(hint)
     if origin in {Required, NotRequired}:
         return origin is Required

@@ -1,4 +1,4 @@
-"""What the callables of a tool say of themselves."""
+"""Callables as tools: their names and docstrings, checks of options, and results of generators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from callslip import _lazy
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
 
@@ -18,17 +18,17 @@ __all__ = [
     "check_reconcile",
     "check_seconds",
     "check_text",
+    "collect_result",
     "doc_of",
+    "enclosing_names",
     "is_async",
     "name_of",
-    "scope",
-    "whole",
 ]
 
 _MOST_ITEMS = 1_000_000
-"""Items that a generator may give."""
+"""The most items that a generator may yield."""
 _MOST_BYTES = 256 << 20
-"""Bytes of memory that they may take."""
+"""The most bytes of memory that the items of a generator may take."""
 
 _TURN = 0.01
 """Seconds for which an async generator may hold its event loop, if each item takes less."""
@@ -50,7 +50,7 @@ def doc_of(function: Any) -> str:
         plain = plain.func
     if not (inspect.isroutine(plain) or inspect.isclass(plain)):
         call = getattr(type(plain), "__call__", None)  # noqa: B004
-        # Not `getdoc`, which finds what `object` says of calling.
+        # Not `getdoc`, which would return the docstring of `object.__call__`.
         if own := getattr(call, "__doc__", None):
             return inspect.cleandoc(own)
         plain = type(plain)
@@ -60,7 +60,7 @@ def doc_of(function: Any) -> str:
 
 
 def _doc_of_class(plain: type) -> str:
-    """Return its own docstring or that of a base, but not what a library says of its base class."""
+    """Return the docstring of a class or of a base class that is not a library's."""
     for one in inspect.getmro(plain):
         own = vars(one).get("__doc__")
         if isinstance(own, str) and (one is plain or not _is_library(one)):
@@ -80,24 +80,24 @@ def is_async(function: Any) -> bool:
     return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
 
 
-def whole(result: Any, context: Context | None, state: CallState | None = None) -> Any:
-    """Return the list of what a generator gives, or what is to be awaited for it.
+def collect_result(result: Any, context: Context | None, state: CallState | None = None) -> Any:
+    """Return a list of the items of a generator, or an awaitable of the list if it is async.
 
     Args:
-        result: What the function returned; all but generators are given back.
-        context: What the call was told of itself.
-        state: Tells whether the call was given up; found where it is not given.
+        result: The value that the function returned. Any other value is returned as it is.
+        context: The context of the call.
+        state: The state of the call. Default: the state that belongs to `context`.
     """
     if hasattr(result, "__next__"):
-        return _listed(result, state or state_of(context))
+        return _collect(result, state or state_of(context))
     if hasattr(result, "__anext__"):
-        return _gathered(result)
+        return _collect_async(result)
     return result
 
 
-def _listed(generator: Any, state: CallState) -> list[Any]:
-    """List what it gives, until nobody waits for that any more."""
-    items = _Items()
+def _collect(generator: Any, state: CallState) -> list[Any]:
+    """Collect items until the generator ends or the call is cancelled."""
+    items = _BoundedItems()
     try:
         for item in generator:
             items.add(item)
@@ -110,18 +110,18 @@ def _listed(generator: Any, state: CallState) -> list[Any]:
     return items.all
 
 
-class _Items:
-    """What a generator has given, which may have no end."""
+class _BoundedItems:
+    """The items of a generator so far. A generator may be endless, so they are limited."""
 
     def __init__(self) -> None:
         self.all: list[Any] = []
         self._bytes = 0
 
     def add(self, item: Any) -> None:
-        """Take one more.
+        """Add an item.
 
         Raises:
-            Fail: They are too many, or too large.
+            Fail: The items are too many, or too large.
         """
         self.all.append(item)
         self._bytes += _size(item)
@@ -143,9 +143,9 @@ def _size(item: Any) -> int:
     return size
 
 
-async def _gathered(generator: Any) -> list[Any]:
-    """List what it gives. One that waits for nothing lets others in now and then."""
-    items = _Items()
+async def _collect_async(generator: Any) -> list[Any]:
+    """Collect items. The event loop gets its turn even if the generator never waits."""
+    items = _BoundedItems()
     began = perf_counter()
     try:
         async for item in generator:
@@ -160,35 +160,38 @@ async def _gathered(generator: Any) -> list[Any]:
     return items.all
 
 
-def scope(frame: Any) -> dict[str, Any] | None:
-    """Names of the function in which a tool is made: annotations that are text may need them."""
+def enclosing_names(frame: Any) -> dict[str, Any] | None:
+    """Return the local names of the function that creates a tool, for annotations that are text."""
     if frame.f_locals is frame.f_globals:
         return None
     return dict(frame.f_locals)
 
 
 def check_text(option: str, text: object) -> None:
-    """Raise `ToolError` where an option is neither text nor `None`."""
+    """Raise `UsageError` if an option is neither text nor `None`."""
     if text is not None and not isinstance(text, str):
-        raise ToolError(f"{option} must be text: got {text!r}")
+        raise UsageError(f"{option} must be text: got {text!r}")
 
 
 def check_seconds(option: str, seconds: object) -> None:
-    """Raise `ToolError` where an option is neither a length of time nor `None`."""
+    """Raise `UsageError` if an option is neither a number of seconds nor `None`."""
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ToolError(f"{option} must be a number of seconds: got {seconds!r}")
+        raise UsageError(f"{option} must be a number of seconds: got {seconds!r}")
     if not seconds > 0:
-        raise ToolError(f"{option} must be more than 0 seconds: got {seconds!r}")
+        raise UsageError(f"{option} must be more than 0 seconds: got {seconds!r}")
 
 
 def check_reconcile(reconcile: Callable[..., Any]) -> None:
-    """It is needed after a crash, which is too late to learn that it can't be called."""
+    """Raise `UsageError` if `reconcile` cannot be called with a context.
+
+    It is called after a crash, when it is too late to correct it.
+    """
     try:
         inspect.signature(reconcile).bind(None)
     except TypeError as error:
-        raise ToolError(
+        raise UsageError(
             f"reconcile is called with the Context of the call and nothing else: {error}"
         ) from None
     except ValueError:  # a builtin without a signature

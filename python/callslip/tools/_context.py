@@ -1,4 +1,4 @@
-"""What a tool is told about its call, and which call the code around it belongs to."""
+"""The context of a tool call."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["CallState", "Context", "call_here", "enclosing_call", "not_in_a_tool
 
 
 class CallState(Protocol):
-    """What the parties to one call share of it.
+    """The state of a call, shared by the run and the tool.
 
     Attributes:
-        cancelled: Whether the call was given up: nobody waits for its outcome any more.
-        over: Whether it has ended, for the run.
+        cancelled: Whether the run no longer waits for the outcome.
+        over: Whether the call has ended, for the run.
     """
 
     cancelled: bool
@@ -27,17 +27,17 @@ class CallState(Protocol):
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
-        """Tell who watches how far the call has come."""
+        """Report the progress of the call to the readers of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a tool is told about its call, where a parameter is annotated with it.
+    """The context of a call, for a tool with a parameter that is annotated with it.
 
     Attributes:
-        run_id: The run that calls.
-        ticket_id: The ticket that this call completes: the same when a call is repeated.
-        tool: The tool's name.
+        run_id: The id of the run that makes the call.
+        ticket_id: The id of the ticket of the call. It stays the same when the call is repeated.
+        tool: The name of the tool.
     """
 
     run_id: str
@@ -47,30 +47,32 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call was given up, so that a long sync tool can stop.
+        """Whether the run no longer waits for the call, so that a long sync tool can stop.
 
-        So it is once the run is cancelled, its time is over or the tool's `timeout` has passed.
+        This is the case once the run is cancelled, its time is over, or the tool's `timeout` has
+        passed.
         """
         return self._call is not None and self._call.cancelled
 
     @property
     def key(self) -> str:
-        """Unique among the calls of all runs, and the same when a call is repeated."""
+        """A key that is unique among all calls of all runs, and the same for a repeated call."""
         return f"{self.run_id}/{self.ticket_id}"
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell who watches the run how far the call has come, as a `Progress`.
+        """Report progress to the readers of the run, as a `Progress`.
 
-        From any thread. It never waits: what nobody watches, or reads in time, is dropped.
+        May be called from any thread, and never blocks: a report that is not read in time is
+        dropped.
 
         Args:
-            done: How much is done, in a unit of your own.
-            total: How much there is to do; default unknown.
-            message: What the tool is at.
+            done: The amount done so far, in any unit.
+            total: The whole amount, in the same unit. Default: unknown.
+            message: A description of the current step.
 
         Raises:
-            TypeError: A number is none, or the message is no string.
-            ValueError: A number is not finite, or larger than any float.
+            TypeError: An amount is not a number, or the message is not a string.
+            ValueError: An amount is not finite, or larger than any float.
         """
         _check_amount("done", done)
         if total is not None:
@@ -97,11 +99,11 @@ def _check_amount(name: str, amount: object) -> None:
 
 
 enclosing_call: ContextVar[CallState | None] = ContextVar("callslip_call", default=None)
-"""The call that this code was started by; set by the run that makes it."""
+"""The call in whose context this code runs; set by the run that makes the call."""
 
 
 class _NoCall:
-    """The state of a call that no run makes."""
+    """The state of a call outside of any run."""
 
     cancelled = False
     over = False
@@ -109,22 +111,22 @@ class _NoCall:
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
-        """Nobody watches it."""
+        """Drop the report: there is no reader."""
 
 
 def call_here() -> CallState | None:
-    """Return the call that this code was started by, even if that is over; `None` if none was."""
+    """Return the call in whose context this code runs, even if it is over; else `None`."""
     return enclosing_call.get()
 
 
 def state_of(context: Context | None) -> CallState:
-    """Return the state of the call that this code was started by."""
+    """Return the state of the call: that of the context, else that of the enclosing call."""
     own = None if context is None else context._call
     return own or call_here() or _NoCall()
 
 
 def not_in_a_tool(called: str, instead: str) -> None:
-    """Raise `UsageError` inside of a tool."""
+    """Raise `UsageError` if this code runs inside a tool."""
     call = call_here()
     if call is not None and not call.over:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a docstring says: the description, and a line for each parameter."""
+"""Descriptions from docstrings: one for the tool, and one for each parameter."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _ROLE = re.compile(r"(\w+) *\(:\w+:`[^`]*`[^)]*\) *:\s*(.*)", re.DOTALL)
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return the description and the parameters' descriptions.
 
-    Google, NumPy and Sphinx style are told by their sections; one text may have several. A text
-    without any is all description, and griffe is not imported for it. Notes and warnings belong to
-    the description: they are meant for whoever calls.
+    Google, NumPy and Sphinx style are recognised by their sections; one text may mix them. A text
+    without sections is the description, and does not need griffe. Notes and warnings are part of
+    the description, because they are meant for the caller.
     """
     text = text.strip()
     parameters: dict[str, str] = {}
@@ -74,7 +74,7 @@ def _read(text: str, style: Style, sections: re.Pattern[str]) -> tuple[str, dict
 
 
 def _quiet(style: Style) -> dict[str, Any]:
-    """Options that keep griffe from logging about types it does not find: they are in the hints."""
+    """Return options that stop griffe from logging missing types, which are in the hints."""
     options: dict[str, Any] = {"warnings": False}
     if style != "sphinx":
         options["warn_unknown_params"] = False

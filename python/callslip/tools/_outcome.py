@@ -1,37 +1,34 @@
-"""How a call ends, and the signals by which a tool says so."""
+"""Outcomes of calls, and the exceptions by which a tool chooses one."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from callslip._failure import ModelFacing, one_line, words_of
+from callslip._core import Outcome
+from callslip._failure import ModelFacing, message_of, one_line
 
 __all__ = ["Fail", "NotDone", "Outcome", "Retry"]
 
-Outcome: TypeAlias = tuple[str, str]
-"""How a call ended: `ok` with the JSON of the result; `error`, `retry` or `in_doubt` with words."""
-
 
 class Retry(Exception):  # noqa: N818  # a signal, not an error
-    """Tells the model, in these words and no others, to try again. Raise it or return it."""
+    """Asks the model to try again, with exactly this message. Raise it or return it."""
 
 
 class Fail(ModelFacing):  # a signal, not an error
-    """Tells the model that the call failed, in the tool's own words. Raise it or return it.
+    """Reports a failed call to the model, with the tool's own message. Raise it or return it.
 
     Attributes:
-        is_transient: Whether it may pass by itself, so that the same call may be made again.
+        is_transient: Whether the failure may pass by itself, so that the same call may be made
+            again. Default: `False`.
     """
 
     is_transient: bool = False
 
     def text_for_model(self) -> str:
-        """Return its own words, in one line."""
-        return one_line(words_of(self)) or "it failed"
+        """Return the message, in one line."""
+        return one_line(message_of(self)) or "it failed"
 
 
 class NotDone(Exception):  # noqa: N818  # a signal, not an error
-    """Says that a call did not take effect, so that it is made now.
+    """Reports that a call had no effect before the crash, so that it is made now.
 
-    A tool's `reconcile` raises it or returns it.
+    The `reconcile` function of a tool raises it or returns it.
     """

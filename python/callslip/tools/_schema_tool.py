@@ -1,4 +1,4 @@
-"""Tools whose schema is given, not read from the hints of a function."""
+"""Tools with a given schema, instead of the hints of a function."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from callslip.tools._signature import Signature
 __all__ = ["Perform", "SchemaTool"]
 
 Perform: TypeAlias = "Callable[[dict[str, Any], Context | None], Awaitable[Any] | Any]"
-"""Makes a call of checked arguments."""
+"""A function of checked arguments and the context of the call."""
 
 
 class SchemaTool(Tool[..., Any]):
-    """A tool that gets its arguments as one dict, which a given JSON Schema describes.
+    """A tool that receives its arguments as one dict, described by a given JSON Schema.
 
     Args:
-        perform: Called with the arguments and the call's `Context`. What it returns or raises is
-            the outcome, as for any tool.
-        name: As the model writes it.
-        description: For the model.
-        parameters: JSON Schema of the arguments, of an object.
-        options: As for `tool`.
+        perform: A function of the arguments and the `Context` of the call. Its return value or
+            exception is the outcome, as for any tool.
+        name: The name that the model writes.
+        description: The description for the model.
+        parameters: JSON Schema of the arguments: of an object.
+        options: The other options of `tool`.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class SchemaTool(Tool[..., Any]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, as it was given."""
+        """JSON Schema of the arguments."""
         return self._parameters
 
     @property
     def wants_context(self) -> bool:
-        """Always."""
+        """Whether `perform` receives the context: always."""
         return True
 
     @property

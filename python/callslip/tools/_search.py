@@ -1,4 +1,4 @@
-"""The tools by which a model finds those that its prompt has no room for."""
+"""Tools with which the model finds the tools that do not fit into its prompt."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["look_up_tool"]
 
 
 def look_up_tool(name: str, tools: ToolSet, *, routes: bool) -> Tool[..., Any]:
-    """Return `search_tools` or `describe_tool` over these tools.
+    """Return the tool `search_tools` or `describe_tool`.
 
     Args:
-        name: The tool's name.
-        tools: What is looked up.
+        name: The name of the tool.
+        tools: The tools that it finds.
         routes: Whether tools are called by their routes (ticket protocol).
 
     Raises:
-        KeyError: It is another name.
+        KeyError: There is no such tool.
     """
 
     def search(arguments: dict[str, Any], _context: Context | None) -> Any:

@@ -1,4 +1,4 @@
-"""The signature of a tool: what the model may give, and how it becomes a call."""
+"""Signatures of tools: the schema of the arguments, and how arguments are bound to parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from callslip._failure import ModelFacing, one_line, redacted, words_of
+from callslip._failure import ModelFacing, message_of, one_line
+from callslip._redaction import redact_likely_secrets
 from callslip.errors import ToolError
 from callslip.tools._annotation import is_required, shape_of
 
@@ -26,28 +27,29 @@ _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 _REPORTED = 16
-"""Faults of one call that are told."""
+"""The most faults that one error lists."""
 
 
 class ArgumentsError(ModelFacing):
-    """Arguments that fit the schema and yet are no values of their parameters' types."""
+    """Arguments match the schema, but cannot be converted to the types of their parameters."""
 
     def text_for_model(self) -> str:
-        """Return every fault, in one line."""
-        return f"InvalidArguments: {one_line(redacted(words_of(self)), 2000)}"
+        """Return all faults, in one line."""
+        return f"InvalidArguments: {one_line(redact_likely_secrets(message_of(self)), 2000)}"
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes.
+    """The parameters of a function.
 
     Attributes:
         parameters: JSON Schema of the arguments.
-        positional: Names that are given by position, in order, with their defaults.
-        context: The name of the parameter that gets the `Context`; `None` where there is none.
-        converts: For the parameters whose JSON is not yet their value, what makes it one.
-        factories: What makes the defaults that are no plain values (`Field(default_factory=…)`).
-        further: Makes the values of what only `**more` takes; `None` where the JSON is the value.
+        positional: Positional-only parameters, in order, with their defaults.
+        context: The name of the parameter that receives the `Context`; `None` if there is none.
+        converts: Functions from JSON to the value, for the parameters that need one.
+        factories: Functions that return a default (`Field(default_factory=…)`).
+        further: A function from JSON to the value for the arguments of `**more`; `None` if they
+            need none.
     """
 
     parameters: dict[str, Any]
@@ -59,17 +61,17 @@ class Signature:
 
     @functools.cached_property
     def is_plain(self) -> bool:
-        """Whether the arguments are given as they are."""
+        """Whether the arguments can be passed unchanged, by keyword."""
         made = self.converts or self.factories or self.further
         return not (made or self.context or self.positional)
 
     def bind(
         self, arguments: Mapping[str, Any], context: object
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Make positional and keyword arguments of what the model gave.
+        """Return positional and keyword arguments for the arguments of the model.
 
         Raises:
-            ArgumentsError: Arguments are no values of their parameters' types.
+            ArgumentsError: Arguments cannot be converted to the types of their parameters.
         """
         named = dict(arguments)
         if self.is_plain:
@@ -98,9 +100,9 @@ class Signature:
             try:
                 named[name] = convert(value)
             except ValueError as error:
-                from callslip.tools._validation import faults_of
+                from callslip.tools._validation import describe_faults
 
-                faults.extend(faults_of(name, value, error))
+                faults.extend(describe_faults(name, value, error))
                 cause = error
         if faults:
             raise ArgumentsError("; ".join(faults[:_REPORTED])) from cause
@@ -114,17 +116,18 @@ def read_signature(
     descriptions: Mapping[str, str],
     names: Mapping[str, Any] | None = None,
 ) -> Signature:
-    """Describe what a function takes.
+    """Read the signature of a function.
 
     Args:
         function: A function, method, `functools.partial` or callable object.
-        name: The tool's name, for errors.
-        context_type: The annotation of the parameter that is injected and hidden.
+        name: The name of the tool, for errors.
+        context_type: The annotation of the parameter that receives the context.
         descriptions: The parameters' descriptions, from the docstring.
-        names: Names of the scope in which the function was made, for annotations that are text.
+        names: Local names of the scope in which the function was defined, for annotations that are
+            text.
 
     Raises:
-        ToolError: It takes `*args`, or an annotation can't be resolved or described.
+        ToolError: The function has `*args`, or an annotation cannot be resolved or described.
     """
     try:
         signature = inspect.signature(function)
@@ -143,7 +146,7 @@ def read_signature(
 
 
 class _Reader:
-    """Gathers the parameters of one function."""
+    """Reads the parameters of one function, one by one."""
 
     def __init__(
         self,
@@ -199,12 +202,12 @@ class _Reader:
         self._properties[name] = schema
 
     def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
-        """Take `x: int = Field(5, ge=1)` and `x: Annotated[int, Field(5)]` apart."""
+        """Return the annotation and the default of `x: int = Field(5, ge=1)` and the like."""
         field = default
         if _is_field(default):
             annotation = Annotated[Any if annotation is _EMPTY else annotation, default]
         elif default is None and _is_plain_type(annotation):
-            # `x: int = None` says `int | None`, and models write the null.
+            # `x: int = None` means `int | None`, and models write the null.
             return annotation | None, None
         elif default is _EMPTY and get_origin(annotation) is Annotated:
             fields = [item for item in get_args(annotation)[1:] if _is_field(item)]
@@ -232,8 +235,8 @@ class _Reader:
 
         try:
             adapter = adapter_for(annotation, self._names)
-        except Exception as error:  # what a tool raises is told to the model
-            raise _unusable(self._tool, name, annotation, error) from error
+        except Exception as error:
+            raise _annotation_error(self._tool, name, annotation, error) from error
         self._adapters[name] = adapter
         self._converts[name] = converter(adapter)
         metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
@@ -253,15 +256,15 @@ class _Reader:
                     options, localns=dict(self._names), include_extras=True
                 )
             except Exception as error:
-                raise _unusable(self._tool, f"**{name}", annotation, error) from error
+                raise _annotation_error(self._tool, f"**{name}", annotation, error) from error
             for key, hint in hints.items():
-                # A key that may be left out has no default to be shown.
+                # An optional key has no default that the schema could show.
                 default = _EMPTY if is_required(options, key, hint) else object()
                 marked = get_origin(hint) in {typing.Required, typing.NotRequired}
                 parameter = inspect.Parameter(key, _KEYWORD_ONLY, default=default)
                 self.read(parameter, get_args(hint)[0] if marked else hint)
             return
-        # No parameter has such a name.
+        # With the asterisks it cannot collide with the name of a parameter.
         name = f"**{name}"
         described = self._describe(name, annotation)
         self._convert_further = self._converts.pop(name, None)
@@ -271,7 +274,7 @@ class _Reader:
             self._further = described
 
     def signature(self) -> Signature:
-        definitions = self._add_adapted()
+        definitions = self._add_adapter_schemas()
         for name in [name for name in self._properties if name.startswith("**")]:
             self._further = self._properties.pop(name)
         parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
@@ -289,8 +292,8 @@ class _Reader:
             further=self._convert_further,
         )
 
-    def _add_adapted(self) -> dict[str, Any]:
-        """Add what pydantic describes, all at once: names of models must not collide."""
+    def _add_adapter_schemas(self) -> dict[str, Any]:
+        """Add the schemas of pydantic, all at once so that names of models do not collide."""
         if not self._adapters:
             return {}
         from callslip.tools._validation import schemas_of
@@ -307,7 +310,7 @@ class _Reader:
 
 
 class _Resolver:
-    """Turns annotations that are text into types."""
+    """Resolves annotations that are text."""
 
     def __init__(self, function: Callable[..., Any], tool: str, names: Mapping[str, Any]) -> None:
         plain = _plain_function(function)
@@ -334,24 +337,24 @@ class _Resolver:
                 holder, globalns=self._globals, localns=self.names, include_extras=True
             )
         except Exception as error:
-            raise _unusable(self._tool, parameter.name, annotation, error) from error
+            raise _annotation_error(self._tool, parameter.name, annotation, error) from error
         return hints[parameter.name]
 
 
-def _unusable(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
+def _annotation_error(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     cause = str(error).strip().splitlines()
     if type(error).__name__ == "SchemaError" and cause:
-        # Where in pydantic's own schema comes first, and what is wrong last.
+        # The last line contains the reason, after the place in pydantic's own schema.
         reason = cause[-1].removeprefix("error: ")
     else:
-        # The first sentence: pydantic goes on with advice about its own configuration.
+        # Only the first sentence: advice about pydantic's configuration follows.
         reason = cause[0].split(". ")[0] if cause else type(error).__name__
     return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
 
 
 def _plain_function(function: Any) -> Any:
-    """Find the function whose scope the annotations were written in."""
+    """Return the function in whose scope the annotations were written."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
@@ -370,7 +373,7 @@ def _plain_function(function: Any) -> Any:
 
 
 def _bound_names(function: Any) -> set[str]:
-    """Names that a `functools.partial` has bound: no one's to change, and perhaps secrets."""
+    """Return names bound by a `functools.partial`: the model must not change or see them."""
     bound: set[str] = set()
     while isinstance(function, functools.partial):
         bound.update(function.keywords)
@@ -389,7 +392,7 @@ def _is_context(annotation: Any, context_type: type) -> bool:
 
 
 def _is_plain_type(annotation: Any) -> bool:
-    """Whether nothing but a type is said, so that `None` is no value of it."""
+    """Whether the annotation is a plain type, which does not include `None`."""
     if isinstance(annotation, type):
         return annotation not in {_EMPTY, object, type(None)}
     return get_origin(annotation) in {list, dict, set, tuple}
@@ -401,7 +404,7 @@ def _is_field(default: Any) -> bool:
 
 
 def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:
-    """Show a default that has a JSON form; one that has none is the function's own business."""
+    """Add the default to the schema, if it has a JSON form."""
     try:
         if adapter is not None:
             default = adapter.dump_python(default, mode="json", warnings=False)

@@ -1,4 +1,4 @@
-"""A function with what a model needs to call it."""
+"""The class of tools."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
-from callslip._failure import Passing, in_one_line, is_transient, log_failure, lone, words_of
+from callslip._failure import (
+    describe_failure,
+    is_transient,
+    log_failure,
+    message_of,
+    unwrap_group,
+)
 from callslip._json import ResultError, to_json
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
-from callslip.errors import ToolError, UsageError
+from callslip.errors import UsageError
 from callslip.tools._callable import (
     check_reconcile,
     check_seconds,
     check_text,
+    collect_result,
     doc_of,
     is_async,
     name_of,
-    whole,
 )
 from callslip.tools._context import Context, state_of
 from callslip.tools._docstring import read_docstring
@@ -34,28 +40,36 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Effect: TypeAlias = Literal["once", "idempotent", "pure"]
-"""After a crash in mid-call: not repeated, repeated with the ticket as key, repeated freely."""
+"""The consequence of a crash during a call.
+
+`"once"`: the call is not repeated. `"idempotent"`: it is repeated with the same `Context.key`.
+`"pure"`: it is repeated freely.
+"""
 
 Reconcile: TypeAlias = "Callable[[Context], Any]"
-"""Says after a crash what came of a call: its result, or `NotDone`. Sync or async."""
+"""A function that returns, after a crash, the result of a call, or `NotDone`. Sync or async."""
 
 
 class Tool(Generic[P, R]):
-    """A function with what a model needs to call it. Calling it calls the function.
+    """A function that a model may call, with its name, description and options.
+
+    Calling the tool calls the function. The options are those of `tool`.
 
     Attributes:
-        name: As the model writes it.
-        description: For the model.
-        readonly: It changes nothing, and so may start before the rest of its block has arrived.
-        effect: What a crash in mid-call means.
-        reconcile: Asked what came of a call during which the process ended; `None` where nobody
-            knows.
-        repeatable: It polls: the guard against repetition does not apply.
-        timeout: Seconds after which a call fails; `None` for no bound.
-        gate: Bounds the calls of it that run at once; `None` for no bound.
-        needs_approval: Each call waits until a person approves it.
-        is_async: Whether calling it gives a coroutine for certain.
-        awaits_on_loop: Whether a run on an event loop awaits `acall`, though it is not async.
+        name: The name that the model writes.
+        description: The description for the model.
+        readonly: Whether the tool changes nothing. Such a call may start while the rest of its
+            block is still arriving.
+        effect: The consequence of a crash during a call; see `Effect`.
+        reconcile: Returns the result of a call during which the process ended; `None` if that
+            cannot be found out.
+        repeatable: Whether the same call may be made any number of times.
+        timeout: Seconds until a call fails; `None` for no limit.
+        gate: Limits the number of calls that run at once; `None` for no limit.
+        needs_approval: Whether each call waits until a person approves it.
+        is_async: Whether the function is known to return a coroutine.
+        awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
+            async.
     """
 
     _function: Callable[P, R]
@@ -86,11 +100,11 @@ class Tool(Generic[P, R]):
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) and not isinstance(function, classmethod):
-            raise ToolError(f"a tool must be callable: got {type(function).__name__}")
+            raise UsageError(f"a tool must be callable: got {type(function).__name__}")
         if effect not in {"once", "idempotent", "pure"}:
-            raise ToolError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
+            raise UsageError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
         if reconcile is not None and effect != "once":
-            raise ToolError(
+            raise UsageError(
                 f"reconcile is for effect='once': an {effect} call is repeated without asking"
             )
         if reconcile is not None:
@@ -99,10 +113,10 @@ class Tool(Generic[P, R]):
         check_text("description", description)
         check_seconds("timeout", timeout)
         if not isinstance(needs_approval, bool):
-            raise ToolError(f"needs_approval must be True or False: got {needs_approval!r}")
+            raise UsageError(f"needs_approval must be True or False: got {needs_approval!r}")
         if isinstance(function, Tool):
             function = function._function
-        # Not its attributes: a callable object may have a `name` or `timeout` of its own.
+        # Without its attributes: a callable object may have its own `name` or `timeout`.
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._names = names
@@ -114,16 +128,16 @@ class Tool(Generic[P, R]):
         self.reconcile = reconcile
         self.repeatable = repeatable
         self.timeout = timeout
-        self.gate = None if concurrency is None else _gate(concurrency)
+        self.gate = None if concurrency is None else Gate(concurrency)
         self.needs_approval = needs_approval
         self.is_async = is_async(function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, unchecked."""
+        """Call the function. The arguments are not checked."""
         return self._function(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
-        """Bind a tool that was made of a method, as a method is bound."""
+        """Bind a tool that was made from a method, as a method is bound."""
         bind = getattr(self._function, "__get__", None)
         if bind is None or not (
             isinstance(self._function, classmethod)
@@ -154,7 +168,7 @@ class Tool(Generic[P, R]):
 
     @functools.cached_property
     def description(self) -> str:
-        """What the tool does, for the model."""
+        """The description for the model."""
         own = self._own_description
         return own if own is not None else self._documentation[0]
 
@@ -177,12 +191,12 @@ class Tool(Generic[P, R]):
         """JSON Schema of the arguments.
 
         Raises:
-            ToolError: The signature can't be described.
+            ToolError: The signature cannot be described.
         """
         return self._signature.parameters
 
     def _spec(self) -> str:
-        """Return what the core is told of the tool, as JSON text."""
+        """Return the specification of the tool for the core, as JSON text."""
         return to_json(
             {
                 "name": self.name,
@@ -198,91 +212,84 @@ class Tool(Generic[P, R]):
 
     @functools.cached_property
     def wants_context(self) -> bool:
-        """Whether a parameter is annotated `Context`."""
+        """Whether a parameter is annotated with `Context`."""
         return self._signature.context is not None
 
     @functools.cached_property
     def _direct(self) -> Callable[..., Awaitable[R]] | None:
-        """The function itself, where a call is nothing but to await it with its arguments."""
+        """The function, if a call only needs to await it with the arguments; else `None`."""
         plain = self.is_async and self.timeout is None and self._signature.is_plain
-        # A subclass may have arguments of its own making.
+        # A subclass may bind its arguments differently.
         return cast("Any", self._function) if plain and type(self) is Tool else None
 
     def call(self, arguments: Mapping[str, Any], context: Context | None) -> Any:
-        """Call with checked arguments. Returns the outcome, or an awaitable of it.
+        """Call the function with checked arguments. Returns the outcome, or an awaitable of it.
 
-        Whatever the function raises is an outcome; only what ends a program or a task passes.
+        Any exception of the function becomes an outcome, except those that end a program or task.
         """
         try:
             args, kwargs = self._bind(arguments, context)
             if self.timeout is None or self.is_async:
-                result: Any = whole(self._function(*args, **kwargs), context)
+                result: Any = collect_result(self._function(*args, **kwargs), context)
             else:
                 state = state_of(context)
 
                 def function(*args: Any, **kwargs: Any) -> Any:
-                    return whole(self._function(*args, **kwargs), context, state)
+                    return collect_result(self._function(*args, **kwargs), context, state)
 
                 result = within(self.timeout, function, args, kwargs, state=state, gate=self.gate)
-        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
+        except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
+            return self._outcome_of_error(error)
         if hasattr(result, "__await__"):
-            return self._awaited(result)
-        return self._returned(result)
+            return self._await_outcome(result)
+        return self._outcome_of_result(result)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
-        """Call with checked arguments and wait for the outcome."""
+        """Call the function with checked arguments, and await the outcome."""
         if not self.is_async or self.timeout is not None:
             outcome = self.call(arguments, context)
             return cast("Outcome", await outcome if hasattr(outcome, "__await__") else outcome)
         try:
             args, kwargs = self._bind(arguments, context)
             result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
-        return self._returned(result)
+        except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
+            return self._outcome_of_error(error)
+        return self._outcome_of_result(result)
 
-    async def _awaited(self, awaitable: Any) -> Outcome:
+    async def _await_outcome(self, awaitable: Any) -> Outcome:
         try:
             if self.timeout is None:
                 result = await awaitable
             else:
                 result = await awaited_within(self.timeout, awaitable)
-        except Exception as error:  # noqa: BLE001  # what a tool raises is told to the model
-            return self._failed(error)
-        return self._returned(result)
+        except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
+            return self._outcome_of_error(error)
+        return self._outcome_of_result(result)
 
     def _bind(
         self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         return self._signature.bind(arguments, context)
 
-    def _returned(self, result: Any) -> Outcome:
-        """Return the outcome of a call that gave this."""
+    def _outcome_of_result(self, result: Any) -> Outcome:
+        """Return the outcome of a call that returned `result`."""
         if isinstance(result, (Retry, Fail)):
-            return self._failed(result)
+            return self._outcome_of_error(result)
         if hasattr(result, "__next__"):
             try:
-                result = whole(result, None)
+                result = collect_result(result, None)
             except Exception as error:  # noqa: BLE001  # as above
-                return self._failed(error)
+                return self._outcome_of_error(error)
         try:
-            return "ok", to_json(result)
+            return Outcome.Ok(to_json(result))
         except (ResultError, MemoryError) as error:
-            return self._failed(error)
+            return self._outcome_of_error(error)
 
-    def _failed(self, error: Exception) -> Outcome:
-        """Return the outcome of a call that raised this."""
-        signal = lone(error)
+    def _outcome_of_error(self, error: Exception) -> Outcome:
+        """Return the outcome of a call that raised `error`."""
+        signal = unwrap_group(error)
         if isinstance(signal, Retry):
-            return "retry", words_of(signal) or f"call '{self.name}' again"
+            return Outcome.Retry(message_of(signal) or f"call '{self.name}' again")
         log_failure(self.name, error)
-        told = f"Error calling tool '{self.name}': {in_one_line(error)}."
-        return "error", Passing(told) if is_transient(error) else told
-
-
-def _gate(concurrency: int) -> Gate:
-    try:
-        return Gate(concurrency)
-    except UsageError as error:
-        raise ToolError(str(error)) from None
+        text = f"Error calling tool '{self.name}': {describe_failure(error)}."
+        return Outcome.Error(text, transient=is_transient(error))

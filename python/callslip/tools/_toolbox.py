@@ -1,4 +1,4 @@
-"""The tools of an agent, gathered from what it is given."""
+"""The tools of an agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import Document, ToolSet
-from callslip.errors import ToolError
+from callslip.errors import ToolError, UsageError
 from callslip.tools import Tool, ToolLike, Tools, ToolSource
 
 if TYPE_CHECKING:
@@ -17,20 +17,21 @@ __all__ = ["Toolbox", "as_tool"]
 
 
 _RUNTIME = frozenset({"spawn_agent", "wait_for_agents", "search_tools", "describe_tool"})
-"""Names by which a model calls what is no tool of the program."""
+"""Names of the runtime's own tools."""
 
 
 class Toolbox(ToolSource):
-    """The tools of the program, by name, and the core's view of them.
+    """The tools of the program by name, and the same tools in the core.
 
     Args:
-        tools: Those of the program. A toolbox is taken as it is.
+        tools: The tools of the program, or another toolbox, which is copied.
 
     Attributes:
-        tool_set: The core's view: of these tools, and of the runtime's own where they are offered.
+        tool_set: The tools in the core, including the runtime's own tools that are offered.
 
     Raises:
-        ToolError: A tool can't be offered, or two share a name.
+        ToolError: A tool cannot be offered, or two tools share a name.
+        UsageError: `tools` is not a list of tools.
     """
 
     tool_set: ToolSet
@@ -45,7 +46,9 @@ class Toolbox(ToolSource):
             tools = [tools]
         if isinstance(tools, str) or not isinstance(tools, Sequence):
             kind = type(tools).__name__
-            raise ToolError(f"tools must be a list of functions or an OpenAPI document: got {kind}")
+            raise UsageError(
+                f"tools must be a list of functions or an OpenAPI document: got {kind}"
+            )
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
@@ -62,7 +65,7 @@ class Toolbox(ToolSource):
                         "runtime's own"
                         + (f". To rename it, {what}" if what else ": use tool(name=…)")
                     )
-                # Where none of the two has advice of its own, the core says it.
+                # If there is no advice, the core raises the error.
                 if tool.name in advice and (known := what or advice[tool.name]):
                     raise ToolError(f"two tools are named '{tool.name}': {known}")
                 advice[tool.name] = what
@@ -74,34 +77,34 @@ class Toolbox(ToolSource):
         self.tool_set = ToolSet([one._spec() for one in made], documents)
         self._tools = {one.name: one for one in (*operations, *made)}
 
-    def beside(self, tool: Tool[..., Any]) -> Toolbox:
-        """Return these tools and one more.
+    def with_tool(self, tool: Tool[..., Any]) -> Toolbox:
+        """Return a toolbox with one more tool.
 
         Raises:
-            ToolError: One of them has its name.
+            ToolError: Another tool has this name.
         """
         more = Toolbox(self)
         more._tools = {**self._tools, tool.name: tool}  # of this class
         more.tool_set = self.tool_set.changed([], [tool._spec()])
         return more
 
-    def offered(
+    def for_protocol(
         self,
         protocol: NativeProtocol,
         built_in: Sequence[str] = (),
         *,
         only: Callable[[Tool[..., Any]], bool] | None = None,
     ) -> Toolbox:
-        """Return the tools as runs of this protocol are offered them.
+        """Return the tools that runs with this protocol offer.
 
         Args:
-            protocol: Says how much room there is for them. Where it is not enough, those that look
-                up the others are offered too.
-            built_in: Further tools of the runtime, as the core specifies them.
-            only: Which tools of the program are offered; default all.
+            protocol: The protocol, which limits the room for tools in the prompt. If they do not
+                fit, `search_tools` and `describe_tool` are added.
+            built_in: Further tools of the runtime, as specified by the core.
+            only: Decides which tools of the program are offered. Default: all.
 
         Raises:
-            ToolError: A tool of the runtime has the name of one of the program.
+            ToolError: A tool of the program has the name of a tool of the runtime.
         """
         tools = self._tools
         if only is not None:
@@ -126,17 +129,17 @@ class Toolbox(ToolSource):
         return list(self._tools)
 
     def get(self, name: str) -> Tool[..., Any]:
-        """Return the tool of exactly this name, which may be one that looks up the others."""
+        """Return the tool with exactly this name, also `search_tools` and `describe_tool`."""
         tool = self._tools.get(name)
         if tool is None:
             from callslip.tools._search import look_up_tool
 
-            # Also where they are not offered: a run that was may be gone on with here.
+            # Even if it is not offered: a resumed run may have had another toolbox.
             tool = look_up_tool(name, self.tool_set, routes=self._routes)
         return tool
 
     def find(self, name: str) -> Tool[..., Any] | None:
-        """Return the tool of exactly this name, if the program has one."""
+        """Return the program's tool with exactly this name; `None` if there is none."""
         return self._tools.get(name)
 
     def __iter__(self) -> Iterator[Tool[..., Any]]:
@@ -145,7 +148,7 @@ class Toolbox(ToolSource):
 
 
 def as_tool(function: ToolLike) -> Tool[..., Any]:
-    """Return a tool as it is, and any other callable as a tool with the defaults."""
+    """Return a tool as it is, and any other callable as a tool with default options."""
     if isinstance(function, Tool):
         return function
     method: Any = function

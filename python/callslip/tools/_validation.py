@@ -1,4 +1,4 @@
-"""Annotations that pydantic describes and whose values it makes. Imported when one is met."""
+"""Annotations that need pydantic. Imported for the first of them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from callslip.tools._annotation import is_required
 
-__all__ = ["adapter_for", "converter", "faults_of", "schemas_of"]
+__all__ = ["adapter_for", "converter", "describe_faults", "schemas_of"]
 
 _LISTED = 60
-"""Characters of a wrong value that its message shows."""
+"""The most characters of a wrong value in its message."""
 
 
 class Describer(GenerateJsonSchema):
-    """JSON Schema of what a model may give.
+    """The JSON Schema of arguments.
 
     A name that a model, dataclass or `TypedDict` does not know is refused, where pydantic would
     drop it in silence: `extra="ignore"` or `"allow"` lets such names in. So does a type that writes
     more than it reads (computed fields, fields without `init`): its own JSON may come back.
     """
 
-    # A default without a JSON form is not shown, which is no reason to warn.
+    # A default without a JSON form is left out, without a warning.
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class Describer(GenerateJsonSchema):
         described = super().model_schema(schema)
         if getattr(schema["cls"], "model_computed_fields", None):
             return described
-        return _closed(described, getattr(schema["cls"], "model_config", {}))
+        return _forbid_extra(described, getattr(schema["cls"], "model_config", {}))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a dataclass."""
@@ -51,15 +51,15 @@ class Describer(GenerateJsonSchema):
             described.get("properties", {}).pop(name, None)
         if made:
             return described
-        return _closed(described, getattr(schema["cls"], "__pydantic_config__", {}))
+        return _forbid_extra(described, getattr(schema["cls"], "__pydantic_config__", {}))
 
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
         """Describe a `TypedDict`."""
         config = getattr(schema.get("cls"), "__pydantic_config__", {})
-        return _closed(super().typed_dict_schema(schema), config)
+        return _forbid_extra(super().typed_dict_schema(schema), config)
 
     def enum_schema(self, schema: Any) -> dict[str, Any]:
-        """Describe an enum, whose members must be found by their JSON."""
+        """Describe an enum. Members must be recognisable by their JSON."""
         if all(isinstance(one.value, str | int | float | None) for one in schema["members"]):
             return super().enum_schema(schema)
         refused: dict[str, Any] = self.handle_invalid_for_json_schema(schema, "")
@@ -71,29 +71,29 @@ class Describer(GenerateJsonSchema):
         return refused
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Any:
-        """Refuse what has no JSON form."""
+        """Refuse a type without a JSON form."""
         del schema, error_info
         raise PydanticInvalidForJsonSchema("its values have no JSON form")
 
 
-def _closed(described: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+def _forbid_extra(described: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     if "properties" in described and config.get("extra") is None:
         described.setdefault("additionalProperties", False)
     return described
 
 
 def adapter_for(annotation: Any, names: Mapping[str, Any]) -> TypeAdapter[Any]:
-    """Return pydantic's adapter of an annotation, which can be described.
+    """Return pydantic's adapter of an annotation. Its schema is checked.
 
     Args:
         annotation: Resolved itself; the fields inside of it may not be.
-        names: Names of the scope in which it stands, for those.
+        names: Names of the scope of the annotation, for the fields.
 
     Raises:
         PydanticUserError: It has no JSON form, or pydantic knows no values of it.
         NameError: A name in it can't be resolved.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(_Extended(names).of(annotation))
+    adapter: TypeAdapter[Any] = TypeAdapter(_TypedDictReplacer(names).of(annotation))
     if not adapter.pydantic_complete:
         adapter.rebuild(force=True, _types_namespace=dict(names))
     adapter.json_schema(schema_generator=Describer)
@@ -101,22 +101,22 @@ def adapter_for(annotation: Any, names: Mapping[str, Any]) -> TypeAdapter[Any]:
 
 
 def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
-    """Return what makes a value of its JSON.
+    """Return a function from JSON to the value.
 
     It is JSON text that is validated: a date in a strict model, an enum's member in a `Literal` or
-    a tuple are told apart from text and lists in Python only.
+    a tuple differ from text and lists in Python only.
     """
 
     def convert(value: Any) -> Any:
         made = adapter.validate_json(json.dumps(value))
-        # An `Iterable` would tell of its faults while the tool runs.
+        # An `Iterable` would raise its errors only while the tool runs.
         return list(made) if type(made).__name__ == "ValidatorIterator" else made
 
     return convert
 
 
-def faults_of(name: str, value: Any, error: ValueError) -> Iterator[str]:
-    """Say what is wrong with an argument that fits the schema: each fault with its place."""
+def describe_faults(name: str, value: Any, error: ValueError) -> Iterator[str]:
+    """Yield each fault of an argument that matches the schema, with its place."""
     if not isinstance(error, ValidationError):
         yield f"invalid value for '{name}': {error}"
         return
@@ -130,11 +130,11 @@ def faults_of(name: str, value: Any, error: ValueError) -> Iterator[str]:
             message = f": {message[:1].lower()}{message[1:]}"
         found = json.dumps(fault["input"], ensure_ascii=False, default=str)
         found = f"{found[:_LISTED]}…" if len(found) > _LISTED else found
-        yield f"'{name}{_place(value, fault['loc'])}'{message}: got {found}"
+        yield f"'{name}{_path_in(value, fault['loc'])}'{message}: got {found}"
 
 
-def _place(value: Any, steps: tuple[int | str, ...]) -> str:
-    """Write a place in a value. Of pydantic's steps some are names of a union's branches."""
+def _path_in(value: Any, steps: tuple[int | str, ...]) -> str:
+    """Return the path in a value. Steps that name branches of a union are left out."""
     place = ""
     for step in steps:
         if isinstance(step, str) and isinstance(value, dict) and step in value:
@@ -147,8 +147,8 @@ def _place(value: Any, steps: tuple[int | str, ...]) -> str:
     return place
 
 
-class _Extended:
-    """Before Python 3.12 pydantic takes the `TypedDict` of typing_extensions only."""
+class _TypedDictReplacer:
+    """Replaces `TypedDict`s: before Python 3.12, pydantic only knows those of typing_extensions."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = dict(names)
@@ -181,24 +181,24 @@ class _Extended:
             for name, hint in hints.items()
         }
         make: Any = extensions.TypedDict
-        # As pydantic names a generic type: several of one may stand in a schema.
+        # The name that pydantic would use: a schema may contain several of one generic type.
         told = ", ".join(getattr(arg, "__name__", str(arg)) for arg in args)
         name = f"{plain.__name__}[{told}]" if told else plain.__name__
         made = make(name, {key: mark[Any] for key, mark in marks.items()})
-        # One that holds itself is found here.
+        # Before its fields are read, because it may contain itself.
         self._made[annotation] = made
         for attribute in ("__module__", "__doc__", "__pydantic_config__"):
             if hasattr(plain, attribute):
                 setattr(made, attribute, getattr(plain, attribute))
         for name, hint in hints.items():
             marked = get_origin(hint) in {typing.Required, typing.NotRequired}
-            inner = _filled(get_args(hint)[0] if marked else hint, given)
+            inner = _substitute(get_args(hint)[0] if marked else hint, given)
             made.__annotations__[name] = marks[name][self.of(inner)]
         return made
 
 
-def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
-    """Put the arguments of a generic `TypedDict` in place of its parameters."""
+def _substitute(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """Replace the parameters of a generic `TypedDict` by its arguments."""
     if isinstance(hint, typing.TypeVar):
         return given.get(hint, hint)
     parameters = getattr(hint, "__parameters__", ()) if given else ()
@@ -208,7 +208,7 @@ def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
 def schemas_of(
     adapters: Mapping[str, TypeAdapter[Any]],
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return the schemas of all of them, by their names, and the definitions that they share."""
+    """Return the schemas of all adapters by name, and their shared definitions."""
     inputs: list[Any] = [(name, "validation", adapter) for name, adapter in adapters.items()]
     schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=Describer)
     return {name: schema for (name, _), schema in schemas.items()}, shared.get("$defs", {})

@@ -1,14 +1,14 @@
-"""The shapes in which Gemini and Bedrock answer."""
+"""Responses of Gemini and Bedrock."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from callslip.models._blocks import reasoning_of, text_of
-from callslip.models._counts import read_usage
-from callslip.models._ends import raise_reported, raise_tool_call
 from callslip.models._fields import field, first_field
-from callslip.models._piece import Piece, ended
+from callslip.models._finish_reasons import raise_reported, raise_tool_call
+from callslip.models._piece import Piece, check_end
+from callslip.models._token_counts import read_usage
 
 __all__ = ["read_bedrock", "read_gemini"]
 
@@ -23,7 +23,7 @@ def read_gemini(item: object) -> Piece | None:
     if not candidates:
         word = getattr(blocked, "value", blocked)
         piece.withheld = "" if word is None else f"the model's provider refused the prompt ({word})"
-        return ended(piece, None)
+        return check_end(piece, None)
     first = candidates[0] if isinstance(candidates, (list, tuple)) else candidates
     parts = field(field(first, "content"), "parts")
     for part in parts if isinstance(parts, (list, tuple)) else ():
@@ -39,7 +39,7 @@ def read_gemini(item: object) -> Piece | None:
     if not isinstance(parts, (list, tuple)):
         piece.text = text_of(field(item, "text"))
     why = first_field(first, "finish_message", "finishMessage")
-    return ended(piece, first_field(first, "finish_reason", "finishReason"), why)
+    return check_end(piece, first_field(first, "finish_reason", "finishReason"), why)
 
 
 _BEDROCK_FAULT = "Exception"
@@ -47,7 +47,7 @@ _BEDROCK_SILENT = frozenset({"messageStart", "contentBlockStop"})
 
 
 def read_bedrock(item: object) -> Piece | None:
-    """What Bedrock's `converse` gives, or an event of `converse_stream`: dicts with one key."""
+    """Read a response of Bedrock's `converse`, or an event of `converse_stream`."""
     if not isinstance(item, Mapping):
         return None
     message = field(field(item, "output"), "message")
@@ -64,11 +64,11 @@ def read_bedrock(item: object) -> Piece | None:
         delta = field(told, "delta")
         return Piece(text_of([delta]), reasoning=reasoning_of([delta]), is_service=True)
     if kind == "messageStop":
-        return ended(Piece(), field(told, "stopReason"))
+        return check_end(Piece(), field(told, "stopReason"))
     if kind == "metadata":
         return Piece(usage=read_usage(field(told, "usage")), is_service=True)
     if isinstance(kind, str) and kind.endswith(_BEDROCK_FAULT):
-        raise_reported(told)
+        raise_reported(told, kind)
     return Piece(is_service=True) if kind in _BEDROCK_SILENT else None
 
 
@@ -79,4 +79,4 @@ def _read_converse(item: object, message: object) -> Piece:
         raise_tool_call()
     piece = Piece(text_of(content), usage=read_usage(field(item, "usage")))
     piece.reasoning = reasoning_of(content)
-    return ended(piece, field(item, "stopReason"))
+    return check_end(piece, field(item, "stopReason"))

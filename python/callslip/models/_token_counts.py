@@ -1,4 +1,4 @@
-"""What a reply cost, in the words of each client."""
+"""Token counts and costs of a reply, from the fields of each client."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["read_usage"]
 
 
 def read_usage(usage: object) -> dict[str, float] | None:
-    """A client's counts as `input_tokens`, `output_tokens`, `cached_tokens` and `cost`.
+    """Return a client's counts as `input_tokens`, `output_tokens`, `cached_tokens` and `cost`.
 
     `input_tokens` counts the whole input, the cached part included, whatever the client means by
-    the word; `cost` is what OpenRouter tells. What is missing is left out; `None` if all is.
+    the word; OpenRouter reports `cost`. Missing counts are left out; `None` if there are none.
     """
     if usage is None:
         return None
@@ -33,7 +33,7 @@ def read_usage(usage: object) -> dict[str, float] | None:
 
 
 def _input_of(usage: object) -> tuple[int | None, int | None]:
-    """The tokens of the input, and those of them that were not read again."""
+    """Return the tokens of the input, and the cached ones among them."""
     # LiteLLM reports OpenAI's totals with Anthropic's parts beside them: the totals go first.
     total = _first(usage, "prompt_tokens", "prompt_token_count", "promptTokenCount")
     if total is not None:

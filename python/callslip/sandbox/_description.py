@@ -1,4 +1,4 @@
-"""What a model is told of what its scripts may do."""
+"""The description of the tool, for the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["describe"]
 
 
 def describe(runner: PythonRunner) -> str:
-    """Return the description of the tool, by what is in force."""
+    """Return the description of the tool, generated from the runner's options."""
     parts = [
         f"Run a script of {_language(runner)} and get what it prints.",
         "Each call is a new process; files in its working directory stay for later calls.",
@@ -36,7 +36,7 @@ def _language(runner: PythonRunner) -> str:
     try:
         version = find_interpreter(runner.python).version
     except InterpreterMissing:
-        # It is said when a script is run.
+        # The error is raised when a script is run.
         return "Python"
     return f"Python {version.rpartition('.')[0]}"
 
@@ -62,7 +62,7 @@ def _artifacts(runner: PythonRunner) -> str:
 
 
 def _packages(runner: PythonRunner) -> str:
-    allowed = runner.approval.words()
+    allowed = runner.approval.summary()
     if not allowed:
         return "There is the standard library only: no packages."
     return (

@@ -1,4 +1,4 @@
-"""What an MCP server may ask of its client: a model's reply, or something of a person."""
+"""Callbacks for the requests of an MCP server: a model's reply, or a person's answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from callslip import _lazy
 from callslip._core import ToolSet
 from callslip._json import to_json
 from callslip._threads.pool import in_thread
-from callslip.errors import ToolError
-from callslip.mcp._words import log
+from callslip.errors import ToolError, UsageError
+from callslip.mcp._stderr import mcp_logger
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 from callslip.tools._schema_tool import SchemaTool
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
         ErrorData,
     )
 
-__all__ = ["Elicitation", "answering", "sampling"]
+__all__ = ["Elicitation", "elicitation_callback", "sampling_callback"]
 
 
 @dataclass(frozen=True, slots=True)
 class Elicitation:
-    """What a server wants to know from a person in the middle of a call.
+    """A question of a server to a person, in the middle of a call.
 
     Attributes:
         server: The server's name.
-        message: For the person.
+        message: The question.
         schema: JSON Schema of the answer: an object of plain values. Empty with a `url`.
-        url: What the person is to open instead, for example to log in; `None` for a form.
+        url: An address that the person should open, for example to log in; `None` for a form.
     """
 
     server: str
@@ -49,11 +49,11 @@ class Elicitation:
     url: str | None = None
 
 
-def sampling(model: object, *, server: str) -> Callable[..., Any]:
-    """Return what answers a server that asks for a model's reply.
+def sampling_callback(model: object, *, server: str) -> Callable[..., Any]:
+    """Return the callback for a server that asks for a model's reply.
 
     Args:
-        model: As an agent takes it.
+        model: Any model that an agent accepts.
         server: The server's name.
 
     Raises:
@@ -63,18 +63,18 @@ def sampling(model: object, *, server: str) -> Callable[..., Any]:
     name = getattr(call.model, "__name__", None) or type(call.model).__name__
 
     async def reply(
-        _: object, asked: CreateMessageRequestParams
+        _: object, request: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
         try:
-            messages = _messages(asked)
+            messages = _messages(request)
         except ToolError as error:
             return _lazy.mcp_types.ErrorData(
                 code=_lazy.mcp_types.INVALID_PARAMS, message=str(error)
             )
         try:
-            text, reason = await _reply(call, messages, asked, group=server)
-        except Exception:  # noqa: BLE001  # the client's words are not for the server
-            log().warning("%s: the model for its sampling failed", server, exc_info=True)
+            text, reason = await _reply(call, messages, request, group=server)
+        except Exception:  # noqa: BLE001  # the client's message is not for the server
+            mcp_logger().warning("%s: the model for its sampling failed", server, exc_info=True)
             return _lazy.mcp_types.ErrorData(
                 code=_lazy.mcp_types.INTERNAL_ERROR, message="the model failed"
             )
@@ -90,25 +90,28 @@ def sampling(model: object, *, server: str) -> Callable[..., Any]:
     return reply
 
 
-def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[..., Any]:
-    """Return what answers a server that asks a person.
+def elicitation_callback(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[..., Any]:
+    """Return the callback for a server that asks a person.
 
     Args:
-        ask: Sync, then in a thread, or async. Returns the answer as a mapping, `True` once the
-            person has opened the address, or `None` where the person declines.
+        ask: A function, sync (called in a thread) or async. Returns the answer as a mapping,
+            `True` once the person has opened the address, or `None` if the person declines.
         server: The server's name.
+
+    Raises:
+        UsageError: `ask` is not callable.
     """
     if not callable(ask):
-        raise ToolError(f"expected elicitation to be callable: got {type(ask).__name__}")
+        raise UsageError(f"expected elicitation to be callable: got {type(ask).__name__}")
 
-    async def answer(_: object, asked: ElicitRequestParams) -> ElicitResult | ErrorData:
-        url = asked.url if asked.mode == "url" else None
-        schema: Any = asked.requested_schema if asked.mode == "form" else {}
-        question = Elicitation(server, asked.message, schema, url)
+    async def answer(_: object, request: ElicitRequestParams) -> ElicitResult | ErrorData:
+        url = request.url if request.mode == "url" else None
+        schema: Any = request.requested_schema if request.mode == "form" else {}
+        question = Elicitation(server, request.message, schema, url)
         try:
-            return _answer(await _called(ask, question), question)
-        except Exception:  # noqa: BLE001  # what went wrong here is not for the server
-            log().warning("%s: its question failed", server, exc_info=True)
+            return _elicit_result(await _call(ask, question), question)
+        except Exception:  # noqa: BLE001  # the failure's message is not for the server
+            mcp_logger().warning("%s: its question failed", server, exc_info=True)
             return _lazy.mcp_types.ErrorData(
                 code=_lazy.mcp_types.INTERNAL_ERROR, message="the question could not be asked"
             )
@@ -116,37 +119,37 @@ def answering(ask: Callable[[Elicitation], Any], *, server: str) -> Callable[...
     return answer
 
 
-def _answer(answered: object, question: Elicitation) -> ElicitResult:
-    """Return what is sent. Nothing but what is asked for is taken for consent.
+def _elicit_result(answer_value: object, question: Elicitation) -> ElicitResult:
+    """Return the response for the server. Only an answer of the expected kind counts as consent.
 
     Raises:
-        TypeError: It is no answer.
-        ValueError: It does not fit the schema.
+        TypeError: The answer is of another kind.
+        ValueError: The answer does not fit the schema.
     """
-    if answered is None or answered is False:
+    if answer_value is None or answer_value is False:
         return _lazy.mcp_types.ElicitResult(action="decline")
-    if question.url is not None and (answered is True or isinstance(answered, Mapping)):
+    if question.url is not None and (answer_value is True or isinstance(answer_value, Mapping)):
         return _lazy.mcp_types.ElicitResult(action="accept")
-    if question.url is not None or not isinstance(answered, Mapping):
+    if question.url is not None or not isinstance(answer_value, Mapping):
         wanted = "a mapping" if question.url is None else "True"
-        kind = type(answered).__name__
+        kind = type(answer_value).__name__
         raise TypeError(f"expected elicitation= to return {wanted}, or None to decline: got {kind}")
 
     form = SchemaTool(
         lambda content, _: content, name="answer", description="", parameters=question.schema
     )
-    content = ToolSet([form._spec()]).check("answer", to_json(dict(answered)))
+    content = ToolSet([form._spec()]).check("answer", to_json(dict(answer_value)))
     return _lazy.mcp_types.ElicitResult(action="accept", content=content)
 
 
 async def _reply(
     call: ModelCall,
     messages: list[dict[str, str]],
-    asked: CreateMessageRequestParams,
+    request: CreateMessageRequestParams,
     *,
     group: str,
 ) -> tuple[str, str | None]:
-    options = {"max_tokens": asked.max_tokens, "stop": asked.stop_sequences}
+    options = {"max_tokens": request.max_tokens, "stop": request.stop_sequences}
     offered = {name: value for name, value in options.items() if name in call.accepts}
     if call.gate is None:
         return await _read(call, messages, offered)
@@ -183,11 +186,11 @@ async def _chunks(stream: AsyncReplyStream) -> list[Any]:
         await stream.aclose()
 
 
-def _messages(asked: CreateMessageRequestParams) -> list[dict[str, str]]:
+def _messages(request: CreateMessageRequestParams) -> list[dict[str, str]]:
     messages = []
-    if asked.system_prompt:
-        messages.append({"role": "system", "content": asked.system_prompt})
-    for message in asked.messages:
+    if request.system_prompt:
+        messages.append({"role": "system", "content": request.system_prompt})
+    for message in request.messages:
         texts = []
         for block in message.content_as_list:
             if block.type != "text":
@@ -197,10 +200,10 @@ def _messages(asked: CreateMessageRequestParams) -> list[dict[str, str]]:
     return messages
 
 
-async def _called(ask: Callable[[Elicitation], Any], question: Elicitation) -> Any:
+async def _call(ask: Callable[[Elicitation], Any], question: Elicitation) -> Any:
     if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(
         getattr(type(ask), "__call__", None)  # noqa: B004
     ):
         return await ask(question)
-    answered = await in_thread(ask, question)
-    return await answered if inspect.isawaitable(answered) else answered
+    answer_value = await in_thread(ask, question)
+    return await answer_value if inspect.isawaitable(answer_value) else answer_value

@@ -1,4 +1,4 @@
-"""What is made of the events of a script."""
+"""The events of one script, collected into its result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from callslip.errors import (
 )
 from callslip.sandbox._events import ScriptEvent
 from callslip.sandbox._result import Artifact, Isolation, ScriptResult
-from callslip.sandbox._text import shown_prompt
+from callslip.sandbox._text import clean_prompt
 
 if TYPE_CHECKING:
     from callslip.sandbox._folders import ArtifactFolder
 
-__all__ = ["OnEvent", "Taking"]
+__all__ = ["EventCollector", "OnEvent"]
 
 OnEvent = Callable[[ScriptEvent], Any]
 
-_TOLD = {
+_EVENT_FIELDS = {
     "deps": ("stage", "message"),
     "started": ("profile", "layers"),
     "stdout": ("text",),
@@ -38,15 +38,15 @@ _TOLD = {
 }
 
 
-class Taking:
-    """Takes the events of one script: keeps its files, and its end.
+class EventCollector:
+    """Collects the events of one script: its artifacts and its end.
 
     Args:
-        listeners: Told of each event.
-        folder: Where artifacts lie, or are put.
+        listeners: Functions that are called with each event.
+        folder: The folder of the artifacts.
 
     Attributes:
-        over: Whether the end has come.
+        over: Whether the script has ended.
     """
 
     def __init__(self, listeners: list[OnEvent], folder: ArtifactFolder | None = None) -> None:
@@ -56,60 +56,60 @@ class Taking:
         self._end: dict[str, Any] = {}
         self.over = False
 
-    def take(self, event: dict[str, Any]) -> ScriptEvent | None:
-        """Take an event. Returns what is to be told of it."""
+    def collect(self, event: dict[str, Any]) -> ScriptEvent | None:
+        """Record an event. Returns the event for the listeners; `None` if there is none."""
         kind = event["type"]
         if kind in {"finished", "refused", "failed"}:
             self._end = event
             self.over = True
             if "result" not in event:
                 return None
-            told = {name: event["result"][name] for name in ("status", "exit_code")}
-            return ScriptEvent("finished", told)
-        told = {name: event[name] for name in _TOLD[kind]}
+            data = {name: event["result"][name] for name in ("status", "exit_code")}
+            return ScriptEvent("finished", data)
+        data = {name: event[name] for name in _EVENT_FIELDS[kind]}
         if kind == "input_request":
-            told["prompt"] = shown_prompt(event["prompt"])
+            data["prompt"] = clean_prompt(event["prompt"])
         if kind == "artifact":
-            artifact = self._artifacts[event["path"]] = self._artifact(event)
-            told["file"] = artifact.file
-            told["artifact"] = artifact
-        return ScriptEvent(kind, told)
+            artifact = self._artifacts[event["path"]] = self._make_artifact(event)
+            data["file"] = artifact.file
+            data["artifact"] = artifact
+        return ScriptEvent(kind, data)
 
-    def tell(self, event: ScriptEvent) -> Awaitable[Any] | None:
-        """Tell the listeners. Returns what is to be awaited for it."""
+    def notify(self, event: ScriptEvent) -> Awaitable[Any] | None:
+        """Call the listeners. Returns an awaitable, if one of them is async."""
         awaited = [
             said for listener in self._listeners if hasattr(said := listener(event), "__await__")
         ]
-        return None if not awaited else _all(awaited)
+        return None if not awaited else _await_all(awaited)
 
     def path(self) -> str:
-        """Return where installed packages are.
+        """Return the folder of the installed packages.
 
         Raises:
-            CallslipError: As `result`.
+            CallslipError: As in `result`.
         """
-        self._raise()
+        self._raise_failure()
         path: str = self._end["path"]
         return path
 
     def packages(self) -> tuple[list[str], str | None]:
-        """Return what would be installed, and where it is, where it is installed already.
+        """Return the resolved packages, and their folder if they are installed already.
 
         Raises:
-            CallslipError: As `result`.
+            CallslipError: As in `result`.
         """
-        self._raise()
+        self._raise_failure()
         return self._end["packages"], self._end["path"]
 
     @property
     def status(self) -> str:
-        """How the script ended, as far as it is known."""
+        """The status of the script, as far as it is known."""
         status: str = self._end.get("result", {}).get("status", "")
         return status
 
     @property
     def stderr(self) -> str:
-        """What the script wrote to its standard error, as far as it is known."""
+        """The standard error of the script, as far as it is known."""
         text: str = self._end.get("result", {}).get("stderr", "")
         return text
 
@@ -117,16 +117,16 @@ class Taking:
         """Return the result.
 
         Args:
-            hints: Further ones.
+            hints: Further hints for the model.
 
         Raises:
-            ScriptRefused: It was not run.
-            SandboxError: It could not be run.
+            ScriptRefused: The script was not run.
+            SandboxError: The script could not be run.
         """
-        self._raise()
+        self._raise_failure()
         result = dict(self._end["result"])
         isolation = result.pop("isolation", {})
-        artifacts = tuple(self._known(row) for row in result.pop("artifacts", ()))
+        artifacts = tuple(self._find_artifact(row) for row in result.pop("artifacts", ()))
         kept = {name: result[name] for name in _RESULT if name in result}
         kept.setdefault("stdout_bytes", len(result["stdout"].encode("utf-8", "replace")))
         kept.setdefault("stderr_bytes", len(result["stderr"].encode("utf-8", "replace")))
@@ -139,7 +139,7 @@ class Taking:
             hints=tuple(dict.fromkeys([*result.get("hints", ()), *hints])),
         )
 
-    def _raise(self) -> None:
+    def _raise_failure(self) -> None:
         end = self._end
         message = end.get("message", "")
         if end["type"] == "refused":
@@ -153,14 +153,14 @@ class Taking:
         kinds = {"interpreter_missing": InterpreterMissing, "runner_protocol": RunnerProtocolError}
         raise kinds.get(end["error"], RunnerLost)(message)
 
-    def _known(self, row: dict[str, Any]) -> Artifact:
-        return self._artifacts.get(row["path"]) or self._artifact(row)
+    def _find_artifact(self, row: dict[str, Any]) -> Artifact:
+        return self._artifacts.get(row["path"]) or self._make_artifact(row)
 
-    def _artifact(self, event: dict[str, Any]) -> Artifact:
+    def _make_artifact(self, event: dict[str, Any]) -> Artifact:
         about = {name: event[name] for name in ("path", "size", "sha256", "mime")}
         if "data" in event:
             assert self._folder is not None
-            file = self._folder.put(event["path"], _content(event))
+            file = self._folder.put(event["path"], _decode_content(event))
         else:
             file = Path(event["file"])
         return Artifact(**about, file=file, _folder=self._folder)
@@ -182,13 +182,13 @@ _RESULT = [
 ]
 
 
-async def _all(awaited: list[Awaitable[Any]]) -> None:
+async def _await_all(awaited: list[Awaitable[Any]]) -> None:
     for one in awaited:
         await one
 
 
-def _content(event: dict[str, Any]) -> bytes:
-    """Return the content of an artifact that came with its event."""
+def _decode_content(event: dict[str, Any]) -> bytes:
+    """Return the content of an artifact from its event."""
     path = event["path"]
     try:
         content = base64.b64decode(event["data"], validate=True)

@@ -1,4 +1,4 @@
-"""Who answers the questions of interactive scripts: a person, a function, or a list."""
+"""Answerers of interactive scripts: a person, a function, or a list."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from callslip._runtime.session import current_call
+from callslip._runtime.calls import current_call
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._display import live_kernel
 from callslip.sandbox._events import InputRequest, ScriptEvent
-from callslip.sandbox._perform import awaited_sync
-from callslip.sandbox._text import Labelled, prompt_lines, visible, whole_text
+from callslip.sandbox._steps import awaited_sync
+from callslip.sandbox._text import LabelledText, prompt_lines, replace_surrogates, strip_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-__all__ = ["Answerer", "Ask", "Attend", "Scripted", "check_ask", "find_answerer", "find_person"]
+__all__ = ["Answerer", "Ask", "Attend", "ListAnswerer", "check_ask", "find_answerer", "find_person"]
 
 T = TypeVar("T")
 
 Ask: TypeAlias = (
     "Literal['auto'] | Callable[[InputRequest], str | Awaitable[str | None] | None] | None"
 )
-"""Who is asked: a person where there is one, a function, or nobody."""
+"""`"auto"` for a person, a function, or `None` for no answers."""
 
 Attend: TypeAlias = "Callable[[int | None], None]"
-"""Looks after the script until a descriptor may be readable. Raises where the script is over."""
+"""Attends to the script until a descriptor may be readable. Raises once the script is over."""
 
-NOBODY = (
+NO_ANSWERER = (
     "an interactive script needs somebody to answer it, and there is neither a terminal nor a "
     "notebook that takes input: write it without input()"
 )
@@ -44,13 +44,13 @@ class Answerer(Protocol):
         """Return the answer, without a line end; `None` for the end of input."""
 
     async def ask_async(self, request: InputRequest) -> str | None:
-        """Return the answer. As `ask`."""
+        """Return the answer, like `ask`."""
 
     def show(self, event: ScriptEvent) -> None:
-        """Show what the script writes, before what it asks."""
+        """Show output of the script, before its questions."""
 
 
-class Scripted:
+class ListAnswerer:
     """Answers from a list.
 
     Attributes:
@@ -61,12 +61,12 @@ class Scripted:
         if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
             raise UsageError("expected answers as a list of strings, one for each question")
         for number, answer in enumerate(answers):
-            if whole_text(answer) != answer:
+            if replace_surrogates(answer) != answer:
                 raise UsageError(
                     f"expected answers[{number}] to be text: got half of a surrogate pair in it, "
                     "which no UTF-8 can hold"
                 )
-        self.given = len(answers)
+        self.count = len(answers)
         self._answers: Iterator[str] = iter(list(answers))
         self.ran_out = False
 
@@ -86,42 +86,42 @@ class Scripted:
 
     @property
     def hint(self) -> str:
-        """What to say where there were more questions than answers."""
-        answers = "1 answer was" if self.given == 1 else f"{self.given} answers were"
+        """A hint for a script that asked more questions than there were answers."""
+        answers = "1 answer was" if self.count == 1 else f"{self.count} answers were"
         return f"the script asked more often than it was answered: {answers} given"
 
 
-class Called:
+class FunctionAnswerer:
     """Answers by a function, sync or async."""
 
     def __init__(self, function: Callable[[InputRequest], Any]) -> None:
         self._function = function
 
     def ask(self, request: InputRequest, attend: Attend) -> str | None:
-        """Call it in this thread; what is async is awaited on the private loop."""
+        """Call the function in this thread. An awaitable is awaited on the private loop."""
         try:
             answer = self._function(request)
             if hasattr(answer, "__await__"):
                 answer = awaited_sync(answer, lambda: attend(None))
         except EOFError:
             return None
-        return _checked(answer)
+        return _check_answer(answer)
 
     async def ask_async(self, request: InputRequest) -> str | None:
-        """Call it in a thread of the pool; what is async is awaited here."""
+        """Call the function in a thread of the pool. An awaitable is awaited here."""
         try:
             answer: Any = await in_thread(self._function, request)
             if hasattr(answer, "__await__"):
                 answer = await cast("Awaitable[Any]", answer)
         except EOFError:
             return None
-        return _checked(answer)
+        return _check_answer(answer)
 
     def show(self, event: ScriptEvent) -> None:
-        """Show nothing: what there is to show is told to `on_event`."""
+        """Show nothing: events go to `on_event`."""
 
 
-class Notebook:
+class NotebookAnswerer:
     """A person at a notebook, by the input field of the running cell."""
 
     def __init__(self, kernel: Any) -> None:
@@ -132,7 +132,7 @@ class Notebook:
         """Show the field and wait. Ctrl-C is the notebook's interrupt."""
         if _is_main_thread():
             return self._read(request)
-        # A call beside others has a thread of its own, while the cell's waits for all of them.
+        # Concurrent calls have threads of their own, but only the cell's thread can ask.
         asking = _in_thread_of_run(lambda: self._read(request))
         while not asking.done():
             attend(None)
@@ -152,10 +152,10 @@ class Notebook:
             # Its own class of ipykernel, which is not imported for this.
             if type(error).__name__ != "StdinNotImplementedError":
                 raise
-            raise ScriptRefused(NOBODY, "interactive_unavailable") from None
+            raise ScriptRefused(NO_ANSWERER, "interactive_unavailable") from None
 
     async def ask_async(self, request: InputRequest) -> str | None:
-        """Show the field and wait: nothing else goes on in a kernel that waits for input."""
+        """Show the field and wait: a kernel that waits for input does nothing else."""
         return self._read(request)
 
     def show(self, event: ScriptEvent) -> None:
@@ -164,7 +164,7 @@ class Notebook:
 
 
 class Screen:
-    """What a person sees of a script: this program's own standard output and error.
+    """Shows output of a script to a person, on this program's standard output and error.
 
     Attributes:
         is_mid_line: Whether what was written last has not ended its line.
@@ -172,14 +172,14 @@ class Screen:
 
     def __init__(self) -> None:
         self.is_mid_line = False
-        self._output = Labelled("script")
+        self._output = LabelledText("script")
 
     def show(self, event: ScriptEvent) -> None:
-        """Show a piece of output without what could move, colour or hide anything.
+        """Show a piece of output, without control and invisible characters.
 
-        Each of its lines says whose it is, as those of questions do.
+        Each line begins with a label, as those of questions do.
         """
-        text = visible(event.data["text"]) if event.kind in {"stdout", "stderr"} else ""
+        text = strip_invisible(event.data["text"]) if event.kind in {"stdout", "stderr"} else ""
         if text:
             if not self.is_mid_line:
                 self._output.begin_line()
@@ -199,16 +199,16 @@ class Screen:
         self.is_mid_line = not text.endswith("\n")
 
     def begin_line(self) -> None:
-        """See that what is written next begins a line: the label of a question is not to be hid."""
+        """Begin a new line if necessary, so that the label of a question is visible."""
         if self.is_mid_line:
             self.write("\n")
 
 
 def find_person() -> Answerer | None:
-    """Return the person at the terminal or the notebook; `None` where there is none."""
+    """Return an answerer for the person at the terminal or notebook; `None` without one."""
     kernel = live_kernel()
     if kernel is not None:
-        return Notebook(kernel) if getattr(kernel, "_allow_stdin", True) else None
+        return NotebookAnswerer(kernel) if getattr(kernel, "_allow_stdin", True) else None
     try:
         is_terminal = sys.stdin is not None and sys.stdin.isatty()
     except ValueError:
@@ -217,32 +217,32 @@ def find_person() -> Answerer | None:
     if not is_terminal:
         return None
     try:
-        from callslip.sandbox._terminal import Terminal
+        from callslip.sandbox._terminal import TerminalAnswerer
     except ImportError:
         # A system without `termios`.
         return None
-    return Terminal(sys.stdin.fileno())
+    return TerminalAnswerer(sys.stdin.fileno())
 
 
 def check_ask(ask: Ask) -> None:
-    """Raise `UsageError` where nobody can be asked by this."""
+    """Raise `UsageError` if this option is invalid."""
     if ask is not None and ask != "auto" and not callable(ask):
         raise UsageError(f"expected ask='auto', a function or None: got {ask!r}")
 
 
 def find_answerer(ask: Ask, answers: Sequence[str] | None) -> Answerer:
-    """Return who answers.
+    """Return the answerer.
 
     Raises:
-        ScriptRefused: Nobody does.
+        ScriptRefused: There is none.
     """
     if answers is not None:
-        return Scripted(answers)
+        return ListAnswerer(answers)
     if callable(ask):
-        return Called(ask)
+        return FunctionAnswerer(ask)
     person = find_person() if ask == "auto" else None
     if person is None:
-        raise ScriptRefused(NOBODY, "interactive_unavailable")
+        raise ScriptRefused(NO_ANSWERER, "interactive_unavailable")
     return person
 
 
@@ -251,13 +251,13 @@ def _is_main_thread() -> bool:
 
 
 def _in_thread_of_run(function: Callable[[], T]) -> Future[T]:
-    """Have a function called by the thread that drives the run of this call."""
+    """Call a function in the thread that drives the run of this call."""
     call = current_call()
     driver = None if call is None else call.session.run._driver
-    here = getattr(driver, "here", None)
-    if here is None:
+    submit = getattr(driver, "submit", None)
+    if submit is None:
         raise _off_main_thread()
-    future: Future[T] = here(function)
+    future: Future[T] = submit(function)
     return future
 
 
@@ -269,8 +269,8 @@ def _off_main_thread() -> ScriptRefused:
     )
 
 
-def _checked(answer: object) -> str | None:
-    if answer is None or (isinstance(answer, str) and whole_text(answer) == answer):
+def _check_answer(answer: object) -> str | None:
+    if answer is None or (isinstance(answer, str) and replace_surrogates(answer) == answer):
         return answer
     if isinstance(answer, str):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Who says which packages a script may have."""
+"""Approval of the packages of scripts."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from callslip import _core
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError
-from callslip.sandbox._answer import find_person
+from callslip.sandbox._answerers import find_person
 from callslip.sandbox._events import InputRequest
-from callslip.sandbox._perform import awaited_sync
+from callslip.sandbox._steps import awaited_sync
 
 if TYPE_CHECKING:
-    from callslip.sandbox._answer import Answerer
+    from callslip.sandbox._answerers import Answerer
 
-__all__ = ["Approval", "Deps"]
+__all__ = ["Deps", "PackageApproval"]
 
 Deps: TypeAlias = "Literal['ask'] | Sequence[str] | Callable[[list[str]], bool | Awaitable[bool]]"
-"""A person who is asked, what is approved already, or a function that says."""
+"""`"ask"` for a person, a list of approved packages, or a function that decides."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _YES = {"y", "yes"}
 
 
-class Approval:
-    """The packages that scripts may have.
+class PackageApproval:
+    """Approval of the packages of scripts.
 
-    What a person has allowed once is not asked about again.
+    A person is never asked twice about a package that was approved.
 
     Raises:
-        UsageError: What was given is neither a list of names and requirements nor a function.
+        UsageError: `deps` is neither `"ask"`, a list of names and requirements, nor a function.
     """
 
     def __init__(self, deps: Deps) -> None:
         self._names: set[str] = set()
         self._requirements: set[str] = set()
         self._decide: Callable[[list[str]], Any] | None = None
-        self.asks = deps == "ask"
+        self.asks: bool = deps == "ask"
         if self.asks:
             return
         if callable(deps):
@@ -52,19 +52,19 @@ class Approval:
             if not isinstance(one, str):
                 raise UsageError(f"expected deps to be a list of strings: got {one!r} in it")
             if _NAME.fullmatch(one):
-                self._names.add(_normal(one))
+                self._names.add(_normalize_name(one))
             else:
                 self._requirements.add(_requirement(one))
 
-    def words(self) -> str:
-        """Return what a model is told of it."""
+    def summary(self) -> str:
+        """Return the approved packages, for the description of the tool."""
         if self.asks or self._decide is not None:
             return "others than the standard library's have to be approved"
         known = sorted(self._names | self._requirements)
         return f"only these: {', '.join(known)}" if known else ""
 
     def unapproved(self, dependencies: Sequence[str], names: Sequence[str]) -> list[str]:
-        """Return what is not approved yet. A name alone approves none of its extras."""
+        """Return the requirements that are not approved yet. A name alone approves no extras."""
         return [
             requirement
             for requirement, name in zip(dependencies, names, strict=True)
@@ -73,9 +73,9 @@ class Approval:
         ]
 
     def unapproved_packages(self, packages: Sequence[str], declared: Sequence[str]) -> list[str]:
-        """Return what packages bring along, as `name==version`, and nobody has approved yet.
+        """Return the dependencies that are not approved yet, as `name==version`.
 
-        A list approves its packages with what they need; it is told in an event.
+        A list of packages also approves their dependencies, which are reported in an event.
         """
         if not self.asks and self._decide is None:
             return []
@@ -83,7 +83,7 @@ class Approval:
         return [one for one in packages if _name(one) not in known]
 
     def decide(self, requirements: list[str], attend: Callable[[], None]) -> None:
-        """Have somebody decide, in this thread.
+        """Ask for a decision, in this thread.
 
         Raises:
             ScriptRefused: They may not be installed.
@@ -92,7 +92,7 @@ class Approval:
             said = self._decide(list(requirements))
             if hasattr(said, "__await__"):
                 said = awaited_sync(said, attend)
-            self._heed(said, requirements)
+            self._apply(said, requirements)
             return
 
         def wait(descriptor: int | None) -> None:
@@ -103,12 +103,12 @@ class Approval:
         self._remember((answer or "").strip().lower() in _YES, requirements)
 
     async def decide_async(self, requirements: list[str]) -> None:
-        """Have somebody decide, without holding up the event loop. As `decide`."""
+        """Ask for a decision without blocking the event loop, like `decide`."""
         if self._decide is not None:
             said: Any = await in_thread(self._decide, list(requirements))
             if hasattr(said, "__await__"):
                 said = await cast("Awaitable[Any]", said)
-            self._heed(said, requirements)
+            self._apply(said, requirements)
             return
         answer = await self._person(requirements).ask_async(_question(requirements))
         self._remember((answer or "").strip().lower() in _YES, requirements)
@@ -116,17 +116,17 @@ class Approval:
     def _person(self, requirements: list[str]) -> Answerer:
         person = find_person() if self.asks else None
         if person is None:
-            raise _denied(requirements)
+            raise _denial(requirements)
         return person
 
-    def _heed(self, said: object, requirements: list[str]) -> None:
+    def _apply(self, said: object, requirements: list[str]) -> None:
         if not isinstance(said, bool):
             raise UsageError(f"expected deps(requirements) to return True or False: got {said!r}")
         if not said:
-            raise _denied(requirements)
+            raise _denial(requirements)
 
     def _remember(self, said: bool, requirements: list[str]) -> None:  # noqa: FBT001  # private
-        self._heed(said, requirements)
+        self._apply(said, requirements)
         self._requirements.update(requirements)
 
 
@@ -144,7 +144,7 @@ def _wait(descriptor: int | None) -> None:
     poll.poll(100)
 
 
-def _denied(requirements: list[str]) -> ScriptRefused:
+def _denial(requirements: list[str]) -> ScriptRefused:
     packages = ", ".join(requirements)
     return ScriptRefused(
         f"these packages are not approved: {packages}; do without them", "dependency_denied"
@@ -152,10 +152,10 @@ def _denied(requirements: list[str]) -> ScriptRefused:
 
 
 def _requirement(text: str) -> str:
-    """Return a requirement as scripts' declarations are written after they are read."""
+    """Return a requirement in the normalised form of the declarations of scripts."""
     read = json.loads(_core.read_script(f"# dependencies = [{json.dumps(text)}]\npass\n"))
     if "refused" in read or len(read["dependencies"]) != 1:
-        why = read.get("refused", {}).get("message", "it is none")
+        why = read.get("refused", {}).get("message", "it is not a requirement")
         raise UsageError(f"expected a package or a requirement in deps: got {text!r} ({why})")
     requirement: str = read["dependencies"][0]
     return requirement
@@ -163,8 +163,8 @@ def _requirement(text: str) -> str:
 
 def _name(requirement: str) -> str:
     found = _NAME.match(requirement)
-    return _normal(found[0]) if found else requirement
+    return _normalize_name(found[0]) if found else requirement
 
 
-def _normal(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -17,56 +17,65 @@ from callslip._threads import pool
 from callslip.errors import RunnerLost
 from callslip.sandbox._display import live_kernel
 from callslip.sandbox._events import InputRequest
-from callslip.sandbox._text import shown_prompt
+from callslip.sandbox._text import clean_prompt
 
 if TYPE_CHECKING:
     import asyncio
     from threading import Lock
 
-    from callslip.sandbox._answer import Answerer
-    from callslip.sandbox._approve import Approval
+    from callslip.sandbox._answerers import Answerer
+    from callslip.sandbox._approval import PackageApproval
+    from callslip.sandbox._collector import EventCollector
     from callslip.sandbox._stream import ScriptStream
-    from callslip.sandbox._taking import Taking
 
-__all__ = ["Approve", "Follow", "Step", "Steps", "Turn", "awaited_sync", "perform", "perform_async"]
+__all__ = [
+    "ApprovePackages",
+    "FollowScript",
+    "Step",
+    "Steps",
+    "WaitForTurn",
+    "awaited_sync",
+    "perform",
+    "perform_async",
+]
 
 T = TypeVar("T")
 
 _LOOK = 0.1
-"""Seconds after which it is looked whether a script is still wanted."""
+"""Seconds between two checks whether a script is still wanted."""
 
 _HEARTBEAT = 0.2
-"""Seconds after which a loop of a notebook wakes, whether there is news or not."""
+"""Seconds after which the loop of a notebook wakes, even without events."""
 
 _PATIENCE = 20.0
-"""Seconds for a script that was cancelled to be dead. It takes milliseconds, but for a fault."""
+"""Seconds for a cancelled script to end. Normally it takes milliseconds."""
 
 
 class Step(Protocol):
-    """One thing that takes time."""
+    """An operation that takes time."""
 
     def perform(self, wanted: Callable[[], bool]) -> Any:
-        """Do it in this thread, as long as it is `wanted`."""
+        """Perform the step in this thread, while `wanted` returns true."""
 
     async def perform_async(self) -> Any:
-        """Do it on the running event loop, until its task is cancelled."""
+        """Perform the step on the running event loop, until its task is cancelled."""
 
 
 Steps: TypeAlias = "Generator[Step, Any, T]"
 
 
-class _OverError(Exception):
-    """The script ended while something else was waited for."""
+class _ScriptOverError(Exception):
+    """The script ended while an answer was awaited."""
 
 
 def perform(steps: Steps[T], wanted: Callable[[], bool]) -> T:
-    """Take steps to their end, in this thread."""
+    """Perform all steps in this thread. Returns their result."""
     try:
         step = next(steps)
         while True:
             try:
                 outcome = step.perform(wanted)
-            except BaseException as error:  # noqa: BLE001  # the steps say what is to be done
+            except BaseException as error:  # noqa: BLE001  # the steps handle it
                 step = steps.throw(error)
             else:
                 step = steps.send(outcome)
@@ -76,13 +85,13 @@ def perform(steps: Steps[T], wanted: Callable[[], bool]) -> T:
 
 
 async def perform_async(steps: Steps[T]) -> T:
-    """Take steps to their end, on the running event loop."""
+    """Perform all steps on the running event loop. Returns their result."""
     try:
         step = next(steps)
         while True:
             try:
                 outcome = await step.perform_async()
-            except BaseException as error:  # noqa: BLE001  # the steps say what is to be done
+            except BaseException as error:  # noqa: BLE001  # the steps handle it
                 step = steps.throw(error)
             else:
                 step = steps.send(outcome)
@@ -91,31 +100,31 @@ async def perform_async(steps: Steps[T]) -> T:
         return result
 
 
-class Turn:
+class WaitForTurn:
     """Wait until the scripts before this one have ended."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
 
     def perform(self, wanted: Callable[[], bool]) -> bool:
-        """Wait in this thread. Returns whether it has come to that."""
+        """Wait in this thread. Returns whether the turn has come."""
         while wanted():
             if self._lock.acquire(timeout=_LOOK):
                 return True
         return False
 
     async def perform_async(self) -> bool:
-        """Wait without holding up the event loop."""
+        """Wait without blocking the event loop."""
         while not self._lock.acquire(blocking=False):  # threads wait for it too
             await _lazy.asyncio.sleep(_LOOK / 10)
         return True
 
 
-class Approve:
-    """Have somebody say whether packages may be installed."""
+class ApprovePackages:
+    """Ask for approval of packages."""
 
     def __init__(
-        self, approval: Approval, requirements: list[str], is_open: Callable[[], bool]
+        self, approval: PackageApproval, requirements: list[str], is_open: Callable[[], bool]
     ) -> None:
         self._approval = approval
         self._requirements = requirements
@@ -126,17 +135,17 @@ class Approve:
 
         def attend() -> None:
             if not (wanted() and self._is_open()):
-                raise _OverError
+                raise _ScriptOverError
 
         try:
             self._approval.decide(self._requirements, attend)
             attend()
-        except _OverError:
+        except _ScriptOverError:
             return False
         return True
 
     async def perform_async(self) -> bool:
-        """Ask without holding up the event loop. As `perform`."""
+        """Ask without blocking the event loop, like `perform`."""
         asking = _lazy.asyncio.ensure_future(self._approval.decide_async(self._requirements))
         try:
             while self._is_open():
@@ -148,7 +157,7 @@ class Approve:
             asking.cancel()
 
 
-class Follow:
+class FollowScript:
     """Follow a script, or an installation, to its end.
 
     Whatever ends this early, the script is dead before it is raised.
@@ -160,26 +169,28 @@ class Follow:
     """
 
     def __init__(
-        self, stream: ScriptStream, taking: Taking, answerer: Answerer | None = None
+        self, stream: ScriptStream, collector: EventCollector, answerer: Answerer | None = None
     ) -> None:
         self._stream = stream
-        self._taking = taking
+        self._collector = collector
         self._answerer = answerer
         self._questions: deque[tuple[int, InputRequest]] = deque()
         self._asked = 0
 
     def perform(self, wanted: Callable[[], bool]) -> None:
-        """Follow it in this thread. Ctrl-C is answered within a tenth of a second."""
+        """Follow the script in this thread. Ctrl-C takes effect within a tenth of a second."""
         try:
-            while not self._taking.over:
+            while not self._collector.over:
                 self._attend(None, wanted)
                 if not self._questions:
                     continue
                 number, request = self._questions.popleft()
                 assert self._answerer is not None
                 try:
-                    text = self._answerer.ask(request, lambda fd: self._still(fd, wanted))
-                except _OverError:
+                    text = self._answerer.ask(
+                        request, lambda fd: self._attend_until_over(fd, wanted)
+                    )
+                except _ScriptOverError:
                     return
                 self._stream.answer(number, text)
         except BaseException:
@@ -187,13 +198,13 @@ class Follow:
             _wait_until_dead(self._stream)
             raise
 
-    def _still(self, descriptor: int | None, wanted: Callable[[], bool]) -> None:
+    def _attend_until_over(self, descriptor: int | None, wanted: Callable[[], bool]) -> None:
         self._attend(descriptor, wanted)
-        if self._taking.over:
-            raise _OverError
+        if self._collector.over:
+            raise _ScriptOverError
 
     def _attend(self, descriptor: int | None, wanted: Callable[[], bool]) -> None:
-        """Take the news there is, else wait a little for some or for a descriptor."""
+        """Handle new events; if there are none, wait briefly for one or for a descriptor."""
         if not wanted():
             self._stream.cancel()
         events = self._stream.news()
@@ -204,38 +215,38 @@ class Follow:
                 _wait_for(self._stream.fileno(), descriptor)
             events = self._stream.news()
         for event in events:
-            told = self._taking.take(event)
+            told = self._collector.collect(event)
             if told is None:
                 continue
             if self._answerer is not None:
                 self._answerer.show(told)
-            said = self._taking.tell(told)
+            said = self._collector.notify(told)
             if said is not None:
                 awaited_sync(said, lambda: None)
-            self._note(event)
+            self._queue_question(event)
 
     def _is_over(self) -> bool:
         if not self._stream.over:
             return False
-        if not self._taking.over:
+        if not self._collector.over:
             raise RunnerLost("the runner ended without saying what came of the script")
         return True
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _queue_question(self, event: dict[str, Any]) -> None:
         if event["type"] == "input_request":
             self._asked += 1
-            prompt = shown_prompt(event["prompt"])
+            prompt = clean_prompt(event["prompt"])
             request = InputRequest(prompt, event["secret"], self._asked)
             self._questions.append((event["id"], request))
 
     async def perform_async(self) -> None:
-        """Follow it on the running event loop."""
+        """Follow the script on the running event loop."""
         loop = _lazy.asyncio.get_running_loop()
         news = _lazy.asyncio.Event()
         loop.add_reader(self._stream.fileno(), news.set)
         asking: asyncio.Task[None] | None = None
         try:
-            while not self._taking.over:
+            while not self._collector.over:
                 news.clear()
                 await self._take_news()
                 if asking is not None and asking.done():
@@ -245,13 +256,13 @@ class Follow:
                     asking = loop.create_task(self._answer(*self._questions.popleft()))
                     asking.add_done_callback(lambda _: news.set())
                 if not self._is_over():
-                    # An interrupt of a kernel is heard only when its loop wakes.
+                    # A kernel notices an interrupt only when its loop wakes.
                     beat = loop.call_later(_HEARTBEAT, news.set) if live_kernel() else None
                     await news.wait()
                     if beat is not None:
                         beat.cancel()
         except GeneratorExit:
-            # Nobody runs this any more, so nothing can be waited for.
+            # The coroutine is being closed, so it cannot await anything.
             self._stream.cancel()
             raise
         except BaseException:
@@ -265,15 +276,15 @@ class Follow:
 
     async def _take_news(self) -> None:
         for event in self._stream.news():
-            told = self._taking.take(event)
+            told = self._collector.collect(event)
             if told is None:
                 continue
             if self._answerer is not None:
                 self._answerer.show(told)
-            said = self._taking.tell(told)
+            said = self._collector.notify(told)
             if said is not None:
                 await said
-            self._note(event)
+            self._queue_question(event)
 
     async def _answer(self, number: int, request: InputRequest) -> None:
         assert self._answerer is not None
@@ -281,7 +292,7 @@ class Follow:
 
 
 def awaited_sync(awaitable: Awaitable[T], attend: Callable[[], None]) -> T:
-    """Wait in this thread for what is awaited on the private loop, and attend to something else."""
+    """Await on the private loop and wait in this thread, calling `attend` regularly meanwhile."""
 
     async def wait() -> T:
         return await awaitable
@@ -322,5 +333,5 @@ async def _until_dead(stream: ScriptStream) -> None:
         try:
             await _lazy.asyncio.sleep(0.005)
         except _lazy.asyncio.CancelledError:
-            # The first one is raised once the script is dead; until then there is nothing to undo.
+            # The first cancellation is raised once the script is dead.
             continue

@@ -1,18 +1,18 @@
-"""The shapes in which generators of text answer: Hugging Face's, and vLLM without a server."""
+"""Responses of text generation: Hugging Face, and vLLM without a server."""
 
 from __future__ import annotations
 
 from callslip.models._blocks import text_of
-from callslip.models._counts import read_usage
-from callslip.models._ends import read_finish
 from callslip.models._fields import field
+from callslip.models._finish_reasons import read_finish
 from callslip.models._piece import Piece
+from callslip.models._token_counts import read_usage
 
 __all__ = ["read_batch", "read_generated"]
 
 
 def read_generated(item: object) -> Piece | None:
-    """What a text generation of Hugging Face gives: its server, its client or a pipeline."""
+    """Read a response of Hugging Face: of its server, its client or a pipeline."""
     token = field(item, "token")
     generated = field(item, "generated_text")
     details = field(item, "details")
@@ -23,7 +23,7 @@ def read_generated(item: object) -> Piece | None:
     elif isinstance(generated, str):
         piece = Piece(generated, usage=read_usage(details))
     elif isinstance(generated, (list, tuple)) and generated:
-        # A pipeline that was given messages gives them back, the reply last.
+        # A pipeline returns the messages that it received, with the reply as the last one.
         piece = Piece(text_of(field(generated[-1], "content")))
     else:
         return None
@@ -32,7 +32,7 @@ def read_generated(item: object) -> Piece | None:
 
 
 def read_batch(items: list[object] | tuple[object, ...]) -> Piece | None:
-    """The replies of a batch, of which the first one is read; other lists hold pieces."""
+    """Read the first reply of a batch. Other lists contain the pieces of one reply."""
     first = items[0] if items else None
     if isinstance(first, (list, tuple)):
         return read_batch(first)

@@ -1,4 +1,4 @@
-"""How a reply ended, in the words of each client."""
+"""Finish reasons of replies, from the values of each client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import NoReturn
 from callslip.errors import ModelError
 from callslip.models._fields import field
 
-__all__ = ["is_tool_call", "quoted", "raise_reported", "raise_tool_call", "read_finish", "withheld"]
+__all__ = [
+    "is_context_end",
+    "is_tool_call",
+    "quote_text",
+    "raise_reported",
+    "raise_tool_call",
+    "read_finish",
+    "withheld",
+]
 
 _CUT = frozenset(
     {
@@ -23,6 +31,9 @@ _CUT = frozenset(
         "pause_turn",
     }
 )
+_FULL = frozenset({"max_context", "model_context_window_exceeded", "model_length"})
+"""Those of `_CUT` after which a longer limit on the reply would not help."""
+
 _WITHHELD = frozenset(
     {
         "blocklist",
@@ -57,10 +68,10 @@ _SHOWN = 500  # characters of a model's words in an error
 
 
 def read_finish(reason: object) -> str | None:
-    """`"stop"` or `"length"` for a client's own word, `None` for none.
+    """Return `"stop"` or `"length"` for a client's finish reason, `None` for no reason.
 
     Raises:
-        ModelError: The reply is a native tool call, or the server has given it up.
+        ModelError: The reply is a native tool call, or the server has abandoned it.
     """
     word = _word(reason)
     if word is None:
@@ -70,17 +81,24 @@ def read_finish(reason: object) -> str | None:
     if word in _TOOL_CALL:
         raise_tool_call()
     if word in _GIVEN_UP:
-        raise ModelError(f"the model's server gave the reply up ({word})")
+        failure = ModelError(f"the model's server gave the reply up ({word})")
+        failure._is_transient = True
+        raise failure
     return "stop"
 
 
 def withheld(reason: object, why: object = None) -> str:
-    """What to tell of a reply that the provider has withheld; empty if it has not."""
+    """Return the message for a reply that the provider withholds; else an empty text."""
     word = _word(reason)
     if word is None or not (word in _WITHHELD or word.startswith("image_")):
         return ""
     told = f": {why}" if why else ""
     return f"the model's provider withheld the reply ({word}){told}"
+
+
+def is_context_end(reason: object) -> bool:
+    """Whether a reply was cut because the context of the model is full."""
+    return _word(reason) in _FULL
 
 
 def is_tool_call(kind: object) -> bool:
@@ -95,13 +113,22 @@ def raise_tool_call() -> NoReturn:
     )
 
 
-def raise_reported(error: object) -> NoReturn:
+def raise_reported(error: object, kind: str | None = None) -> NoReturn:
+    """Raise the error that a server reports in a reply.
+
+    Args:
+        error: The report.
+        kind: The kind of error, if the report itself does not have it.
+    """
     told = field(error, "message") or error
-    raise ModelError(f"the model's server reported an error: {told}")
+    failure = ModelError(f"the model's server reported an error: {told}")
+    codes = (kind, *(field(error, name) for name in ("type", "code", "status")))
+    failure._codes = tuple(one for one in codes if isinstance(one, (str, int)))
+    raise failure
 
 
-def quoted(words: str) -> str:
-    """A model's words on one line of an error, the end left out where they are many."""
+def quote_text(words: str) -> str:
+    """Return a text of the model in one line, truncated, for an error."""
     words = " ".join("".join(one if one.isprintable() else " " for one in words).split())
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} …"
 

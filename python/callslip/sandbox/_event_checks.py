@@ -1,4 +1,4 @@
-"""Whether what an external runner says is an event, and comes at its time."""
+"""Validation of the events of an external runner, and of their order."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class EventChecks:
         self._artifacts = artifacts
         self._artifact_bytes = artifact_bytes
         self._paths: set[str] = set()
-        self._asked: set[int] = set()
+        self._question_ids: set[int] = set()
         self._started = False
 
     def read(self, line: bytes) -> dict[str, Any]:
@@ -118,9 +118,9 @@ class EventChecks:
         if kind == "input_request":
             if not self._interactive:
                 raise RunnerProtocolError("the runner asked for input of a script that may not ask")
-            if event["id"] in self._asked:
+            if event["id"] in self._question_ids:
                 raise RunnerProtocolError(f"the runner asked twice under the id {event['id']}")
-            self._asked.add(event["id"])
+            self._question_ids.add(event["id"])
 
     def _check_artifact(self, event: dict[str, Any]) -> None:
         path = event["path"]

@@ -1,4 +1,4 @@
-"""Where scripts of one session run on this machine."""
+"""The place of scripts on this machine."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ __all__ = ["NativePlace"]
 
 
 _PATIENCE = 20.0
-"""Seconds that the files of a script are left for it to end, after it was cancelled."""
+"""Seconds until the files of a cancelled script are removed, even if it has not ended."""
 
 
 class NativePlace:
-    """A working directory of this machine. As `Place`.
+    """A working directory on this machine: a `Place`.
 
     Args:
-        profile: What keeps scripts apart.
-        python: Their interpreter; `None` for that of this program.
-        keeps: Whether there is more than one script, and so files to be kept.
+        profile: The profile of the sandbox.
+        python: The interpreter of scripts; `None` for that of this program.
+        keeps_files: Whether files stay for later scripts.
     """
 
     def __init__(
-        self, profile: Profile, python: str | os.PathLike[str] | None, *, keeps: bool
+        self, profile: Profile, python: str | os.PathLike[str] | None, *, keeps_files: bool
     ) -> None:
         self._profile = profile
         self._python = python
-        self._keeps = keeps
+        self._keeps_files = keeps_files
         self._lock = threading.Lock()
         self._streams: weakref.WeakSet[NativeStream] = weakref.WeakSet()
         self._folder: WorkFolder | None = None
 
     def start(self, request: ScriptRequest) -> NativeStream:
-        """Begin a script."""
+        """Start a script."""
         with self._lock:
-            if self._keeps and self._folder is None:
+            if self._keeps_files and self._folder is None:
                 self._folder = WorkFolder()
             folder = self._folder
         more = {
@@ -62,7 +62,7 @@ class NativePlace:
         return stream
 
     def close(self) -> None:
-        """Kill what runs there, and remove the directory once it is dead."""
+        """Kill all scripts, and remove the directory once they are dead."""
         left = [stream for stream in self._streams if not stream.over]
         for stream in left:
             stream.cancel()
@@ -70,7 +70,7 @@ class NativePlace:
         if folder is None:
             return
         if left:
-            # Whoever follows them may be waiting for this very thread.
+            # In a thread, because the followers of the scripts may wait for this one.
             threading.Thread(target=_remove_after, args=(folder, left), daemon=True).start()
         else:
             folder.remove()

@@ -1,0 +1,205 @@
+"""The type of an agent's answers, and the program's own check of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from callslip._failure import message_of
+from callslip._json import to_json
+from callslip._threads import pool
+from callslip.errors import UsageError
+from callslip.tools._annotation import shape_of
+from callslip.tools._callable import is_async
+from callslip.tools._outcome import Retry
+
+if TYPE_CHECKING:
+    from callslip._core import Protocol as NativeProtocol
+    from callslip.tools import Context
+
+__all__ = ["AnswerCheck", "Answers"]
+
+AnswerCheck: TypeAlias = "Callable[[Any, Context], Awaitable[None] | None]"
+"""Checks an answer. It returns `None`, or raises `Retry` with the words that the model reads."""
+
+_REPORTED = 16
+"""The most faults that the model is told at once."""
+
+
+class Answers:
+    """The type of an agent's answers, and the check before a run ends with one.
+
+    Args:
+        returns: The type; `None` for any answer that the protocol has.
+        check: The program's own check.
+
+    Attributes:
+        schema: The JSON Schema of the type as JSON text; `None` without one.
+        is_async: Whether the check needs an event loop.
+        are_checked: Whether each answer is checked here, after its schema.
+
+    Raises:
+        UsageError: The type cannot be described, or the check is not callable.
+    """
+
+    __slots__ = ("_check", "_convert", "_faults", "are_checked", "is_async", "schema")
+
+    def __init__(self, returns: Any = None, check: AnswerCheck | None = None) -> None:
+        if check is not None and not callable(check):
+            raise UsageError(f"expected check_answer to be a function: got {check!r}")
+        described = _Described() if returns is None else _described(returns)
+        self.schema: str | None = None if described.schema is None else to_json(described.schema)
+        self._convert: Callable[[Any], Any] | None = described.convert
+        self._faults: _Faults | None = described.faults
+        self._check: AnswerCheck | None = check
+        self.is_async: bool = check is not None and is_async(check)
+        self.are_checked: bool = check is not None or self._faults is not None
+
+    def native(self, protocol: NativeProtocol) -> NativeProtocol:
+        """Return the protocol for runs with such answers.
+
+        Raises:
+            UsageError: The schema cannot be used.
+        """
+        if self.schema is None:
+            return protocol
+        try:
+            return protocol.returning(self.schema)
+        except ValueError as error:
+            raise UsageError(f"returns can't be used: {error}") from error
+
+    def value(self, answer: Any) -> Any:
+        """Return the answer of a finished run as a value of the type.
+
+        Raises:
+            UsageError: It is not of the type: the run was one of another agent.
+        """
+        if self._convert is None:
+            return answer
+        try:
+            return self._convert(answer)
+        except ValueError as error:
+            raise UsageError(
+                f"the answer of the run is not of the type in returns: {error}"
+            ) from error
+
+    async def check(self, name: str, answer: Any, context: Context) -> str | None:
+        """Check an answer on an event loop. A sync check runs in a thread of the pool.
+
+        Args:
+            name: The name of the answer in the protocol, for messages.
+            answer: The answer, as JSON.
+            context: The context for the program's own check.
+
+        Returns:
+            The reason why it is refused; `None` if it is accepted.
+        """
+        value, refused = self._converted(name, answer)
+        if refused is not None or self._check is None:
+            return refused
+        try:
+            if self.is_async:
+                result: Any = self._check(value, context)
+            else:
+                result = await pool.in_thread(self._check, value, context)
+            if inspect.isawaitable(result):
+                result = await result
+        except Retry as retry:
+            result = retry
+        return _refusal(result)
+
+    def check_sync(self, name: str, answer: Any, context: Context) -> str | None:
+        """Check an answer in this thread, if the check is sync. As `check`."""
+        value, refused = self._converted(name, answer)
+        if refused is not None or self._check is None:
+            return refused
+        try:
+            result: Any = self._check(value, context)
+        except Retry as retry:
+            result = retry
+        return _refusal(result)
+
+    def _converted(self, name: str, answer: Any) -> tuple[Any, str | None]:
+        if self._convert is None:
+            return answer, None
+        try:
+            return self._convert(answer), None
+        except ValueError as error:
+            if self._faults is None:
+                raise
+            faults = list(self._faults(name, answer, error))
+            return None, "; ".join(faults[:_REPORTED])
+
+
+def _refusal(result: Any) -> str | None:
+    if isinstance(result, Retry):
+        return message_of(result)
+    if result is not None:
+        raise UsageError(
+            f"expected check_answer to return None: got {result!r}. To refuse an answer, raise "
+            "Retry('why')"
+        )
+    return None
+
+
+_Faults: TypeAlias = Callable[[str, Any, ValueError], Iterable[str]]
+
+
+class _Described(NamedTuple):
+    """A type: its JSON Schema, and the function from JSON to its values.
+
+    Attributes:
+        schema: The schema; `None` without a type.
+        convert: The function; `None` if JSON and values are the same.
+        faults: Yields each fault of JSON that the function refuses; `None` if it refuses none.
+    """
+
+    schema: dict[str, Any] | None = None
+    convert: Callable[[Any], Any] | None = None
+    faults: _Faults | None = None
+
+
+def _described(returns: Any) -> _Described:
+    try:
+        shape = shape_of(returns)
+    except NameError:
+        # A `TypedDict` of a function's own types.
+        shape = None
+    if shape is not None:
+        return _Described(dict(shape.schema), shape.convert)
+    from callslip.tools._validation import (
+        adapter_for,
+        converter,
+        describe_faults,
+        schemas_of,
+    )
+
+    try:
+        adapter = adapter_for(returns, {})
+        schemas, definitions = schemas_of({"answer": adapter})
+    except Exception as error:
+        reason = (message_of(error).strip().splitlines() or [type(error).__name__])[0]
+        name = inspect.formatannotation(returns)
+        raise UsageError(f"the type in returns ({name}) can't be used: {reason}") from error
+    schema = schemas["answer"]
+    if definitions:
+        schema = {**schema, "$defs": definitions}
+    return _Described(_without_titles(schema), converter(adapter), describe_faults)
+
+
+def _without_titles(schema: Any) -> Any:
+    """Return a schema without pydantic's titles, which repeat the names."""
+    if isinstance(schema, list):
+        return [_without_titles(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in {"properties", "$defs"} and isinstance(value, dict):
+            kept[key] = {name: _without_titles(one) for name, one in value.items()}
+        elif key in {"const", "enum", "default", "examples"}:
+            kept[key] = value
+        elif key != "title" or not isinstance(value, str):
+            kept[key] = _without_titles(value)
+    return kept

@@ -1,0 +1,155 @@
+"""Requests to the model of one run: the messages it is shown and the options it is offered."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING
+
+from callslip._failure import message_of
+from callslip._redaction import redact_likely_secrets
+from callslip.errors import UsageError
+from callslip.protocols import TicketProtocol
+
+if TYPE_CHECKING:
+    from callslip._core import Grammar
+    from callslip.agent import Agent
+    from callslip.history import History
+    from callslip.models._call import ModelCall
+    from callslip.models._reply import Messages
+    from callslip.runs import Run
+
+__all__ = ["ModelRequests"]
+
+
+class ModelRequests:
+    """The requests of one run to its model.
+
+    Attributes:
+        error: The exception of the model client that has ended the run; `None` if there is none.
+    """
+
+    __slots__ = (
+        "_agent",
+        "_grammar",
+        "_history",
+        "_plain",
+        "_policy_error",
+        "_run",
+        "_violations",
+        "error",
+    )
+
+    def __init__(self, run: Run, agent: Agent) -> None:
+        self._run = run
+        self._agent = agent
+        # Without options and history policy the model is called directly.
+        is_plain = not agent._options and agent.history is None and not agent._model.is_wrapped
+        self._plain = agent._model.plain if is_plain else None
+        self._history: History | None = None
+        self._policy_error: UsageError | None = None
+        # The grammar of the last request with the model that it was sent to, and the number of
+        # violations before it.
+        self._grammar: tuple[Grammar, ModelCall] | None = None
+        self._violations = 0
+        self.error: BaseException | None = None
+
+    def send(self, call: ModelCall | None = None) -> object:
+        """Call the model. Returns its result as it is: text, an awaitable, a stream or a reply.
+
+        Args:
+            call: The model to call, if that of the agent wraps several. Default: that of the agent.
+
+        Raises:
+            UsageError: The history policy failed.
+            BaseException: The model failed.
+        """
+        messages = self._run.messages
+        if self._plain is not None:
+            return self._plain(messages)
+        agent = self._agent
+        call = agent._model if call is None else call
+        shown = messages if agent.history is None else self._choose_messages(messages)
+        options = agent._options
+        if not options:
+            return call(shown)
+        if "grammar" in options and "grammar" in call.accepts:
+            self._report_violation()
+            grammar = self._run._core.grammar(agent.protocol.thoughts, call.bounds)
+            self._grammar = (grammar, call)
+            if grammar.unruled:
+                _warn_unruled(grammar.unruled)
+            options = {**options, "grammar": grammar}
+        return call(shown, **options)
+
+    def _report_violation(self) -> None:
+        """Report the violation of the last reply to the model, which sent a grammar with it."""
+        core = self._run._core
+        known, self._violations = self._violations, core.violations
+        # A stop sequence may cut a reply anywhere.
+        if self._grammar is None or known == self._violations or "stop" in self._agent._options:
+            return
+        for record in reversed(core.records()):
+            event = json.loads(record)["event"]
+            if "violated" in event:
+                code = event["violated"]["violation"]["code"]
+                grammar, call = self._grammar
+                call.report_violation(code, grammar)
+                return
+
+    def failure_message(self, error: BaseException) -> str:
+        """Keep the exception that a request raised, and return the message for the log.
+
+        Raises:
+            UsageError: The request did not fail, but the program's own history policy.
+        """
+        if error is self._policy_error:
+            self._policy_error.run, self._policy_error._cause = self._run, error.__cause__
+            raise error
+        self.error = error = _original(error)
+        return self.failure_words(error)
+
+    @staticmethod
+    def failure_words(error: BaseException) -> str:
+        """Return the type and the message of an exception, without likely secrets."""
+        text = redact_likely_secrets(message_of(error))
+        return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+    def _choose_messages(self, messages: Messages) -> Messages:
+        if self._history is None:
+            from callslip.history import History
+
+            assert self._agent.history is not None
+            core = self._run._core
+            lists = isinstance(self._agent.protocol, TicketProtocol)
+            self._history = History(
+                self._agent.history,
+                core.short,
+                examples=core.examples,
+                tickets=core.ticket_list if lists else None,
+            )
+        try:
+            return self._history.choose(messages)
+        except UsageError as error:
+            self._policy_error = error
+            raise
+
+
+def _original(error: BaseException) -> BaseException:
+    """Return the exception that a model raised, if Python has replaced it on its way."""
+    cause = error.__cause__
+    if not isinstance(error, RuntimeError) or not isinstance(
+        cause, (StopIteration, StopAsyncIteration)
+    ):
+        return error
+    # Coroutines and generators pass neither.
+    return cause if message_of(error).endswith(f"raised {type(cause).__name__}") else error
+
+
+def _warn_unruled(tools: list[str]) -> None:
+    names = ", ".join(tools)
+    warnings.warn(
+        f"no arguments fit the schema of {names}: under the grammar any object can be written, and "
+        "the check of the arguments refuses it; correct the schema",
+        stacklevel=3,
+    )

@@ -1,0 +1,149 @@
+"""Sessions for the runs of an agent: new runs, runs of the store, and runs that are continued."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from callslip import _core
+from callslip._options import check_text
+from callslip._runtime.calls import current_call
+from callslip._runtime.children import check_tree, child_id, levels_left
+from callslip._runtime.session import RunSession
+from callslip._runtime.start import resume, start
+from callslip.errors import UsageError
+from callslip.runs import Run, Ticket
+from callslip.runs._conversation import run_lock
+
+if TYPE_CHECKING:
+    from callslip.agent import Agent
+
+__all__ = ["continued_session", "new_session", "resumed_session", "unfinished_runs"]
+
+
+def new_session(agent: Agent, task: str) -> RunSession:
+    """Return the session of a new run. Inside a tool call it is a child of the run that calls.
+
+    Raises:
+        UsageError: The task is not text.
+        StoreError: The run cannot be written down.
+    """
+    if not isinstance(task, str):
+        raise UsageError(f"expected the task as a string: got {type(task).__name__}")
+    check_text("the task", task)
+    call = current_call()
+    parent = above = None
+    levels = agent.limits.depth
+    run_id = os.urandom(8).hex()
+    root = run_id
+    if call is not None:
+        parent, above = (call.session.run.id, call.ticket), call.session
+        levels, root = levels_left(above.levels, agent.limits.depth), above.root
+    setup = agent._setup_at(levels)
+    core = _core.Run(
+        setup.native,
+        run_id=run_id,
+        agent=agent.name,
+        parent=parent,
+        above=None if above is None else above.core,
+        store=None if agent.store is None else agent.store._native,
+    )
+    run = Run(core, run_id, task, agent=agent, store=agent.store)
+    if above is not None:
+        above.run._add_child(run)
+    return RunSession(run, agent, setup, start, levels=levels, root=root)
+
+
+def resumed_session(agent: Agent, run_id: str) -> RunSession:
+    """Return the session of a run in the agent's store.
+
+    Raises:
+        UsageError: The agent has no store, or its protocol or tools are not those of the run.
+        StoreError: There is no such run, it cannot be read, or another process works on it.
+    """
+    store = agent._required_store()
+    setup = agent._setup_at(agent.limits.depth)
+    with run_lock(store, run_id):
+        core = _core.Run.open(store._native, run_id, setup.native)
+    levels = agent.limits.depth
+    if levels is not None and core.depth:
+        # A child run has as many levels left as if this agent had started the run at the top.
+        levels = max(0, levels - core.depth)
+        setup = agent._setup_at(levels)
+    run = Run(core, run_id, core.task, agent=agent, store=store)
+    try:
+        check_tree(store, core, agent, setup, levels)
+        over = {ticket.id for ticket in run.tickets if _ends_children(ticket)}
+        if over:
+            store._end_children(run_id, over)
+    except BaseException:
+        core.release()
+        raise
+    return RunSession(run, agent, setup, resume, levels=levels, root=run_id)
+
+
+def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:
+    """Return the session of a run of this agent that no driver works on.
+
+    Args:
+        agent: The agent.
+        run: The run.
+        commands: The commands that are due because of a message; none to resume the run.
+
+    Raises:
+        StoreError: Another process works on the run.
+    """
+    store = run._store
+    if store is not None:
+        with run_lock(store, run.id):
+            run._core.claim(store._native)
+    # A child run keeps its own number of levels, which is smaller than that of its agent.
+    levels = run._levels
+    run._core.attend()
+    return RunSession(
+        run,
+        agent,
+        agent._setup_at(levels),
+        (lambda _: commands) if commands else resume,
+        levels=levels,
+        root=run.id,
+    )
+
+
+def unfinished_runs(agent: Agent) -> list[str]:
+    """Return the runs of the agent's name that can be resumed, oldest first.
+
+    Raises:
+        UsageError: The agent has no store.
+        StoreError: The store cannot be read.
+    """
+    store = agent._required_store()
+    running = store.runs(status="running", agent=agent.name)
+    by_parent = {run.parent_run for run in running} - {None}
+    in_progress = set()
+    if by_parent:
+        tickets = store.tickets(status="IN_PROGRESS")
+        in_progress = {(ticket.run_id, ticket.id) for ticket in tickets}
+    unfinished = []
+    for run in reversed(running):
+        if store._native.is_claimed(run.run_id):
+            continue
+        # A run that was started in a call is ended or resumed by the run that makes the call.
+        if (run.parent_run, run.parent_ticket) in in_progress:
+            continue
+        if run.parent_run is not None and run.run_id == child_id(
+            run.parent_run, int((run.parent_ticket or "T0")[1:])
+        ):
+            # Its process ended between the end of its parent and its own.
+            store._end_children(run.parent_run, {run.parent_ticket or ""})
+            continue
+        unfinished.append(run.run_id)
+    return unfinished
+
+
+def _ends_children(ticket: Ticket) -> bool:
+    """Whether the runs that a ticket has started end when its own run is resumed.
+
+    A call that was in progress is repeated, or in doubt. A task that was in progress continues.
+    """
+    return (ticket.kind == "task") == (ticket.status == "COMPLETED")

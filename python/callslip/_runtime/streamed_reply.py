@@ -1,0 +1,148 @@
+"""Replies, whole or streamed chunk by chunk, on their way into a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from callslip._core import Delta
+from callslip._runtime.reported_usage import core_usage, reported_counts
+from callslip.models._direct import broken_off, check_text_came
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip._core import Command
+    from callslip._runtime.session import RunSession
+    from callslip.models._attempt import Attempt
+    from callslip.models._reply import ModelChunk, ModelReply
+
+__all__ = ["StreamedReply"]
+
+_SURPLUS = 8
+"""Chunks without text that are read after the end of a move."""
+
+
+class StreamedReply:
+    """One reply on its way into the run.
+
+    Args:
+        session: The session of the run.
+        attempt: The attempt that the reply belongs to; `None` for a model without wrappers.
+    """
+
+    __slots__ = (
+        "_attempt",
+        "_finish_reason",
+        "_has_text",
+        "_is_read_on",
+        "_session",
+        "_surplus",
+        "_turn",
+        "_usage",
+    )
+
+    def __init__(self, session: RunSession, attempt: Attempt | None = None) -> None:
+        self._session = session
+        self._attempt = attempt
+        self._turn = session.core.turn
+        self._finish_reason: str | None = None
+        self._usage: dict[str, float] | None = None
+        self._surplus: int | None = None
+        self._has_text = False
+        # Usage comes at the end of a stream, and what is limited must be counted.
+        self._is_read_on: bool | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the move of the reply is there, so that a failure after it does not matter."""
+        return self._surplus is not None
+
+    @property
+    def counts(self) -> Mapping[str, float] | None:
+        """The usage that was reported so far, with its cost; `None` if there was none."""
+        attempt, counts = self._attempt, self._usage
+        if counts is None or attempt is None or attempt.prices is None:
+            return counts
+        return attempt.prices.add_cost(attempt.call.name, counts)
+
+    def read(self, reply: ModelReply) -> list[Command]:
+        """Read a whole reply. Returns the commands that follow from it.
+
+        Raises:
+            ModelError: It is empty, and the attempt is followed by another one.
+        """
+        if self._attempt is None:
+            return self._session.read_reply(reply)
+        self.add_usage(reply.usage)
+        if self._attempt.is_retried:
+            check_text_came(reply.text, reply.finish_reason)
+        return self._session.read_reply(replace(reply, usage=self.counts))
+
+    def push(self, chunk: ModelChunk) -> tuple[bool, Sequence[Command]]:
+        """Read a chunk. Returns whether to stop the stream, and calls that may start now.
+
+        If a reply ends by itself at the end of its move, the finish reason and the usage come in
+        the next chunks. So the stream is only stopped when more text comes. If tokens or cost are
+        limited, it is read to its end.
+        """
+        if chunk.finish_reason is not None:
+            self._finish_reason = chunk.finish_reason
+        self.add_usage(chunk.usage)
+        if self._surplus is not None:
+            self._surplus += 1
+            is_over = bool(chunk.text) or self._surplus > _SURPLUS
+            return is_over and not self._must_read_on(), ()
+        session = self._session
+        observer = session.observer
+        if chunk.reasoning and observer is not None and session.is_current_turn(self._turn):
+            observer.on_delta(Delta.Reasoning(chunk.reasoning))
+        if not chunk.text:
+            return False, ()
+        if not session.is_current_turn(self._turn):
+            # Meanwhile the run has ended, or is in another turn.
+            return True, ()
+        self._has_text = self._has_text or not chunk.text.isspace()
+        deltas, stop, commands = session.core.push(chunk.text, session.now())
+        if observer is not None:
+            for delta in deltas:
+                observer.on_delta(delta)
+        if stop:
+            self._surplus = 0
+        return False, session.publish_events(commands)
+
+    def close(self, *, broke: bool = False) -> list[Command]:
+        """End the reply, complete or stopped. Returns the commands that follow from it.
+
+        Args:
+            broke: Whether the stream broke off.
+
+        Raises:
+            ModelError: It broke off or is empty, and the attempt is followed by another one.
+        """
+        session = self._session
+        if not session.is_current_turn(self._turn):
+            return []
+        is_retried = self._attempt is not None and self._attempt.is_retried
+        if is_retried and not self.is_complete and not session.core.has_early_calls:
+            if broke:
+                raise broken_off()
+            check_text_came("text" if self._has_text else "", self._finish_reason)
+        return session.publish_events(
+            session.core.end_reply(self._finish_reason, self.core_usage(), session.now())
+        )
+
+    def add_usage(self, usage: object) -> None:
+        """Record usage. A client may report it in parts."""
+        if usage is not None:
+            self._usage = {**(self._usage or {}), **reported_counts(usage)}
+
+    def core_usage(self) -> _core.Usage | None:
+        """Return the usage as the core takes it."""
+        counts = self.counts
+        return None if counts is None else core_usage(counts)
+
+    def _must_read_on(self) -> bool:
+        if self._is_read_on is None:
+            self._is_read_on = self._session.core.limits_usage
+        return self._is_read_on

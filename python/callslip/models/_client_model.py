@@ -1,0 +1,161 @@
+"""A model behind a client object: what a run offers, under the client's own names."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
+
+from callslip.errors import UsageError
+from callslip.models._grammar_forms import (
+    GrammarForm,
+    check_form,
+    excludes_violation,
+    grammar_text,
+)
+from callslip.models._reply import Messages
+
+__all__ = ["ClientModel"]
+
+
+class ClientModel:
+    """A model behind a client object; made by `as_model`.
+
+    A call returns the client's own result, an awaitable for an async client. Errors of the client
+    are raised unchanged.
+
+    Attributes:
+        model: The model's name at the server; `None` if the client knows it.
+        accepts: The keywords that it accepts from a run.
+        grammar_form: The form in which the server accepts a grammar; `None` if it is sent none.
+        is_async: Whether the client is async.
+    """
+
+    # The client's names for the keywords of a run.
+    _SENT: Mapping[str, str] = {"stop": "stop", "seed": "seed", "max_tokens": "max_tokens"}
+    # What the run or the other parameters of `as_model` decide.
+    _DECIDED: ClassVar[tuple[str, ...]] = ("messages",)
+    _FORMS: ClassVar[tuple[GrammarForm, ...]] = ()
+    _NEEDS_NAME: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        model: str | None = None,
+        stream: bool = True,
+        grammar: GrammarForm | None = None,
+        is_async: bool = False,
+        **options: object,
+    ) -> None:
+        if model is None and self._NEEDS_NAME:
+            raise UsageError('expected the name of a model: got none: pass model="..."')
+        for name in self._DECIDED:
+            if name in options:
+                raise UsageError(f"`{name}` comes from the run: put text into the prompt instead")
+        check_form(grammar, self._FORMS)
+        self._client = client
+        self.model = model
+        self.grammar_form: GrammarForm | None = grammar
+        self.is_async: bool = is_async
+        self._stream = stream
+        self._has_warned = False
+        # The run's words, so that `stop=None` means the same for every client.
+        self._options = {self._SENT.get(name, name): value for name, value in options.items()}
+        taken = {name for name, sent in self._SENT.items() if sent not in self._options}
+        self.accepts: frozenset[str] = frozenset(taken | ({"grammar"} if grammar else set()))
+
+    def __call__(self, messages: Messages, **offered: object) -> object:
+        """Request the reply to `messages`.
+
+        Args:
+            messages: The transcript.
+            **offered: The keywords of `accepts`. Others are left out.
+
+        Raises:
+            UsageError: The grammar is not of the form `grammar_form`.
+        """
+        request = {
+            self._SENT[name]: value if name != "stop" else self._stops(cast("Sequence[str]", value))
+            for name, value in offered.items()
+            if name in self.accepts and name in self._SENT and value is not None
+        }
+        request.update(self._options)
+        sent = {name: value for name, value in request.items() if value is not None}
+        if offered.get("grammar") is not None and self.grammar_form is not None:
+            self._add_grammar(sent, offered["grammar"])
+        return self._send(messages, sent)
+
+    def report_violation(self, code: str, grammar: object) -> None:
+        """Report the violation of a whole reply to a request with a grammar.
+
+        A reply that the grammar excludes shows that the server ignores it. There is one warning,
+        and later requests have no grammar.
+
+        Args:
+            code: The code of the violation.
+            grammar: The grammar of the request.
+        """
+        written = self._write(grammar)
+        # A stop sequence may cut a reply anywhere.
+        if written is None or self._options.get(self._SENT.get("stop", "")):
+            return
+        if not excludes_violation(written[0], code):
+            return
+        self.grammar_form = None
+        warnings.warn(
+            f"the server of {self.model or 'the model'} ignores the grammar: it returned a reply "
+            f"that the grammar excludes ({code}); later requests have no grammar: pass "
+            "grammar=None, or the form that the server accepts",
+            stacklevel=2,
+        )
+
+    def _stops(self, stop: Sequence[str]) -> list[str] | None:
+        """Return the stop sequences of a run as the client takes them."""
+        return list(stop) or None
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        """Call the client. `request` has the client's names."""
+        raise NotImplementedError
+
+    def _add_grammar(self, request: dict[str, object], grammar: object) -> None:
+        written = self._write(grammar)
+        if written is not None:
+            self._put_grammar(request, *written)
+        elif self.grammar_form != "auto" and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"replies of this protocol cannot be described as {self.grammar_form}, so no "
+                "grammar is sent: pass grammar=None, or use the react protocol",
+                stacklevel=2,
+            )
+
+    def _write(self, grammar: object) -> tuple[GrammarForm, str | Mapping[str, object]] | None:
+        """Return a grammar in the first form that the protocol has; `None` if it has none."""
+        for form in self._forms():
+            text = grammar_text(grammar, form)
+            if text is not None:
+                return form, text
+        return None
+
+    def _forms(self) -> tuple[GrammarForm, ...]:
+        """The forms to try, in this order."""
+        if self.grammar_form != "auto":
+            return () if self.grammar_form is None else (self.grammar_form,)
+        return tuple(form for form in self._FORMS if form != "auto")
+
+    def _put_grammar(
+        self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
+    ) -> None:
+        """Add a grammar to a request, in the client's field for it."""
+        raise NotImplementedError
+
+    def _like_this(self, **options: object) -> Self:
+        """Return a model like this one with some other options of each request."""
+        other = copy.copy(self)
+        other._options = {**self._options, **options}
+        return other
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, accepts={sorted(self.accepts)})"

@@ -1,0 +1,95 @@
+"""Models behind LangChain's chat models and the models of simonw's llm."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from callslip.models._client_model import ClientModel
+from callslip.models._fields import field
+from callslip.models._finish_reasons import read_finish
+from callslip.models._grammar_forms import GrammarForm
+from callslip.models._reply import Messages, ModelChunk
+
+__all__ = ["LLMModel", "LangChainModel"]
+
+
+class LangChainModel(ClientModel):
+    """`model.invoke` of a chat model of LangChain; its `ainvoke` for the async one.
+
+    Options are keywords of `invoke`.
+    """
+
+    # The name of `max_tokens` is another one for each provider.
+    _SENT: Mapping[str, str] = {"stop": "stop"}
+    _NEEDS_NAME = False
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        name = "stream" if self._stream else "invoke"
+        call = getattr(self._client, f"a{name}" if self.is_async else name)
+        if self.model is not None:
+            request["model"] = self.model
+        return call([dict(message) for message in messages], **request)
+
+
+class LLMModel(ClientModel):
+    """`model.prompt` of a model of simonw's llm, sync or async.
+
+    Options are options of the model, or parameters of `prompt`.
+    """
+
+    _NEEDS_NAME = False
+    _FORMS = ("auto", "json_schema")
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        # The options of a model are its plugin's. Where it has `stop`, it is one string.
+        fields = getattr(getattr(client, "Options", None), "model_fields", ())
+        self._SENT = {name: name for name in ("seed", "max_tokens") if name in fields}
+        super().__init__(client, **options)
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        llm: Any = importlib.import_module("llm")
+        make = {"system": llm.system, "user": llm.user, "assistant": llm.assistant}
+        turns = [make[message["role"]](message["content"]) for message in messages]
+        streams = self._stream and bool(getattr(self._client, "can_stream", False))
+        response = self._client.prompt(messages=turns, stream=streams, **request)
+        return _chunks(response) if hasattr(response, "__iter__") else _chunks_async(response)
+
+    def _forms(self) -> tuple[GrammarForm, ...]:
+        is_auto = self.grammar_form == "auto"
+        return () if is_auto and not self._client.supports_schema else super()._forms()
+
+    def _put_grammar(
+        self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
+    ) -> None:
+        del form
+        request["schema"] = text
+
+
+def _chunks(response: Any) -> Iterator[ModelChunk]:
+    for event in response.stream_events():
+        yield _chunk(event)
+    yield _end(response, response.usage())
+
+
+async def _chunks_async(response: Any) -> AsyncIterator[ModelChunk]:
+    async for event in response.astream_events():
+        yield _chunk(event)
+    yield _end(response, await response.usage())
+
+
+def _chunk(event: Any) -> ModelChunk:
+    if event.type == "reasoning":
+        return ModelChunk(reasoning=event.chunk or "")
+    return ModelChunk(event.chunk if event.type == "text" else "")
+
+
+def _end(response: Any, usage: Any) -> ModelChunk:
+    counts = {"input_tokens": usage.input, "output_tokens": usage.output}
+    known = {name: count for name, count in counts.items() if count is not None}
+    # The plugins for OpenAI write it there, others mostly do not.
+    told = response.response_json
+    choices = field(told, "choices")
+    reason = read_finish(field(choices[0] if isinstance(choices, list) else told, "finish_reason"))
+    return ModelChunk("", reason, known or None)

@@ -1,0 +1,89 @@
+"""Models of other libraries in this process: transformers, vLLM and llama-cpp-python."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from callslip.models._client_model import ClientModel
+from callslip.models._fields import first_field
+from callslip.models._grammar_forms import GrammarForm
+from callslip.models._reply import Messages, ModelReply, open_result
+
+__all__ = ["LlamaModel", "PipelineModel", "VllmModel"]
+
+_Grammar = str | Mapping[str, object]
+
+
+class PipelineModel(ClientModel):
+    """A text-generation pipeline of transformers. Replies are not streamed.
+
+    Options are those of the pipeline's call (`do_sample`, …).
+    """
+
+    _SENT: Mapping[str, str] = {"stop": "stop_strings", "max_tokens": "max_new_tokens"}
+    _NEEDS_NAME = False
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        pipe = self._client
+        turns = [dict(message) for message in messages]
+        if "stop_strings" in request:
+            request["tokenizer"] = pipe.tokenizer
+        reply = open_result(pipe(turns, return_full_text=False, **request))
+        assert isinstance(reply, ModelReply)
+        prompt = pipe.tokenizer.apply_chat_template(turns, add_generation_prompt=True)
+        ids: Any = first_field(prompt, "input_ids") or prompt
+        written = len(pipe.tokenizer.encode(reply.text, add_special_tokens=False))
+        most: Any = request.get("max_new_tokens")
+        # Nothing else tells whether the reply was cut.
+        end = "length" if most is not None and written >= most else None
+        return ModelReply(reply.text, end, {"input_tokens": len(ids), "output_tokens": written})
+
+
+class VllmModel(ClientModel):
+    """`LLM.chat` of vLLM without a server. Replies are not streamed.
+
+    Options are fields of `SamplingParams`, or parameters of `chat`.
+    """
+
+    _NEEDS_NAME = False
+    _FORMS = ("auto", "gbnf")
+    _PARAMETERS = (
+        "chat_template",
+        "chat_template_content_format",
+        "chat_template_kwargs",
+        "lora_request",
+        "mm_processor_kwargs",
+        "use_tqdm",
+    )
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        named = {name: request.pop(name) for name in self._PARAMETERS if name in request}
+        # By default a reply ends after 16 tokens.
+        request.setdefault("max_tokens", None)
+        params = importlib.import_module("vllm").SamplingParams(**request)
+        turns = [dict(message) for message in messages]
+        return self._client.chat(turns, sampling_params=params, **{"use_tqdm": False, **named})
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        del form
+        sampling: Any = importlib.import_module("vllm.sampling_params")
+        request["structured_outputs"] = sampling.StructuredOutputsParams(grammar=text)
+
+
+class LlamaModel(ClientModel):
+    """`create_chat_completion` of llama-cpp-python's `Llama`."""
+
+    _NEEDS_NAME = False
+    _FORMS = ("auto", "gbnf")
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        turns = [dict(message) for message in messages]
+        create = self._client.create_chat_completion
+        return create(messages=turns, stream=self._stream, **request)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        del form
+        llama: Any = importlib.import_module("llama_cpp")
+        request["grammar"] = llama.LlamaGrammar.from_string(text, verbose=False)

@@ -1,0 +1,53 @@
+"""OpenAI's responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, Self
+
+from callslip.models._client_model import ClientModel
+from callslip.models._events import REPLY_TOOL
+from callslip.models._grammar_forms import GrammarForm
+from callslip.models._reply import Messages
+
+__all__ = ["ResponsesModel"]
+
+
+class ResponsesModel(ClientModel):
+    """`client.responses.create`, sync or async."""
+
+    # The API has neither stop sequences nor a seed.
+    _SENT: Mapping[str, str] = {"max_tokens": "max_output_tokens"}
+    _DECIDED = ("messages", "input")
+    _FORMS = ("auto", "json_schema", "custom_tool")
+
+    def without_retries(self) -> Self:
+        """Return a model like this one whose client makes each request once."""
+        client = getattr(getattr(self._client, "__self__", None), "_client", None)
+        with_options: Any = getattr(client, "with_options", None)
+        other = copy(self)
+        if callable(with_options):
+            other._client = with_options(max_retries=0).responses.create
+        return other
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        if self._stream:
+            request["stream"] = True
+        return self._client(
+            model=self.model, input=[dict(message) for message in messages], **request
+        )
+
+    def _put_grammar(
+        self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
+    ) -> None:
+        if form == "json_schema":
+            told = request.get("text")
+            named = {"type": form, "name": "reply", "schema": text, "strict": True}
+            request["text"] = {**(told if isinstance(told, Mapping) else {}), "format": named}
+            return
+        # The input of the tool is the whole reply.
+        wanted = {"type": "grammar", "syntax": "lark", "definition": text}
+        request["tools"] = [{"type": "custom", "name": REPLY_TOOL, "format": wanted}]
+        request["tool_choice"] = {"type": "custom", "name": REPLY_TOOL}
+        request["parallel_tool_calls"] = False

@@ -1,0 +1,102 @@
+"""A model that is asked again after a failure that may pass."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+from callslip.errors import UsageError
+from callslip.models._attempt import Attempt, Attempts
+from callslip.models._retry_rules import is_retriable, requested_wait
+from callslip.models._wrapper import Wrapper
+
+__all__ = ["Retrying"]
+
+
+class Retrying(Wrapper):
+    """A model that is asked again after a failure that may pass.
+
+    These failures are followed by another attempt: no connection, no reply in time, the statuses
+    408, 409, 424, 425, 429 and those from 500, errors that a server reports in a stream
+    (`overloaded_error`, `rate_limit_error`, …), empty replies, and streams that break off. The last
+    two are failures also if they end without an exception. Refusals, filters, full contexts, an
+    exhausted quota and all other statuses are not. A server's header `x-should-retry` decides
+    first. Nothing is asked again once a call of the reply has been started.
+
+    Each attempt that fails is an event of the run (`model_attempt_failed`). Before the next one the
+    run waits as long as the server asks (`Retry-After`, `retry-after-ms`, Google's `RetryInfo`),
+    or else for `backoff` seconds, doubled with each attempt, of which up to a half is taken off at
+    random. Neither is longer than `max_wait`.
+
+    The retries of OpenAI's and Anthropic's clients are turned off, so that attempts do not
+    multiply.
+
+    Args:
+        model: Any model.
+        tries: The largest number of attempts at one reply, 1 or more. Default: 4.
+        timeout: Seconds for one attempt: for a whole reply, or for the beginning of a stream and
+            then for each next piece of it. A blocking call that is given up runs on in its thread.
+            Default: `None`, no limit but the client's own.
+        backoff: Seconds before the second attempt, 0 or more. Default: 0.5.
+        max_wait: The longest wait in seconds, 0 or more. Default: 60.
+
+    Raises:
+        UsageError: The model cannot be called, or an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        tries: int = 4,
+        timeout: float | None = None,
+        backoff: float = 0.5,
+        max_wait: float = 60.0,
+    ) -> None:
+        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
+            raise UsageError(f"expected tries to be a whole number from 1: got {tries!r}")
+        if timeout is not None:
+            _check_seconds("timeout", timeout)
+            if timeout == 0:
+                raise UsageError("expected timeout to be more than 0 seconds: got 0")
+        _check_seconds("backoff", backoff)
+        _check_seconds("max_wait", max_wait)
+        super().__init__(model)
+        self._calls = tuple(call.without_retries() for call in self._calls)
+        self._tries = tries
+        self._timeout = timeout
+        self._backoff = backoff
+        self._max_wait = max_wait
+
+    def _attempts(self, attempt: Attempt) -> Attempts:
+        """Yield attempts until one succeeds."""
+        seconds = [one for one in (attempt.timeout, self._timeout) if one is not None]
+        timeout = min(seconds, default=None)
+        attempt = replace(attempt, timeout=timeout, is_retried=True)
+        for number in range(1, self._tries + 1):
+            try:
+                yield from self._calls[0].attempts(attempt)
+            except Exception as error:
+                if number == self._tries or not is_retriable(error):
+                    raise
+                attempt = replace(attempt, wait=self._wait(error, number))
+            else:
+                return
+
+    def _wait(self, error: Exception, number: int) -> float:
+        asked = requested_wait(error)
+        if asked is None:
+            # A larger exponent would be no float any more.
+            doubled = self._backoff * 2 ** min(number - 1, 64)
+            asked = min(doubled, self._max_wait) * random.uniform(0.5, 1.0)  # noqa: S311
+        return min(asked, self._max_wait)
+
+    def __repr__(self) -> str:
+        return f"Retrying({self._inner!r}, tries={self._tries}, timeout={self._timeout})"
+
+
+def _check_seconds(name: str, seconds: object) -> None:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds < math.inf:  # type: ignore[operator]
+        raise UsageError(f"expected {name} to be a number of seconds from 0: got {seconds!r}")

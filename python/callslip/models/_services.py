@@ -1,0 +1,166 @@
+"""Models behind the clients of Google, Bedrock, Mistral, Cohere and Ollama."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+from callslip.models._client_model import ClientModel
+from callslip.models._grammar_forms import GrammarForm
+from callslip.models._reply import Messages
+from callslip.models._turns import split_system
+
+__all__ = ["BedrockModel", "CohereModel", "GoogleModel", "MistralModel", "OllamaModel"]
+
+_SCHEMA_FORMS: tuple[GrammarForm, ...] = ("auto", "json_schema")
+_Grammar = str | Mapping[str, object]
+
+
+class GoogleModel(ClientModel):
+    """`client.models.generate_content` of google-genai; `client.aio` for the async one.
+
+    Options are fields of the request's `config`.
+    """
+
+    _SENT: Mapping[str, str] = {
+        "stop": "stop_sequences",
+        "seed": "seed",
+        "max_tokens": "max_output_tokens",
+    }
+    _DECIDED = ("messages", "contents", "system_instruction")
+    _FORMS = _SCHEMA_FORMS
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        system, turns = split_system(messages)
+        if system:
+            request["system_instruction"] = system
+        contents = [
+            {
+                "role": "model" if turn["role"] == "assistant" else "user",
+                "parts": [{"text": turn["content"]}],
+            }
+            for turn in turns
+        ]
+        models = self._client.models
+        call = models.generate_content_stream if self._stream else models.generate_content
+        return call(model=self.model, contents=contents, config=request)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        del form
+        request["response_mime_type"] = "application/json"
+        request["response_json_schema"] = text
+
+
+class BedrockModel(ClientModel):
+    """`client.converse` of boto3's `bedrock-runtime`.
+
+    Options are parameters of `converse`, or of its `inferenceConfig`.
+    """
+
+    _SENT: Mapping[str, str] = {"stop": "stopSequences", "max_tokens": "maxTokens"}
+    _DECIDED = ("messages", "system")
+    _FORMS = _SCHEMA_FORMS
+    _INFERENCE = ("maxTokens", "stopSequences", "temperature", "topP")
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        system, turns = split_system(messages)
+        _move(request, "inferenceConfig", self._INFERENCE)
+        if system:
+            request["system"] = [{"text": system}]
+        call = self._client.converse_stream if self._stream else self._client.converse
+        content = [{"role": turn["role"], "content": [{"text": turn["content"]}]} for turn in turns]
+        return call(modelId=self.model, messages=content, **request)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        del form
+        schema = {"name": "reply", "schema": json.dumps(text)}
+        wanted = {"type": "json_schema", "structure": {"jsonSchema": schema}}
+        request["outputConfig"] = {"textFormat": wanted}
+
+
+class MistralModel(ClientModel):
+    """`client.chat.complete` of mistralai; its `complete_async` for the async one."""
+
+    _SENT: Mapping[str, str] = {
+        "stop": "stop",
+        "seed": "random_seed",
+        "max_tokens": "max_tokens",
+    }
+    _FORMS = _SCHEMA_FORMS
+    # `None` is the client's word for no retries, and it retries only if it was told to.
+    _retries: Mapping[str, None] = MappingProxyType({})
+
+    def without_retries(self) -> Self:
+        """Return a model like this one whose client makes each request once."""
+        other = self._like_this()
+        other._retries = {"retries": None}
+        return other
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        name = "stream" if self._stream else "complete"
+        call = getattr(self._client, f"{name}_async" if self.is_async else name)
+        turns = [dict(message) for message in messages]
+        return call(model=self.model, messages=turns, **request, **self._retries)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        schema = {"name": "reply", "schema_definition": text, "strict": True}
+        request["response_format"] = {"type": form, "json_schema": schema}
+
+
+class CohereModel(ClientModel):
+    """`client.chat` of cohere's `ClientV2` or `AsyncClientV2`."""
+
+    _SENT: Mapping[str, str] = {
+        "stop": "stop_sequences",
+        "seed": "seed",
+        "max_tokens": "max_tokens",
+    }
+    _FORMS = _SCHEMA_FORMS
+
+    def without_retries(self) -> Self:
+        """Return a model like this one whose client makes each request once."""
+        options: Any = self._options.get("request_options") or {}
+        return self._like_this(request_options={**options, "max_retries": 0})
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        call = self._client.chat_stream if self._stream else self._client.chat
+        return call(model=self.model, messages=[dict(message) for message in messages], **request)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        request["response_format"] = {"type": "json_object", form: text}
+
+
+class OllamaModel(ClientModel):
+    """`client.chat` of ollama's `Client` or `AsyncClient`.
+
+    Options are parameters of `chat`, or else of its `options`.
+    """
+
+    _SENT: Mapping[str, str] = {
+        "stop": "stop",
+        "seed": "seed",
+        "max_tokens": "num_predict",
+    }
+    _FORMS = _SCHEMA_FORMS
+    _PARAMETERS = frozenset(
+        {"format", "keep_alive", "logprobs", "options", "think", "tools", "top_logprobs"}
+    )
+
+    def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        _move(request, "options", tuple(request.keys() - self._PARAMETERS))
+        turns = [dict(message) for message in messages]
+        return self._client.chat(model=self.model, messages=turns, stream=self._stream, **request)
+
+    def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
+        del form
+        request["format"] = text
+
+
+def _move(request: dict[str, object], place: str, names: tuple[str, ...]) -> None:
+    """Move some parameters of a request into one of them."""
+    moved = {name: request.pop(name) for name in names if name in request}
+    there: Any = request.get(place) or {}
+    if there or moved:
+        request[place] = {**there, **moved}
