@@ -1,12 +1,15 @@
 """What all tests share."""
 
+import logging
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from callslip import TicketStore
+from shared import SHARED
 
 # How long an example takes says more of the machine's other work than of what is tested. CI tries
 # the same examples each time; everywhere else new ones are looked for.
@@ -39,6 +42,41 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+def process_state():
+    """What other tests of this process depend on."""
+    names = ("", "callslip", *(f"callslip.{name}" for name in ("tools", "openapi", "mcp")))
+    loggers = [logging.getLogger(name) for name in names]
+    return {
+        "levels and filters of logs": [
+            (one.name, one.level, one.disabled, one.propagate, *one.filters) for one in loggers
+        ],
+        "logging.disable": logging.root.manager.disable,
+        "working directory": Path.cwd(),
+        "environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+    }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """A test that changes this state and leaves it so makes another one fail, far from here."""
+    item.before = process_state()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    result = yield
+    after = process_state()
+    changed = [name for name, value in item.before.items() if after[name] != value]
+    assert not changed, f"the test left changed: {', '.join(changed)}"
+    return result
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("shared") and not SHARED.is_dir():
+        pytest.skip("only `make test-shared` reads other people's texts")
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request, tmp_path):
     """An empty store of each kind."""
@@ -50,15 +88,3 @@ def store(request, tmp_path):
 def path(tmp_path):
     """Where a store's file may be made."""
     return tmp_path / "runs.sqlite"
-
-
-@pytest.fixture(params=["new", "old"])
-def era(request, monkeypatch):
-    """Without and with the handshake that MCP servers wanted before 2026."""
-    if request.param == "old":
-        import functools
-
-        import mcp
-
-        monkeypatch.setattr(mcp, "Client", functools.partial(mcp.Client, mode="legacy"))
-    return request.param

@@ -1,0 +1,125 @@
+"""A transcript that is longer than the model can read: the work is kept, and can go on."""
+
+from types import SimpleNamespace as Obj
+
+import pytest
+
+from callslip import Agent, ContextFull, FunctionModel, KeepLast, ModelError, TicketStore, tool
+from callslip.models._failures import is_context_full, is_refusal
+from scripted import act, finish
+
+WORDS = "This model's maximum context length is 900 tokens, however you requested 1000 tokens"
+
+
+@tool
+def step(n: int) -> str:
+    """Take a step."""
+    done.append(n)
+    return f"step {n} " + "x" * 200
+
+
+done = []
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    done.clear()
+
+
+def bounded(messages):
+    """A model that can read so much, and takes eight steps."""
+    if sum(len(one["content"]) for one in messages[1:]) > 1_500:
+        raise ValueError(WORDS)
+    if "step 8 " in messages[-1]["content"]:
+        return finish("there")
+    return act("step", n=len(done) + 1)
+
+
+def test_a_run_that_is_too_long_is_gone_on_with(path):
+    with TicketStore(path) as store:
+        agent = Agent(FunctionModel(bounded), tools=[step], store=store)
+        with pytest.raises(ContextFull) as caught:
+            agent.run_sync("go")
+        run = caught.value.run
+        assert isinstance(caught.value, ModelError)
+        assert str(caught.value) == (
+            f"the model's context is full in turn {run.turns}: ValueError: {WORDS}; pass "
+            f"history=KeepLast(…) to the agent and call resume({run.id!r}) to continue the run"
+        )
+        taken = len(done)
+        assert [one.outcome for one in run.tickets] == ["ok"] * taken
+        with pytest.raises(ContextFull):
+            agent.resume_sync(run.id)
+        shorter = Agent(FunctionModel(bounded), tools=[step], store=store, history=KeepLast(3))
+        result = shorter.resume_sync(run.id)
+    assert result.value == "there"
+    # Nothing is done twice.
+    assert done == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_run_that_is_not_kept_is_in_the_error():
+    with pytest.raises(
+        ContextFull, match=r"the run so far is the error's \.run; pass history=KeepLast"
+    ) as caught:
+        Agent(FunctionModel(bounded), tools=[step]).run_sync("go")
+    assert len(caught.value.run.tickets) == len(done) > 2
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+class Refused(Exception):  # noqa: N818
+    def __init__(self, text="400", **fields):
+        super().__init__(text)
+        self.__dict__.update(fields)
+
+
+class ContextWindowExceededError(Exception):
+    pass
+
+
+class Odd(Exception):  # noqa: N818
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def wrapped():
+    error = ModelError("the request failed")
+    error.__cause__ = Refused("prompt is too long: 210000 tokens > 200000 maximum")
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused(code="context_length_exceeded"),
+        Refused(type="exceed_context_size_error"),
+        Refused(body={"error": {"type": "exceed_context_size_error", "n_ctx": 4096}}),
+        Refused(body={"code": "context_length_exceeded"}),
+        Refused("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        Refused("The input token count (2000001) exceeds the maximum number of tokens allowed"),
+        Refused("Requested tokens (600) exceed context window of 512"),
+        ContextWindowExceededError("too much"),
+        ModelError("the prompt exceeds the available context size"),
+        wrapped(),
+    ],
+)
+def test_a_full_context_is_told_in_each_client_s_words(error):
+    def model(messages):
+        raise error
+
+    with pytest.raises(ContextFull):
+        Agent(model).run_sync("go")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused("Invalid 'stop': string too long. Expected a string with maximum context length"),
+        Refused("rate limit reached: 20000 tokens per minute", code="rate_limit_exceeded"),
+        Refused(body=Obj(code=400)),
+        RuntimeError("connection lost"),
+        Odd(),
+    ],
+)
+def test_other_failures_are_none_of_that(error):
+    assert not is_context_full(error)
+    assert not is_refusal(error)

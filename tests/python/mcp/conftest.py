@@ -1,0 +1,14 @@
+"""What tests of MCP share."""
+
+import functools
+
+import mcp
+import pytest
+
+
+@pytest.fixture(params=["new", "old"])
+def era(request, monkeypatch):
+    """Without and with the handshake that MCP servers wanted before 2026."""
+    if request.param == "old":
+        monkeypatch.setattr(mcp, "Client", functools.partial(mcp.Client, mode="legacy"))
+    return request.param

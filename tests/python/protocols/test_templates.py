@@ -1,0 +1,190 @@
+"""Prompts: the built-in ones, the user's own, and the three the protocols come from."""
+
+import json
+
+import pytest
+
+from callslip import (
+    Agent,
+    ChattyProtocol,
+    LimitExceeded,
+    Limits,
+    LocalModel,
+    OpenAPI,
+    PythonRunner,
+    ReactProtocol,
+    ScriptedModel,
+    TemplateError,
+    TicketProtocol,
+    tool,
+)
+from shared import SEEDS
+
+
+@tool
+def weather(city: str) -> str:
+    """Tell the weather in a city.
+
+    Args:
+        city: For example "Oslo".
+    """
+    return f"sunny in {city}"
+
+
+@pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
+def test_built_in_prompts_show_the_tools_and_are_short(kind):
+    prompt = kind().system_prompt([weather])
+    assert "weather" in prompt
+    assert "city" in prompt
+    assert "Tell the weather in a city." in prompt
+    assert len(prompt) < 2600
+
+
+@pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
+@pytest.mark.parametrize("word", ["DELEGATE", "spawn_agent", "execute_python_code"])
+def test_built_in_prompts_offer_nothing_that_is_not_there(kind, word):
+    assert word not in kind().system_prompt([weather])
+    agent = Agent(ScriptedModel([]), protocol=kind(), tools=[weather], delegate=False, python=False)
+    assert word not in agent.system_prompt
+
+
+@pytest.mark.parametrize("kind", [ReactProtocol, ChattyProtocol, TicketProtocol])
+def test_built_in_prompts_offer_what_is_there(kind):
+    runner = PythonRunner(profile="unconfined")
+    agent = Agent(ScriptedModel([]), protocol=kind(), delegate=False, python=runner)
+    assert "execute_python_code" in agent.system_prompt
+
+
+def test_the_three_placeholder_styles():
+    react = ReactProtocol(template="I am {persona}. {{literal}}\n{tools}", persona="Ann")
+    assert react.system_prompt([weather]).startswith("I am Ann. {literal}\n")
+    chatty = ChattyProtocol(
+        template='{TOOL_TAG_START}[{"a": {}}]{TOOL_TAG_END}\n{AVAILABLE_TOOLS_INTERFACE}'
+    )
+    assert chatty.system_prompt([weather]).startswith('<tool>[{"a": {}}]</tool>\n')
+    ticket = TicketProtocol(template="{ } {x}\n{{tool_spec}}")
+    assert ticket.system_prompt([weather]).startswith("{ } {x}\n")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        (ReactProtocol(template="no tools"), r"has no \{tools\}"),
+        (ReactProtocol(template="{tools} {goal}"), r"unknown placeholder \{goal\}"),
+        (ReactProtocol(template="{tools}\n{"), "line 2 of the template has a single '{'"),
+        (ReactProtocol(template="{tools}", persona="Ann"), r"has no \{persona\}"),
+        (ChattyProtocol(template="no tools <tool></tool>"), r"AVAILABLE_TOOLS_INTERFACE"),
+        (ChattyProtocol(template="{AVAILABLE_TOOLS_INTERFACE}"), r"TOOL_TAG_START"),
+        (
+            ChattyProtocol(template="{AVAILABLE_TOOLS_INTERFACE}<tool></tool>{AGENTS}"),
+            r"unknown placeholder \{AGENTS\}",
+        ),
+        (TicketProtocol(template="no tools"), r"has no \{\{tool_spec\}\}"),
+        (TicketProtocol(template="{{tool_spec}} {{other}}"), r"\{\{other\}\}"),
+    ],
+)
+def test_a_wrong_template_is_an_error_at_construction(protocol, words):
+    with pytest.raises(TemplateError, match=words):
+        Agent(ScriptedModel([]), protocol=protocol, tools=[weather])
+
+
+def test_a_tool_that_looks_like_a_placeholder_is_text():
+    @tool
+    def brace(text: str) -> str:
+        """Write {persona}, {{tool_spec}} and {TOOL_TAG_START}."""
+        return text
+
+    for protocol in (ReactProtocol(), ChattyProtocol(), TicketProtocol()):
+        assert "{persona}, {{tool_spec}} and {TOOL_TAG_START}" in protocol.system_prompt([brace])
+
+
+CALL = {
+    "react": json.dumps(
+        {"thought": "t", "action": "weather", "args": json.dumps({"city": "Oslo"})}
+    ),
+    "chatty": "<tool>\n"
+    + json.dumps([{"call_id": "c", "tool_name": "weather", "arguments": {"city": "Oslo"}}])
+    + "\n</tool>",
+    "ticket": "<thoughts>t</thoughts>\n<output>"
+    + json.dumps(
+        {
+            "type": "CALL",
+            "route": "GET /weather",
+            "payload": {"city": "Oslo"},
+            "description": "weather",
+        }
+    )
+    + "</output>",
+}
+ANSWER = {
+    "react": json.dumps(
+        {"thought": "t", "action": "FINISH", "final_answer": "sunny", "task_successful": True}
+    ),
+    "chatty": "sunny",
+    "ticket": '<thoughts>t</thoughts>\n<output>{"type": "RETURN", "value": "sunny"}</output>',
+}
+
+PROTOCOLS = {"react": ReactProtocol, "chatty": ChattyProtocol, "ticket": TicketProtocol}
+
+
+def document():
+    parameter = {"name": "city", "in": "query", "required": True, "schema": {"type": "string"}}
+    return OpenAPI.from_dict(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Weather", "version": "1"},
+            "paths": {"/weather": {"get": {"operationId": "weather", "parameters": [parameter]}}},
+        },
+        handlers={"weather": weather},
+    )
+
+
+def seed_agent(name, model, *, limits=None, **options):
+    protocol = PROTOCOLS[name](template=SEEDS / f"{name}.txt", **options)
+    tools = document() if name == "ticket" else [weather]
+    # What the seed teaches.
+    runner = PythonRunner(profile="unconfined") if name == "chatty" else False
+    delegate = name != "react"
+    return Agent(
+        model, protocol=protocol, tools=tools, limits=limits, delegate=delegate, python=runner
+    )
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", sorted(CALL))
+def test_the_seeds_render_with_real_tools_and_run(name):
+    model = ScriptedModel([CALL[name], ANSWER[name]], chunk_size=7)
+    agent = seed_agent(name, model)
+    text = (SEEDS / f"{name}.txt").read_text()
+    assert "weather" in agent.system_prompt
+    for placeholder in ("{persona}", "{tools}", "{TOOL_TAG", "{AVAILABLE", "{{tool_spec}}"):
+        assert placeholder not in agent.system_prompt
+    assert len(agent.system_prompt) > 0.9 * len(text)
+    if name == "react":
+        assert '"args": "{\\"param1\\": \\"value1\\"' in agent.system_prompt
+    result = agent.run_sync("What is the weather in Oslo?")
+    assert result.value == "sunny"
+    assert result.tickets[0].result == "sunny in Oslo"
+    assert result.run.violations == 0
+
+
+@pytest.mark.shared
+@pytest.mark.local_model
+@pytest.mark.parametrize("name", sorted(CALL))
+def test_the_seeds_run_on_the_local_model(name):
+    pytest.importorskip("xllamacpp")
+    with LocalModel() as model:
+        options = {"first_move": "call", "limits": Limits(turns=1)}
+        agent = seed_agent(name, model, **options)
+        try:
+            run = agent.run_sync("What is the weather in Oslo?").run
+        except LimitExceeded as error:  # its last turn need not be an answer
+            run = error.run
+    codes = {event.data["violation"]["code"] for event in run.log if event.kind == "violated"}
+    if name == "chatty":
+        # Its seed teaches how to give tasks away: the small model gives away more than its
+        # bounds let it write, and that is refused.
+        assert codes <= {"truncated"}, run.log
+    else:
+        assert not codes, run.log
+        assert run.tickets[0].tool in {"weather", "GET /weather"}

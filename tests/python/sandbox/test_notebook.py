@@ -1,0 +1,147 @@
+"""Scripts that ask a person at a notebook, in a real kernel."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+
+from sandbox import dialogue
+from sandbox.cases import SUPPORT
+from sandbox.dialogue import HELLO, KEY, NAME
+from sandbox.offered import need
+
+pytest.importorskip("ipykernel")
+pytest.importorskip("jupyter_client")
+# Jupyter's own warnings are none of ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+PICTURE = """
+import base64, os
+os.makedirs("out", exist_ok=True)
+pixel = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJ"
+    "RU5ErkJggg=="
+)
+open("out/p.png", "wb").write(base64.b64decode(pixel))
+print("<b>not markup</b>")
+"""
+
+
+class Kernel:
+    """A running kernel, and what a notebook's front end does with it."""
+
+    def __init__(self, manager, client):
+        self.manager = manager
+        self.client = client
+        self.prompts = []
+
+    def run(self, code, answers=(), *, allow_stdin=True):
+        """Run a cell; returns its text, and the reply's status."""
+        given = iter(answers)
+        shown = []
+        self.displayed = []
+
+        def output(message):
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                shown.append(content["text"])
+            elif message["msg_type"] == "error":
+                shown.append("\n".join(content["traceback"]))
+            elif message["msg_type"] in {"display_data", "execute_result"}:
+                self.displayed.append(content["data"])
+
+        def ask(message):
+            self.prompts.append((message["content"]["prompt"], message["content"]["password"]))
+            self.client.input(next(given))
+
+        reply = self.client.execute_interactive(
+            code, allow_stdin=allow_stdin, stdin_hook=ask, output_hook=output, timeout=60
+        )
+        return "".join(shown), reply["content"]["status"]
+
+
+@pytest.fixture(scope="module")
+def started():
+    from jupyter_client.manager import KernelManager
+    from jupyter_core.utils import ensure_event_loop
+
+    need("auto")
+    paths = [str(SUPPORT), *(path for path in sys.path if path)]
+    manager = KernelManager(kernel_name="python3")
+    # The kernel of this interpreter, whatever else is installed on the machine.
+    manager.kernel_spec.argv[0] = sys.executable
+    manager.start_kernel(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=200)
+    yield manager, client
+    client.stop_channels()
+    # Not at once: what its runners hold is removed when it ends.
+    manager.shutdown_kernel()
+    manager.cleanup_resources()
+    # Jupyter's blocking calls leave loops open, of which others would be told.
+    ensure_event_loop().close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture
+def kernel(started):
+    return Kernel(*started)
+
+
+@pytest.mark.parametrize("program", [dialogue.RUN, dialogue.ARUN], ids=["run", "arun"])
+def test_a_dialogue_in_a_cell(kernel, program):
+    text, status = kernel.run(program, [NAME, KEY])
+    assert kernel.prompts == [("[script] Name? ", False), ("[script] Key? ", True)]
+    assert (text, status) == (f"[script] {HELLO}\nended ok\n", "ok")
+
+
+def test_an_agent_s_script_asks_in_the_cell(kernel):
+    text, _ = kernel.run(dialogue.AGENT, [NAME])
+    assert kernel.prompts == [("[script] Name? ", False)]
+    assert f"hello {NAME}" in text
+    assert "answer It said hello." in text
+
+
+def test_a_cell_without_input_refuses_at_once(kernel):
+    text, status = kernel.run(dialogue.RUN, allow_stdin=False)
+    assert status == "error"
+    assert "ScriptRefused" in text
+    assert kernel.prompts == []
+
+
+@pytest.mark.parametrize("program", [dialogue.RUN, dialogue.ARUN], ids=["run", "arun"])
+def test_an_interrupt_of_the_kernel_ends_the_script(kernel, program):
+    quiet = "import time; time.sleep(60)"
+    code = program.replace("CODE,", f"{quiet!r},")
+    code = code.replace("PythonRunner()", "PythonRunner(ask=lambda request: '')")
+    timer = threading.Timer(2.0, kernel.manager.interrupt_kernel)
+    timer.start()
+    began = time.monotonic()
+    text, status = kernel.run(code)
+    assert status == "error"
+    assert "KeyboardInterrupt" in text or "CancelledError" in text
+    assert time.monotonic() - began < 20
+    # And the kernel goes on.
+    text, status = kernel.run(
+        "from callslip import PythonRunner; print(PythonRunner().run('print(1)').stdout)"
+    )
+    assert (text, status) == ("1\n\n", "ok")
+
+
+def test_a_picture_is_shown_in_the_cell(kernel):
+    _, status = kernel.run(f"from callslip import PythonRunner; PythonRunner().run({PICTURE!r})")
+    assert status == "ok"
+    (shown,) = kernel.displayed
+    assert "data:image/png;base64," in shown["text/html"]
+    assert "&lt;b&gt;not markup&lt;/b&gt;" in shown["text/html"]
+    assert "<b>not markup" not in shown["text/html"]

@@ -1,0 +1,119 @@
+//! What is said to a run from outside of it: more by its user, and yes or no by those who approve.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+
+mod machine_kit;
+
+use callslip::protocol::FinishReason;
+use callslip::run::{Command, Limit, Limits, Phase, RunMachine, replay};
+use callslip::ticket::{Outcome, TicketId};
+use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
+
+const FINISH: &str = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;
+
+#[test]
+fn a_message_while_the_answer_arrives_keeps_the_run_going() {
+    let mut machine = begun("react", Limits::default());
+    let (head, tail) = FINISH.split_at(30);
+    machine.push(head.as_bytes(), 2.0);
+    machine.send("And in euros?", 2.0);
+    assert_eq!(machine.commands(2.0), []);
+    machine.push(tail.as_bytes(), 3.0);
+    machine.end_reply(FinishReason::Stop, None, 3.0);
+    assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
+    assert_eq!(told(&machine), "And in euros?");
+    assert_eq!(reply(&mut machine, FINISH), [Command::Finish]);
+    replay(&take_log(&mut machine)).unwrap();
+}
+
+#[test]
+fn a_message_is_told_with_the_next_outcome_and_reopens_a_run_that_only_waits() {
+    let mut machine = begun("react", Limits::default());
+    reply(&mut machine, &act("call", r#"{"a": 1}"#));
+    machine.send("Hurry.", 2.0);
+    assert_eq!(machine.commands(2.0), []);
+    machine.complete_call(TicketId(1), ok("1"), 3.0);
+    assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
+    assert_eq!(told(&machine), "Observation: 1\n\nHurry.");
+
+    let mut machine = begun("ticket", Limits::default());
+    reply(&mut machine, &output(r#"{"type": "CALL", "route": "call", "payload": {"a": 1}, "description": "c"}"#));
+    machine.end_grace(2.0);
+    assert_eq!(machine.commands(2.0), [Command::AskModel { turn: 2 }]);
+    assert_eq!(reply(&mut machine, &output(r#"{"type": "RETURN", "value": 1}"#)), []);
+    assert_eq!(machine.state().phase, Phase::Closing);
+    machine.send("Wait.", 3.0);
+    assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 3 }]);
+    assert!(told(&machine).contains("Wait.") && told(&machine).contains("IN_PROGRESS"));
+    reply(&mut machine, &output(r#"{"type": "RETURN", "value": 2}"#));
+    machine.complete_call(TicketId(1), ok("1"), 4.0);
+    assert_eq!(machine.commands(4.0), [Command::Finish]);
+    assert_eq!(machine.state().ending.as_ref().unwrap().value.to_json(), "2");
+    replay(&take_log(&mut machine)).unwrap();
+}
+
+#[test]
+fn steps_and_seconds_count_anew_after_a_message_to_a_run_that_is_over() {
+    let limits = Limits { turns: Some(1), seconds: Some(10.0), ..Limits::default() };
+    let mut machine = machine("react", limits);
+    machine.start("work", 100.0);
+    machine.commands(100.0);
+    reply(&mut machine, &act("call", r#"{"a": 1}"#));
+    machine.complete_call(TicketId(1), ok("1"), 101.0);
+    machine.commands(101.0);
+    assert_eq!(machine.state().last_turn, Some(Limit::Turns));
+    assert_eq!(reply(&mut machine, FINISH), [Command::Finish]);
+    machine.send("More.", 500.0);
+    assert_eq!(machine.commands(500.0), [Command::AskModel { turn: 3 }]);
+    assert_eq!((machine.state().last_turn, machine.deadline()), (None, Some(510.0)));
+    reply(&mut machine, &act("call", r#"{"a": 2}"#));
+    machine.complete_call(TicketId(2), ok("2"), 501.0);
+    assert_eq!(machine.commands(501.0), [Command::AskModel { turn: 4 }]);
+    assert_eq!(machine.state().last_turn, Some(Limit::Turns));
+    assert_eq!(reply(&mut machine, FINISH), [Command::Finish]);
+    replay(&take_log(&mut machine)).unwrap();
+}
+
+/// The commands of a run that goes on, which had one call that waited for approval; how it was approved is given.
+fn gone_on(attended: bool) -> (Vec<Command>, RunMachine) {
+    let mut first = begun("react", Limits::default());
+    reply(&mut first, &act("gated", r#"{"a": 1}"#));
+    if attended {
+        first.approve(TicketId(1), 3.0);
+        assert_eq!(first.commands(3.0).len(), 1);
+    }
+    let mut log = take_log(&mut first);
+    if !attended {
+        // Somebody approves of it in the log of a run that nobody works on.
+        let mut kept = RunMachine::load(&log).unwrap();
+        kept.approve(TicketId(1), 3.0);
+        kept.commands(3.0);
+        log.extend(take_log(&mut kept));
+    }
+    let mut second = RunMachine::load(&log).unwrap();
+    second.resume(4.0);
+    let commands = second.commands(4.0);
+    log.extend(take_log(&mut second));
+    replay(&log).unwrap();
+    (commands, second)
+}
+
+#[test]
+fn a_call_that_was_approved_while_nobody_worked_on_the_run_is_made_and_not_in_doubt() {
+    let (commands, machine) = gone_on(false);
+    assert!(matches!(commands[..], [Command::CallTool { ticket: TicketId(1), again: false, .. }]));
+    assert_eq!(machine.state().tickets.open_count(), 1);
+    let (commands, machine) = gone_on(true);
+    assert_eq!(commands, [Command::AskModel { turn: 2 }]);
+    let outcome = machine.state().tickets.get(TicketId(1)).unwrap().outcome.clone();
+    assert!(matches!(outcome, Some(Outcome::InDoubt { .. })));
+}
+
+#[test]
+fn a_call_with_the_result_of_one_that_is_denied_is_not_made() {
+    let mut machine = begun("chatty", Limits::default());
+    let calls = block(&[("g", "gated", r#"{"a": 1}"#), ("c", "call", r#"{"a": "$g"}"#)]);
+    assert_eq!(reply(&mut machine, &calls), []);
+    machine.complete_call(TicketId(1), Outcome::Denied { message: "The call of 'gated' was denied: no".into() }, 3.0);
+    assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
+    assert!(told(&machine).contains("was denied: no") && told(&machine).contains("NotRun"), "{}", told(&machine));
+}

@@ -1,0 +1,72 @@
+//! The folders of the core are floors: imports point down only, and pyo3 is named on the highest floor alone.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the lowest to the highest.
+const FLOORS: [&str; 10] = ["hex", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
+/// Scripts know nothing of runs, and only the border knows scripts.
+const ASIDE: &str = "sandbox";
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The folder of each source file, its path and its text; the launcher is a program of its own.
+fn rooms() -> Vec<(String, PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut paths = Vec::new();
+    sources(&root, &mut paths);
+    let room_of = |path: &Path| {
+        let inside = path.strip_prefix(&root).unwrap().with_extension("");
+        inside.iter().next().unwrap().to_str().unwrap().to_owned()
+    };
+    let all = paths.into_iter().map(|path| (room_of(&path), fs::read_to_string(&path).unwrap(), path));
+    all.map(|(room, text, path)| (room, path, text)).filter(|(room, ..)| room != "launcher" && room != "lib").collect()
+}
+
+/// The folders that a source names as `crate::folder`.
+fn named(text: &str) -> Vec<String> {
+    let word = |rest: &str| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+    text.split("crate::").skip(1).map(word).collect()
+}
+
+#[test]
+fn imports_point_down() {
+    let floor = |room: &str| FLOORS.iter().position(|known| *known == room);
+    let mut wrong = Vec::new();
+    for (room, path, text) in rooms() {
+        for target in named(&text) {
+            let fits = if room == ASIDE || target == ASIDE {
+                room == target || room == "py" || target == "hex"
+            } else {
+                let known = "expected a folder of FLOORS: got another one; add it";
+                floor(&target).unwrap_or_else(|| panic!("{known}: {target}"))
+                    <= floor(&room).unwrap_or_else(|| panic!("{known}: {room}"))
+            };
+            if !fits {
+                wrong.push(format!("{} imports {target}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn only_the_border_names_pyo3() {
+    let found: Vec<_> = rooms()
+        .into_iter()
+        .filter(|(room, _, text)| room != "py" && text.contains("pyo3"))
+        .map(|(_, p, _)| p)
+        .collect();
+    assert!(found.is_empty(), "{found:?}");
+}
