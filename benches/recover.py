@@ -235,7 +235,7 @@ def recovers(case: Case, local: LocalModel) -> bool:
             return [case.reply]
         return local(messages, max_tokens=160) if replies == 2 else ["-"]
 
-    limits = Limits(steps=2, max_violations=1)
+    limits = Limits(turns=2, max_violations=1)
     agent = Agent(model, tools=TOOLS, protocol=case.protocol, limits=limits, on_limit="raise")
     try:
         result = agent.run_sync(case.task)

@@ -3,9 +3,9 @@
     python benches/store.py [--rounds 3]
 
 A turn is one model reply, one call and its result; the model answers at once. Each measurement is a
-process of its own with tests/faults/faults.c inside, which counts the syncs of the database and its
-log and changes nothing. Rounds go through all rows in turn; the median is printed. Every turn of
-ours makes two commits: the reply with the tickets it opens, then the outcome.
+process of its own with tests/support/faults/faults.c inside, which counts the syncs of the database
+and its log and changes nothing. Rounds go through all rows in turn; the median is printed. Every
+turn of ours makes two commits: the reply with the tickets it opens, then the outcome.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "support")]
 
 import durable_peers as peers  # noqa: E402
 
@@ -70,7 +70,7 @@ async def add(a: int, b: int) -> int:
 def agent(model: Script, store: Any) -> Any:
     from callslip import Agent, Limits, tool
 
-    limits = Limits(steps=None, tickets=None)
+    limits = Limits(turns=None, tickets=None)
     kept = {} if store is None else {"store": store}
     return Agent(model, protocol="react", tools=[tool(add)], limits=limits, **kept)
 

@@ -58,7 +58,7 @@ def main() -> None:
         for way in ("load", "inline"):
             model = Model(replies(calls, load=way == "load"))
             agent = Agent(
-                model, protocol="ticket", tools=[look_up], limits=Limits(steps=None, tickets=None)
+                model, protocol="ticket", tools=[look_up], limits=Limits(turns=None, tickets=None)
             )
             result = agent.run_sync("Look all the orders up.")
             assert result.value == "done", result

@@ -229,7 +229,7 @@ def agents(model: Any, *, grammar: bool, small: bool) -> Iterator[tuple[str, Age
                 # A small model delegates what it is asked itself.
                 delegate=False,
                 grammar=grammar,
-                limits=Limits(steps=1 if grammar else 6, max_violations=0 if small else 3),
+                limits=Limits(turns=1 if grammar else 6, max_violations=0 if small else 3),
                 max_tokens=(320 if grammar else 96) if small else None,
             ),
         )

@@ -1,0 +1,94 @@
+"""Whole runs of agents, over tasks that are in no prompt, in each protocol.
+
+A task is right where all calls that it needs ran with the right arguments, and the final answer
+holds the value. Prompts and settings are the defaults of `Agent`, but for the number of turns and
+the length of a reply.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+from eval_tasks import Task
+
+from callslip import Agent, Run, RunFailed
+
+__all__ = ["Score", "work"]
+
+
+@dataclasses.dataclass
+class Score:
+    """What came of the tasks in one configuration."""
+
+    tasks: int = 0
+    called: int = 0
+    right: int = 0
+    turns: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    first_tokens: int = 0
+    seconds: float = 0.0
+    codes: Counter[str] = dataclasses.field(default_factory=Counter)
+
+
+def same(got: object, expected: object) -> bool:
+    """Whether an argument is the expected one, whatever the letter case."""
+    if isinstance(expected, str) and isinstance(got, str):
+        return got.strip().casefold() == expected.casefold()
+    if isinstance(expected, list) and isinstance(got, list):
+        return len(got) == len(expected) and all(map(same, got, expected))
+    return got == expected
+
+
+def ran(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    """Whether all calls ran that the task needs."""
+    return all(
+        any(
+            tool.removeprefix("POST /") == name
+            and all(same(arguments.get(key), value) for key, value in expected.items())
+            for tool, arguments in made
+        )
+        for name, expected in task.calls
+    )
+
+
+def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
+    """Let the agent work on one task."""
+    error = ""
+    try:
+        run = agent.run_sync(task.text).run
+    except RunFailed as failure:
+        error, run = f"{type(failure).__name__}: {failure}", cast("Run", failure.run)
+    opened: dict[int, tuple[str, dict[str, Any]]] = {}
+    made: list[tuple[str, dict[str, Any]]] = []
+    answer = ""
+    asked: list[int] = []
+    for event in run.log:
+        match event.kind, event.data:
+            case "ticket_opened", {"ticket": ticket, "tool": tool, "arguments": arguments}:
+                opened[ticket] = (tool, arguments)
+            case "ticket_completed", {"ticket": ticket, "outcome": {"ok": _}}:
+                made.append(opened[ticket])
+            case "model_replied", {"usage": usage}:
+                asked.append((usage or {}).get("input_tokens", 0))
+            case "violated", {"violation": {"code": code}}:
+                score.codes[code] += 1
+            case "run_finished", {"value": value} if value is not None:
+                answer = value if isinstance(value, str) else json.dumps(value)
+    called = ran(task, made)
+    right = called and any(value.casefold() in answer.casefold() for value in task.values)
+    score.tasks += 1
+    score.called += called
+    score.right += right
+    score.turns += len(asked)
+    score.calls += len(opened)
+    score.input_tokens += sum(asked)
+    score.first_tokens += asked[0] if asked else 0
+    if verbose:
+        print(f"  {'right' if right else 'WRONG'}: {task.text}\n    answer: {answer!r} {error}")
+        for message in run.messages[1:] if not right else ():
+            print("    " + f"[{message['role']}] {message['content']}".replace("\n", "\n      "))
