@@ -196,6 +196,11 @@ impl LiveRun {
         self.machine.join(above.machine.depth().saturating_add(1), &account);
     }
 
+    /// Gives a run that has not begun its instructions, and the prompt that has them.
+    pub fn instruct(&mut self, instructions: &str, prompt: &str) {
+        self.machine.instruct(instructions, prompt);
+    }
+
     /// Commands are carried out again.
     pub fn attend(&mut self) {
         self.machine.attend();

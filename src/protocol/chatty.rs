@@ -19,7 +19,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-const TEMPLATE: &str = include_str!("prompts/chatty.txt");
+/// The built-in prompt.
+pub const TEMPLATE: &str = include_str!("prompts/chatty.txt");
 /// What stands in it where agents can be started.
 const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
 /// What stands in it where scripts can be run.
@@ -114,7 +115,7 @@ impl Protocol for Chatty {
         (self.layout(), self.budget)
     }
 
-    fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
         let tagged = |section: &str| {
             section.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end)
@@ -124,7 +125,7 @@ impl Protocol for Chatty {
         let agents = of_kind(ToolKind::Spawn).map(|_| tagged(AGENTS));
         let (scripts, agents) = (scripts.unwrap_or_default(), agents.unwrap_or_default());
         let interface = tools.interface(self.layout(), self.budget);
-        let mut placeholders = vec![
+        let placeholders = [
             Placeholder {
                 name: "TOOL_TAG_START",
                 value: &self.tags.start,
@@ -132,12 +133,11 @@ impl Protocol for Chatty {
             },
             Placeholder { name: "TOOL_TAG_END", value: &self.tags.end, required: !template.contains(&self.tags.end) },
             Placeholder { name: "AVAILABLE_TOOLS_INTERFACE", value: &interface, required: true },
+            // A template that was made from the built-in one may have these.
+            Placeholder { name: "SCRIPTS", value: &scripts, required: false },
+            Placeholder { name: "AGENTS", value: &agents, required: false },
         ];
-        if self.template.is_none() {
-            placeholders.push(Placeholder { name: "SCRIPTS", value: &scripts, required: true });
-            placeholders.push(Placeholder { name: "AGENTS", value: &agents, required: true });
-        }
-        Ok(self.with_answer(render(template, Style::Capitals, &placeholders)?))
+        Ok(self.with_answer(render(template, Style::Capitals, &placeholders, instructions)?))
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {

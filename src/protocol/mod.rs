@@ -66,11 +66,12 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// How tools are shown in its prompt, and how much of it they may take.
     fn interface(&self, tools: &ToolSet) -> (Layout, Budget);
 
-    /// The system prompt with the tools rendered in. `delegates` is whether tasks may be given to other runs.
+    /// The system prompt with the tools and the program's own instructions rendered in; these may be empty. `delegates`
+    /// is whether tasks may be given to other runs.
     ///
     /// # Errors
     /// The user's template lacks a placeholder or has an unknown one.
-    fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError>;
+    fn system_prompt(&self, tools: &ToolSet, delegates: bool, instructions: &str) -> Result<String, TemplateError>;
 
     /// The messages of an example, between the system prompt and the task.
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]>;

@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum Style {
     /// `{{name}}`; single braces are text (ticket).
     DoubleBraces,
-    /// `{NAME}` in capitals; all other braces are text (chatty).
+    /// `{NAME}` in capitals, and `${instructions}`; all other braces are text (chatty).
     Capitals,
     /// `{name}`, with `{{` and `}}` for braces, as Python's `str.format` has it (react).
     Format,
@@ -60,16 +60,43 @@ impl Style {
     fn write(self, name: &str) -> String {
         match self {
             Self::DoubleBraces => format!("{{{{{name}}}}}"),
+            Self::Capitals if name == INSTRUCTIONS => format!("${{{name}}}"),
             Self::Capitals | Self::Format => format!("{{{name}}}"),
         }
     }
 }
 
-/// Fills the placeholders of `template`.
+/// The place of the program's own instructions.
+const INSTRUCTIONS: &str = "instructions";
+
+/// Another name of that place, which templates of react have.
+pub(super) const PERSONA: &str = "persona";
+
+/// Fills the placeholders of `template`, and that of the instructions. Without a place for them, they follow it.
 ///
 /// # Errors
 /// A required placeholder that is missing, an unknown one, and in the `Format` style a lone brace.
-pub fn render(template: &str, style: Style, placeholders: &[Placeholder<'_>]) -> Result<String, TemplateError> {
+pub fn render(
+    template: &str,
+    style: Style,
+    placeholders: &[Placeholder<'_>],
+    instructions: &str,
+) -> Result<String, TemplateError> {
+    let own = Placeholder { name: INSTRUCTIONS, value: instructions, required: false };
+    let placeholders: Vec<Placeholder<'_>> = placeholders.iter().copied().chain([own]).collect();
+    let (mut prompt, used) = fill(template, style, &placeholders)?;
+    if !instructions.is_empty() && !used.contains(&INSTRUCTIONS) && !used.contains(&PERSONA) {
+        prompt = format!("{}\n\n{instructions}\n", prompt.trim_end());
+    }
+    Ok(prompt)
+}
+
+/// The filled template, and the names of the placeholders that it has.
+fn fill(
+    template: &str,
+    style: Style,
+    placeholders: &[Placeholder<'_>],
+) -> Result<(String, Vec<&'static str>), TemplateError> {
     let mut out = String::with_capacity(template.len());
     let mut used = Vec::new();
     let mut rest = template;
@@ -77,7 +104,7 @@ pub fn render(template: &str, style: Style, placeholders: &[Placeholder<'_>]) ->
         let (before, tail) = rest.split_at(at);
         out.push_str(before);
         let line = || line_of(template, template.len() - tail.len());
-        match token(tail, style) {
+        match token(tail, style, before.ends_with('$')) {
             Token::Placeholder { name, length } => {
                 let Some(known) = placeholders.iter().find(|placeholder| placeholder.name == name) else {
                     let names: Vec<String> = placeholders.iter().map(|known| style.write(known.name)).collect();
@@ -87,9 +114,18 @@ pub fn render(template: &str, style: Style, placeholders: &[Placeholder<'_>]) ->
                         known: names.join(", "),
                     });
                 };
-                out.push_str(known.value);
-                used.push(known.name);
                 rest = tail.get(length..).unwrap_or("");
+                used.push(known.name);
+                if known.name == INSTRUCTIONS {
+                    if style == Style::Capitals {
+                        // Its `$`.
+                        out.pop();
+                    }
+                    if known.value.is_empty() {
+                        rest = without_line(&mut out, rest);
+                    }
+                }
+                out.push_str(known.value);
             }
             Token::Text { text, length } => {
                 out.push_str(text);
@@ -107,7 +143,24 @@ pub fn render(template: &str, style: Style, placeholders: &[Placeholder<'_>]) ->
             });
         }
     }
-    Ok(out)
+    Ok((out, used))
+}
+
+/// Leaves no trace of a placeholder that is empty and alone on its line: neither the line nor a second blank one.
+/// Returns what is left of the rest.
+fn without_line<'a>(out: &mut String, rest: &'a str) -> &'a str {
+    let starts_line = out.is_empty() || out.ends_with('\n');
+    let Some(after) = rest.strip_prefix('\n').or_else(|| rest.is_empty().then_some(rest)).filter(|_| starts_line)
+    else {
+        return rest;
+    };
+    if out.is_empty() {
+        return after.strip_prefix('\n').unwrap_or(after);
+    }
+    if out.ends_with("\n\n") && (after.is_empty() || after.starts_with('\n')) {
+        out.pop();
+    }
+    after
 }
 
 fn line_of(text: &str, position: usize) -> usize {
@@ -116,7 +169,6 @@ fn line_of(text: &str, position: usize) -> usize {
 
 fn purpose(name: &str) -> &'static str {
     match name {
-        "persona" => "the persona",
         "TOOL_TAG_START" => "the opening tag of a tool block",
         "TOOL_TAG_END" => "the closing tag of a tool block",
         _ => "the list of tools",
@@ -129,11 +181,12 @@ enum Token<'a> {
     Lone(char),
 }
 
-/// What the brace at the start of `tail` is.
-fn token(tail: &str, style: Style) -> Token<'_> {
+/// What the brace at the start of `tail` is. `after_dollar` is whether a `$` stands before it.
+fn token(tail: &str, style: Style, after_dollar: bool) -> Token<'_> {
     let (open, close) = if style == Style::DoubleBraces { ("{{", "}}") } else { ("{", "}") };
     let name = tail.strip_prefix(open).and_then(|inner| inner.split_once(close)).map(|(name, _)| name);
     let is_name = |name: &str| match style {
+        Style::Capitals if name == INSTRUCTIONS => after_dollar,
         Style::Capitals => {
             name.starts_with(|first: char| first.is_ascii_uppercase())
                 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
@@ -166,33 +219,66 @@ mod tests {
 
     #[test]
     fn format_style_unescapes_braces() {
-        assert_eq!(render("{{\"a\": 1}} {tools}", Style::Format, &[TOOLS]).unwrap(), "{\"a\": 1} [T]");
+        assert_eq!(render("{{\"a\": 1}} {tools}", Style::Format, &[TOOLS], "").unwrap(), "{\"a\": 1} [T]");
     }
 
     #[test]
     fn format_style_refuses_a_lone_brace_and_says_where() {
-        let error = render("{tools}\n{ \"a\": 1", Style::Format, &[TOOLS]).unwrap_err();
+        let error = render("{tools}\n{ \"a\": 1", Style::Format, &[TOOLS], "").unwrap_err();
         assert_eq!(error, TemplateError::LoneBrace { brace: '{', line: 2 });
     }
 
     #[test]
     fn capitals_style_leaves_json_alone() {
         let tools = Placeholder { name: "TOOLS", value: "[T]", required: true };
-        assert_eq!(render("{ \"a\": {} } {TOOLS}", Style::Capitals, &[tools]).unwrap(), "{ \"a\": {} } [T]");
+        assert_eq!(render("{ \"a\": {} } {TOOLS}", Style::Capitals, &[tools], "").unwrap(), "{ \"a\": {} } [T]");
         assert!(matches!(
-            render("{TOOLS} {OTHER}", Style::Capitals, &[tools]),
+            render("{TOOLS} {OTHER}", Style::Capitals, &[tools], ""),
             Err(TemplateError::Unknown { line: 1, .. })
         ));
     }
 
     #[test]
     fn double_braces_leave_single_ones_alone() {
-        assert_eq!(render("{a} {{tools}}", Style::DoubleBraces, &[TOOLS]).unwrap(), "{a} [T]");
+        assert_eq!(render("{a} {{tools}}", Style::DoubleBraces, &[TOOLS], "").unwrap(), "{a} [T]");
     }
 
     #[test]
     fn a_missing_placeholder_is_named_as_it_is_written() {
-        let error = render("nothing", Style::DoubleBraces, &[TOOLS]).unwrap_err();
+        let error = render("nothing", Style::DoubleBraces, &[TOOLS], "").unwrap_err();
         assert_eq!(error.to_string(), "the template has no {{tools}}: add it where the list of tools should stand");
+    }
+
+    #[test]
+    fn instructions_stand_in_their_place_in_each_style() {
+        let render = |template, style| render(template, style, &[], "Be brief.").unwrap();
+        assert_eq!(render("A {{instructions}} B {instructions}", Style::DoubleBraces), "A Be brief. B {instructions}");
+        assert_eq!(render("A ${instructions} B {instructions}", Style::Capitals), "A Be brief. B {instructions}");
+        assert_eq!(render("A {instructions} B", Style::Format), "A Be brief. B");
+    }
+
+    #[test]
+    fn instructions_without_a_place_follow_the_template() {
+        assert_eq!(render("{tools}\n", Style::Format, &[TOOLS], "Be brief.").unwrap(), "[T]\n\nBe brief.\n");
+        assert_eq!(render("{tools}\n", Style::Format, &[TOOLS], "").unwrap(), "[T]\n");
+        let persona = Placeholder { name: PERSONA, value: "Be brief.", required: false };
+        assert_eq!(render("A {persona}", Style::Format, &[persona], "Be brief.").unwrap(), "A Be brief.");
+    }
+
+    #[test]
+    fn a_line_for_instructions_that_are_not_there_leaves_no_trace() {
+        let render = |template| render(template, Style::DoubleBraces, &[], "").unwrap();
+        assert_eq!(render("A\n\n{{instructions}}\n"), "A\n");
+        assert_eq!(render("A\n\n{{instructions}}"), "A\n");
+        assert_eq!(render("{{instructions}}\n\nA\n"), "A\n");
+        assert_eq!(render("A\n\n{{instructions}}\n\nB\n"), "A\n\nB\n");
+        assert_eq!(render("A\n{{instructions}}\nB\n"), "A\nB\n");
+        assert_eq!(render("A {{instructions}}\nB\n"), "A \nB\n");
+    }
+
+    #[test]
+    fn dollars_and_braces_in_instructions_are_text() {
+        let text = "${instructions} {{instructions}} {tools} $";
+        assert_eq!(render("${instructions}", Style::Capitals, &[], text).unwrap(), text);
     }
 }

@@ -4,7 +4,7 @@ pub mod read;
 
 use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
-use super::prompt::{Placeholder, Style, render};
+use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, correction, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
-const TEMPLATE: &str = include_str!("prompts/react.txt");
+pub const TEMPLATE: &str = include_str!("prompts/react.txt");
 
 /// The key of the answer, and the passages of the built-in prompt that say that it is text.
 const ANSWER: &str = "final_answer";
@@ -27,9 +27,6 @@ const SUCCESS: &str = "Set `task_successful` to false if the task cannot be done
 /// The react protocol with its options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct React {
-    /// Who the model is, for the prompt; may be empty.
-    #[serde(skip)]
-    pub persona: String,
     /// The messages of an example.
     #[serde(skip)]
     pub examples: Examples,
@@ -70,23 +67,22 @@ impl Protocol for React {
         (self.layout(), self.budget)
     }
 
-    fn system_prompt(&self, tools: &ToolSet, _delegates: bool) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
         let interface = tools.interface(self.layout(), self.budget);
-        let mut placeholders = vec![
-            Placeholder { name: "persona", value: &self.persona, required: !self.persona.is_empty() },
-            Placeholder { name: "tools", value: &interface, required: true },
-        ];
-        let Some(template) = &self.template else {
-            let (value, args) = if self.is_strict() {
-                (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object")
-            } else {
-                (r#"{"parameter": "value"}"#, "a JSON object")
-            };
-            placeholders.push(Placeholder { name: "value", value, required: true });
-            placeholders.push(Placeholder { name: "args", value: args, required: true });
-            return Ok(self.with_answer(render(TEMPLATE, Style::Format, &placeholders)?));
+        let (value, args) = if self.is_strict() {
+            (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object")
+        } else {
+            (r#"{"parameter": "value"}"#, "a JSON object")
         };
-        Ok(self.with_answer(render(template, Style::Format, &placeholders)?))
+        let placeholders = [
+            Placeholder { name: "tools", value: &interface, required: true },
+            Placeholder { name: PERSONA, value: instructions, required: false },
+            // A template that was made from the built-in one may have these.
+            Placeholder { name: "value", value, required: false },
+            Placeholder { name: "args", value: args, required: false },
+        ];
+        let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        Ok(self.with_answer(render(template, Style::Format, &placeholders, instructions)?))
     }
 
     fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {

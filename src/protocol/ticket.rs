@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-const TEMPLATE: &str = include_str!("prompts/ticket.txt");
+/// The built-in prompt.
+pub const TEMPLATE: &str = include_str!("prompts/ticket.txt");
 /// The line of it that says how a task is delegated.
 const DELEGATE: &str = r#"
 {"type": "DELEGATE", "task": "..."} opens a ticket and gives a part of the task, told in full, to another agent"#;
@@ -115,14 +116,16 @@ impl Protocol for Ticket {
         (self.layout(tools), self.budget)
     }
 
-    fn system_prompt(&self, tools: &ToolSet, delegates: bool) -> Result<String, TemplateError> {
+    fn system_prompt(&self, tools: &ToolSet, delegates: bool, instructions: &str) -> Result<String, TemplateError> {
         let spec = tools.interface(self.layout(tools), self.budget);
-        let mut placeholders = vec![Placeholder { name: "tool_spec", value: &spec, required: true }];
-        if self.template.is_none() {
-            let value = if delegates { DELEGATE } else { "" };
-            placeholders.push(Placeholder { name: "delegate", value, required: true });
-        }
-        let prompt = render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders)?;
+        let delegate = if delegates { DELEGATE } else { "" };
+        let placeholders = [
+            Placeholder { name: "tool_spec", value: &spec, required: true },
+            // A template that was made from the built-in one may have it.
+            Placeholder { name: "delegate", value: delegate, required: false },
+        ];
+        let prompt =
+            render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders, instructions)?;
         Ok(self.with_answer(prompt))
     }
 

@@ -7,9 +7,9 @@ use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::decoder::read_whole;
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
-use crate::protocol::lint;
 use crate::protocol::stored_protocol::StoredProtocol;
 use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
+use crate::protocol::{chatty, lint, react, ticket};
 use crate::reply::{LineColumn, RepairPolicy};
 use crate::tool::{AnswerType, Budget};
 use pyo3::prelude::*;
@@ -49,12 +49,17 @@ fn examples(given: ExamplesArgument) -> CoreResult<Examples> {
         ExamplesArgument::OwnTools(false) => Vec::new(),
         ExamplesArgument::Messages(messages) => messages,
     };
+    Ok(Examples::Messages(self::messages(messages)?))
+}
+
+/// Messages from role and content of each.
+pub(super) fn messages(messages: Vec<(String, String)>) -> CoreResult<Arc<[Message]>> {
     let message = |(role, content): (String, String)| match role.as_str() {
         "user" => Ok(Message::new(Role::User, content)),
         "assistant" => Ok(Message::new(Role::Assistant, content)),
         other => Err(error::value(format!("expected the role 'user' or 'assistant': got '{other}'"))),
     };
-    Ok(Examples::Messages(messages.into_iter().map(message).collect::<CoreResult<Vec<_>>>()?.into()))
+    messages.into_iter().map(message).collect()
 }
 
 /// How a client says that a reply ended: `stop` or `length`.
@@ -70,9 +75,8 @@ pub(super) fn finish_reason(text: Option<&str>) -> CoreResult<FinishReason> {
 impl PyProtocol {
     /// The react protocol.
     #[staticmethod]
-    #[pyo3(signature = (*, persona, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
+    #[pyo3(signature = (*, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
     fn react(
-        persona: String,
         template: Option<String>,
         examples: ExamplesArgument,
         tool_tokens: usize,
@@ -83,7 +87,6 @@ impl PyProtocol {
         let read = read_options(repairs, think_prefilled)?;
         Ok(Self {
             protocol: Arc::new(React {
-                persona,
                 examples: self::examples(examples)?,
                 template,
                 budget: Budget(tool_tokens),
@@ -183,10 +186,21 @@ impl PyProtocol {
         Ok(PyToolSet { tools: more.map_or_else(|| Arc::clone(&tools.tools), Arc::new) })
     }
 
-    /// The system prompt with the tools rendered in, and with `DELEGATE` where tasks may be given to other runs (ticket).
-    /// Raises `TemplateError`.
-    fn system_prompt(&self, tools: &PyToolSet, delegates: bool) -> CoreResult<String> {
-        Ok(self.protocol.system_prompt(&tools.tools, delegates)?)
+    /// The system prompt with the tools and the instructions rendered in, and with `DELEGATE` where tasks may be given to
+    /// other runs (ticket). Raises `TemplateError`.
+    fn system_prompt(&self, tools: &PyToolSet, delegates: bool, instructions: &str) -> CoreResult<String> {
+        Ok(self.protocol.system_prompt(&tools.tools, delegates, instructions)?)
+    }
+
+    /// The template of the built-in prompt of `ticket`, `chatty` or `react`.
+    #[staticmethod]
+    fn built_in_template(name: &str) -> CoreResult<&'static str> {
+        match name {
+            "ticket" => Ok(ticket::TEMPLATE),
+            "chatty" => Ok(chatty::TEMPLATE),
+            "react" => Ok(react::TEMPLATE),
+            other => Err(error::value(format!("expected 'ticket', 'chatty' or 'react': got '{other}'"))),
+        }
     }
 
     /// Role and content of each message of the example that these tools are shown with.

@@ -15,18 +15,19 @@ use crate::run::{Command, FailedAttempt, Parent, Phase, RunMachine, Usage, read_
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The machine of one run, with its log.
 #[pyclass(name = "Run", module = "callslip._core", frozen)]
 pub(super) struct PyRun {
     run: Mutex<LiveRun>,
-    grammars: Grammars,
+    /// Those of the setup of its agent, once that is known.
+    grammars: OnceLock<Grammars>,
 }
 
 impl PyRun {
-    fn new_of(run: LiveRun, grammars: Grammars) -> Self {
-        Self { run: Mutex::new(run), grammars }
+    fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {
+        Self { run: Mutex::new(run), grammars: grammars.map_or_else(OnceLock::new, OnceLock::from) }
     }
 
     fn lock(&self) -> CoreResult<MutexGuard<'_, LiveRun>> {
@@ -51,9 +52,9 @@ fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand
 #[pymethods]
 impl PyRun {
     /// A run that has not begun. `parent` is the run and the ticket in whose call it is started; `above` is the run whose
-    /// limits it draws from.
+    /// limits it draws from; `messages` are role and content of each message of an earlier conversation.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, messages = None))]
     fn new(
         setup: &PySetup,
         run_id: String,
@@ -61,28 +62,67 @@ impl PyRun {
         parent: Option<(String, u32)>,
         above: Option<&Self>,
         store: Option<&PyStore>,
+        messages: Option<Vec<(String, String)>>,
     ) -> CoreResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
-        let machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        let mut machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        if let Some(messages) = messages {
+            machine = machine.after(super::protocol::messages(messages)?);
+        }
         let mut run = LiveRun::new(machine, store)?;
         if let Some(above) = above {
             run.join(&mut *above.lock()?);
         }
-        Ok(Self::new_of(run, setup.grammars.clone()))
+        Ok(Self::new_of(run, Some(setup.grammars.clone())))
     }
 
-    /// A run of a store, to be gone on with. Raises `UsageError` where it was set up with another protocol or other
-    /// tools.
+    /// A run of a store, to be gone on with after `adopt`.
     #[staticmethod]
-    #[pyo3(signature = (store, run_id, setup, above = None))]
-    fn open(py: Python<'_>, store: &PyStore, run_id: &str, setup: &PySetup, above: Option<&Self>) -> CoreResult<Self> {
+    #[pyo3(signature = (store, run_id, above = None))]
+    fn open(py: Python<'_>, store: &PyStore, run_id: &str, above: Option<&Self>) -> CoreResult<Self> {
         let mut run = claim(py, store, run_id)?;
-        run.machine().check_compatible(&setup.setup)?;
         if let Some(above) = above {
             run.join(&mut *above.lock()?);
         }
-        Ok(Self::new_of(run, setup.grammars.clone()))
+        Ok(Self::new_of(run, None))
+    }
+
+    /// An agent with this setup goes on with the run. Raises `UsageError` if the run was set up with another protocol or
+    /// other tools; then the claim is given up.
+    fn adopt(&self, setup: &PySetup) -> CoreResult<()> {
+        let mut run = self.lock()?;
+        if let Err(error) = run.machine().check_compatible(&setup.setup) {
+            run.release();
+            return Err(error.into());
+        }
+        // A run is adopted once.
+        let _ = self.grammars.set(setup.grammars.clone());
+        Ok(())
+    }
+
+    /// Gives a run that has not begun its instructions, and the prompt that has them.
+    fn instruct(&self, instructions: &str, prompt: &str) -> CoreResult<()> {
+        self.lock()?.instruct(instructions, prompt);
+        Ok(())
+    }
+
+    /// The program's own instructions; `None` if it has none.
+    #[getter]
+    fn instructions(&self) -> CoreResult<Option<String>> {
+        Ok(self.lock()?.machine().setup().instructions.as_deref().map(str::to_owned))
+    }
+
+    /// Its limits, as JSON text.
+    #[getter]
+    fn limits(&self) -> CoreResult<String> {
+        Ok(serde_json::to_string(&self.lock()?.machine().setup().limits)?)
+    }
+
+    /// How many levels of runs may be below it by its own limits; `None` for any number.
+    #[getter]
+    fn levels(&self) -> CoreResult<Option<u32>> {
+        Ok(self.lock()?.machine().setup().limits.depth)
     }
 
     /// A run of a store, to be read.
@@ -91,7 +131,7 @@ impl PyRun {
         let store = store.open()?;
         let records = py.detach(|| store.load(run_id))?;
         let run = LiveRun::load(run_id, records)?;
-        Ok(Self::new_of(run, Grammars::default()))
+        Ok(Self::new_of(run, None))
     }
 
     /// Ends a run of a store as cancelled.
@@ -108,7 +148,7 @@ impl PyRun {
     fn replay(py: Python<'_>, lines: Vec<String>) -> CoreResult<Self> {
         let records = read_log(&lines)?;
         let run = py.detach(|| LiveRun::replay(records))?;
-        Ok(Self::new_of(run, Grammars::default()))
+        Ok(Self::new_of(run, None))
     }
 
     /// Resumes a run that was opened.
@@ -163,11 +203,6 @@ impl PyRun {
     /// Tasks that other runs work on.
     fn open_tasks(&self) -> CoreResult<Vec<PyOpenTask>> {
         Ok(self.lock()?.machine().open_tasks().into_iter().map(PyOpenTask::from).collect())
-    }
-
-    /// Raises `UsageError` if the run was set up with another protocol or other tools.
-    fn check(&self, setup: &PySetup) -> CoreResult<()> {
-        Ok(self.lock()?.machine().check_compatible(&setup.setup)?)
     }
 
     /// How many runs are above it.
@@ -388,10 +423,10 @@ impl PyRun {
         Ok(ending.map(|ending| PyEnding::new(py, ending, limit)).transpose()?)
     }
 
-    /// How many messages of an example stand between the prompt and the task.
+    /// How many messages stand between the prompt and the task: those of an example, and an earlier conversation.
     #[getter]
     fn examples(&self) -> CoreResult<usize> {
-        Ok(self.lock()?.machine().setup().examples.len())
+        Ok(self.lock()?.machine().messages_before_task())
     }
 
     /// The message without the results that were loaded into it; `None` if it has none, or only very short ones.
@@ -441,7 +476,8 @@ impl PyRun {
         let (run, bounds) = (self.lock()?, bounds.map(Bounds::from));
         let situation = Situation { moves: run.machine().possible_moves(), thoughts, bounds };
         let make = |situation: &Situation| run.machine().grammar(&situation.moves, thoughts, bounds);
-        Ok(PyGrammar { grammar: self.grammars.get(situation, make) })
+        let grammars = self.grammars.get_or_init(Grammars::default);
+        Ok(PyGrammar { grammar: grammars.get(situation, make) })
     }
 
     /// Whether the run is over.

@@ -55,7 +55,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer))]
+    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -65,6 +65,7 @@ impl PySetup {
         protocol: &PyProtocol,
         tools: &PyToolSet,
         prompt: &str,
+        instructions: Option<&str>,
         limits: &str,
         raise_on_limit: bool,
         cancel_open: bool,
@@ -74,11 +75,11 @@ impl PySetup {
         early_start: bool,
         checks_answer: bool,
     ) -> CoreResult<Self> {
-        let limits: Limits =
-            serde_json::from_str(limits).map_err(|cause| error::value(format!("expected limits: {cause}")))?;
+        let limits = self::limits(limits)?;
         let setup = Arc::new(Setup {
             protocol: protocol.protocol.clone(),
             prompt: prompt.into(),
+            instructions: instructions.map(Into::into),
             examples: protocol.protocol.example_messages(&tools.tools),
             reminder: protocol.protocol.reminder(&tools.tools).map(Into::into),
             tools: tools.tools.clone(),
@@ -93,4 +94,20 @@ impl PySetup {
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }
+
+    /// The same with other limits, as JSON text.
+    fn limited(&self, limits: &str) -> CoreResult<Self> {
+        let limits = self::limits(limits)?;
+        let setup = if self.setup.limits == limits {
+            Arc::clone(&self.setup)
+        } else {
+            Arc::new(Setup { limits, ..Setup::clone(&self.setup) })
+        };
+        Ok(Self { setup, grammars: self.grammars.clone() })
+    }
+}
+
+/// Limits from JSON text with the fields of `Limits`.
+fn limits(json: &str) -> CoreResult<Limits> {
+    serde_json::from_str(json).map_err(|cause| error::value(format!("expected limits: {cause}")))
 }

@@ -4,7 +4,7 @@ use super::account::Spent;
 use super::command::Setup;
 use super::limits::Limit;
 use super::snapshot::Snapshot;
-use crate::protocol::{FinishReason, Move, Violation};
+use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,9 @@ pub struct Start {
     /// How many runs are above it.
     #[serde(default, skip_serializing_if = "is_root")]
     pub depth: u32,
+    /// An earlier conversation, before the task.
+    #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
+    pub messages: Arc<[Message]>,
     /// What the user asks for.
     pub task: Arc<str>,
     /// What it was set up with.

@@ -8,6 +8,7 @@ use super::event::{Event, Parent, Record, Start, StopReason, VERSION};
 use super::limits::Limit;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
+use crate::protocol::Message;
 use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,8 +69,8 @@ pub struct RunMachine {
 impl RunMachine {
     /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
-        let task = Arc::default();
-        Self::of(Start { version: VERSION, run_id, agent, parent, depth: 0, task, setup })
+        let (messages, task) = Default::default();
+        Self::of(Start { version: VERSION, run_id, agent, parent, depth: 0, messages, task, setup })
     }
 
     /// A run that will begin with this event.
@@ -92,6 +93,27 @@ impl RunMachine {
             ended: false,
             attended: true,
         }
+    }
+
+    /// Gives a run that has not begun an earlier conversation, which stands before its task.
+    #[must_use]
+    pub fn after(mut self, messages: Arc<[Message]>) -> Self {
+        self.start.messages = messages;
+        self
+    }
+
+    /// Gives a run that has not begun its instructions, and the prompt that has them.
+    pub fn instruct(&mut self, instructions: &str, prompt: &str) {
+        if self.state.messages.is_empty() {
+            let (prompt, instructions) = (prompt.into(), Some(instructions.into()));
+            self.setup = Arc::new(Setup { prompt, instructions, ..Setup::clone(&self.setup) });
+            self.start.setup = Arc::clone(&self.setup);
+        }
+    }
+
+    /// How many messages stand between its prompt and its task: those of an example, and an earlier conversation.
+    pub fn messages_before_task(&self) -> usize {
+        self.setup.examples.len() + self.start.messages.len()
     }
 
     /// Places the run below others: how many they are, and the account that it draws from.

@@ -21,7 +21,8 @@ fn tools() -> Arc<ToolSet> {
 fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> RunMachine {
     let tools = tools();
     let setup = Setup {
-        prompt: protocol.system_prompt(&tools, false).unwrap().into(),
+        instructions: None,
+        prompt: protocol.system_prompt(&tools, false, "").unwrap().into(),
         examples: [].into(),
         reminder: None,
         protocol,

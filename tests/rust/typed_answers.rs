@@ -339,7 +339,7 @@ fn the_json_schema_of_react_has_the_type_where_servers_take_it() {
 fn prompts_say_the_type_and_are_as_they_were_without_one() {
     let tools = ToolSet::new(vec![tool("now", json!({"type": "object", "properties": {}}))]).unwrap();
     for protocol in protocols(&city()) {
-        let typed = protocol.system_prompt(&tools, true).unwrap();
+        let typed = protocol.system_prompt(&tools, true, "").unwrap();
         assert!(typed.contains("JSON of the type {name: str, people: int, "), "{typed}");
         for plain in ["\"final_answer\": \"the answer\"", "explain in `final_answer`", "any JSON", "plain text"] {
             assert!(!typed.contains(plain), "{plain} in {typed}");

@@ -270,6 +270,7 @@ impl RunState {
         self.result_bytes = start.setup.limits.result_bytes;
         self.messages.push(Message::new(Role::System, Arc::clone(&start.setup.prompt)));
         self.messages.extend_from_slice(&start.setup.examples);
+        self.messages.extend_from_slice(&start.messages);
         self.reminder.clone_from(&start.setup.reminder);
         self.add_task(&start.task);
     }

@@ -38,6 +38,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> RunMachine {
     tools.push(serde_json::from_str(expert).unwrap());
     let setup = Setup {
         prompt: "p".into(),
+        instructions: None,
         examples: [].into(),
         reminder: None,
         delegates: protocol.background(),

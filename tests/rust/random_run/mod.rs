@@ -54,7 +54,8 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
     let tools = tools(protocol.name());
     let flag = |bit: u8| kind.options & (1 << bit) != 0;
     Arc::new(Setup {
-        prompt: protocol.system_prompt(&tools, false).unwrap().into(),
+        instructions: None,
+        prompt: protocol.system_prompt(&tools, false, "").unwrap().into(),
         examples: [].into(),
         reminder: None,
         protocol,

@@ -95,6 +95,7 @@ impl Scope {
             // Short: it is written into every state.
             examples: [].into(),
             reminder: None,
+            instructions: None,
             prompt: "p".into(),
             protocol,
             tools: Arc::new(ToolSet::new(tools).unwrap()),

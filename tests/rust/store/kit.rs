@@ -54,6 +54,7 @@ pub(crate) fn with_each(test: impl Fn(&dyn Store)) {
 
 pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
     Arc::new(Setup {
+        instructions: None,
         examples: [].into(),
         reminder: None,
         protocol: Arc::new(React::default()),
@@ -79,6 +80,7 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         agent: agent.to_owned(),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
         depth: u32::from(parent.is_some()),
+        messages: [].into(),
         task: "Say \"setup\":null and \u{1F600}".into(),
         setup: Arc::clone(&SETUP),
     }
