@@ -6,24 +6,41 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from callslip.errors import TemplateError, ToolError
+
 if TYPE_CHECKING:
     from callslip._answers import AnswerCheck
+    from callslip._instructions import InstructionsOption
+    from callslip._runtime.setup import RunSetup
     from callslip.agent import Agent
     from callslip.history import HistoryPolicy
     from callslip.limits import Limits
+    from callslip.models._call import ModelCall
+    from callslip.models._reply import Model
     from callslip.protocols import Protocol, ProtocolName
     from callslip.roles import Role
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
     from callslip.tools import Tools
+    from callslip.tools._toolbox import Toolbox
 
-__all__ = ["AgentOptions", "history_of", "store_of"]
+__all__ = [
+    "AgentOptions",
+    "OverrideOptions",
+    "accepted_options",
+    "check_template",
+    "check_tool_names",
+    "history_of",
+    "runner_of",
+    "store_of",
+]
 
 
 class AgentOptions(TypedDict, total=False):
-    """The options of `Agent` beside `returns`, on which its own type depends."""
+    """The options of `Agent` beside its model and `returns`, on which its own type depends."""
 
     protocol: Protocol | ProtocolName
+    instructions: InstructionsOption | None
     check_answer: AnswerCheck | None
     tools: Tools
     limits: Limits | None
@@ -41,6 +58,49 @@ class AgentOptions(TypedDict, total=False):
     stop: Sequence[str]
 
 
+class OverrideOptions(AgentOptions, total=False):
+    """The options of `Agent.override`."""
+
+    model: Model
+
+
+def accepted_options(model: ModelCall, requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a model is passed: those that are set, and that it accepts."""
+    return {
+        name: value
+        for name, value in requested.items()
+        if name in model.accepts and value is not False and value not in (None, [])
+    }
+
+
+def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
+    """Raise `ToolError` if a tool has the name of a move."""
+    if protocol.name != "react":
+        return
+    for name in tools.names:
+        if name.upper() == "FINISH":
+            raise ToolError(
+                f"a tool of the react protocol can't be named '{name}', the word that ends a run: "
+                "use tool(name=…)"
+            )
+
+
+def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool) -> None:
+    """Raise `TemplateError` if the user's template teaches a tool that is not offered."""
+    if not protocol.has_own_template:
+        return
+    options = {"execute_python_code": "python=True"}
+    # With depth=0 the option may have been passed, and has no effect.
+    if not delegate:
+        options["spawn_agent"] = "delegate=True"
+    prompt = setup.prompt_with("")
+    for name, option in options.items():
+        if name in prompt and name not in setup.toolbox.names:
+            raise TemplateError(
+                f"the template teaches '{name}', which this agent does not offer: pass {option}"
+            )
+
+
 def history_of(policy: HistoryPolicy | None) -> HistoryPolicy | None:
     """Return a history policy, which is checked."""
     if policy is not None:
@@ -48,6 +108,15 @@ def history_of(policy: HistoryPolicy | None) -> HistoryPolicy | None:
 
         check_policy(policy)
     return policy
+
+
+def runner_of(python: PythonRunner | bool) -> PythonRunner | None:  # noqa: FBT001  # an option
+    """Return the runner of scripts; `None` if there is to be none."""
+    if python is False:
+        return None
+    from callslip.sandbox._runner import runner_for
+
+    return runner_for(python)
 
 
 def store_of(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore | None:

@@ -6,23 +6,29 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 from callslip import _core, _lazy
-from callslip._agent_options import history_of, store_of
+from callslip._agent_options import (
+    accepted_options,
+    check_template,
+    check_tool_names,
+    history_of,
+    runner_of,
+    store_of,
+)
+from callslip._agent_overrides import in_effect, is_any_in_effect, overridden
+from callslip._agent_roles import agent_for_role, check_roles, roles_of, tool_awaiting_approval
 from callslip._agent_tool import AgentTool
 from callslip._answers import AnswerCheck, Answers
+from callslip._instructions import Instructions
 from callslip._options import check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
-from callslip._runtime.sessions import (
-    continued_session,
-    new_session,
-    resumed_session,
-    unfinished_runs,
-)
+from callslip._runtime.resume_all import resume_all, resume_all_sync
+from callslip._runtime.sessions import continued_session, new_session, resumed_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
-from callslip.errors import StoreError, TemplateError, ToolError, UsageError
+from callslip.errors import UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
 from callslip.protocols import Protocol, ProtocolName, find_protocol
@@ -34,9 +40,11 @@ from callslip.tools._context import not_in_a_tool
 from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from callslip._agent_options import AgentOptions
+    from callslip._agent_options import AgentOptions, OverrideOptions
+    from callslip._instructions import InstructionsOption
     from callslip._runtime.stream import RunStream
     from callslip.history import HistoryPolicy
     from callslip.models._reply import Model
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
     from callslip.store import TicketStore
 
 __all__ = ["Agent"]
+
+T = TypeVar("T")
 
 
 class Agent(Generic[AnswerT]):
@@ -53,6 +63,10 @@ class Agent(Generic[AnswerT]):
         model: Any callable from messages to text: sync or async, whole or streamed. Pass client
             objects through `as_model`.
         protocol: A protocol object, or the name of one for its defaults.
+        instructions: The part of the prompt that is about this agent: text, or a function from the
+            `Context` of a run to text, sync or async. The function is called once for each new run,
+            and the run keeps the text. It stands after the tools, or where the protocol's template
+            has `instructions`. Child runs of this agent have the same text.
         returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
             `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
             and the model is asked again. Default: text, or any JSON value in the ticket protocol.
@@ -83,9 +97,12 @@ class Agent(Generic[AnswerT]):
         max_tokens: Output tokens of one reply, at most. Passed to a model that accepts it.
         stop: Stop sequences. Passed to a model that accepts `stop`.
 
+    Attributes:
+        system_prompt: The system prompt of runs, without instructions that a function returns.
+
     Raises:
-        UsageError: The model cannot be called; `roles`, `python`, `history` or `check_answer` is of
-            a wrong type; or `returns` cannot be described as JSON.
+        UsageError: The model cannot be called; `instructions`, `roles`, `python`, `history` or
+            `check_answer` is of a wrong type; or `returns` cannot be described as JSON.
         IsolationUnavailable: `python` is `True`, and there is no sandbox on this machine.
         ToolError: A tool cannot be offered to the model.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one, or teaches
@@ -108,6 +125,7 @@ class Agent(Generic[AnswerT]):
         model: Model,
         *,
         protocol: Protocol | ProtocolName = "react",
+        instructions: InstructionsOption | None = None,
         returns: object = None,
         check_answer: AnswerCheck | None = None,
         tools: Tools = (),
@@ -125,84 +143,112 @@ class Agent(Generic[AnswerT]):
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
     ) -> None:
+        given = dict(locals())
+        del given["self"]
         check_one_of("on_limit", on_limit, ("answer", "raise"))
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._model = ModelCall(model)
         self.protocol: Protocol = find_protocol(protocol)
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
-        self.roles: dict[str, Agent[Any] | Role] = _roles(roles)
+        self._instructions = Instructions(instructions)
+        self.roles: dict[str, Agent[Any] | Role] = roles_of(roles, Agent)
         self.history: HistoryPolicy | None = history_of(history)
         if delegate is None:
             delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate
-        self.python: PythonRunner | None = self._python(python)
-        if self.roles and not (delegate and self.protocol.name == "chatty"):
-            raise UsageError(
-                "roles are for the chatty protocol with delegation: pass other agents as tools, "
-                "tools=[agent.as_tool()]"
-            )
+        self.python: PythonRunner | None = runner_of(python)
+        check_roles(self.roles, self.protocol, delegate=delegate)
         check_text("name", name)
         self.name = name
         self.limits: Limits = limits or Limits()
         self.on_limit = on_limit
         self.on_open_tickets = on_open_tickets
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
-        self._check_tool_names()
+        check_tool_names(self.protocol, self._tools)
         self._requested: dict[str, Any] = {
             "grammar": grammar,
             "seed": seed,
             "max_tokens": max_tokens,
             "stop": list(stop),
         }
-        self._options: dict[str, Any] = {
-            name: value
-            for name, value in self._requested.items()
-            if name in self._model.accepts and value is not False and value not in (None, [])
-        }
+        self._options = accepted_options(self._model, self._requested)
         self.system_prompt: str = self._setup.system_prompt
-        self._check_template()
+        check_template(self.protocol, self._setup, delegate=delegate)
         self.store: TicketStore | None = store_of(store)
+        # What was opened or read is shared with agents like this one.
+        own = {"tools": self._tools, "store": self.store, "python": self.python or False}
+        self._given = {**given, **own, "roles": self.roles or None, "stop": list(stop)}
         self._role_agents: dict[str, Agent[Any]] = {}
 
-    def _check_tool_names(self) -> None:
-        if self.protocol.name != "react":
-            return
-        for name in self._tools.names:
-            if name.upper() == "FINISH":
-                raise ToolError(
-                    f"a tool of the react protocol can't be named '{name}', the word that ends a "
-                    "run: use tool(name=…)"
-                )
+    @property
+    def model(self) -> Model:
+        """The model, as it was passed."""
+        return cast("Model", self._model.model)
 
-    def _check_template(self) -> None:
-        """Raise `TemplateError` if the user's template teaches a tool that is not offered."""
-        if self.protocol.template is None:
-            return
-        options = {"execute_python_code": "python=True"}
-        # With depth=0 the option may have been passed, and has no effect.
-        if not self.delegate:
-            options["spawn_agent"] = "delegate=True"
-        for name, option in options.items():
-            if name in self.system_prompt and name not in self._setup.toolbox.names:
-                raise TemplateError(
-                    f"the template teaches '{name}', which this agent does not offer: pass {option}"
-                )
+    @overload
+    def replace(
+        self, *, returns: type[T], model: Model = ..., **options: Unpack[AgentOptions]
+    ) -> Agent[T]: ...
 
-    def _python(self, python: PythonRunner | bool) -> PythonRunner | None:  # noqa: FBT001  # private
-        if python is False:
-            return None
-        from callslip.sandbox._runner import runner_for
+    @overload
+    def replace(
+        self, *, returns: object, model: Model = ..., **options: Unpack[AgentOptions]
+    ) -> Agent[Any]: ...
 
-        return runner_for(python)
+    @overload
+    def replace(self, *, model: Model = ..., **options: Unpack[AgentOptions]) -> Agent[AnswerT]: ...
 
-    async def run(self, task: str) -> RunResult[AnswerT]:
+    def replace(self, **options: Any) -> Agent[Any]:
+        """Return a new agent like this one, with other options.
+
+        The options are those of `Agent`. An option that is not passed is as it was passed to this
+        agent. The agents share the store, the tools and the runner of scripts.
+
+        Raises:
+            TypeError: There is no such option.
+            UsageError: As for `Agent`, and so are the other exceptions.
+        """
+        return type(self)(**{**self._given, **options})
+
+    def override(self, **options: Unpack[OverrideOptions]) -> AbstractContextManager[None]:
+        """Replace options of this agent in a `with` block, for all that is started inside of it.
+
+        Use it to test a program that has an agent: `with agent.override(model=ScriptedModel(…)):`.
+        New, resumed and continued runs have the options, also where this agent is a tool or has a
+        role. They hold in the context of the block, with the threads and tasks that inherit it:
+        parallel tests do not meet. Runs that are in progress and the attributes of the agent do not
+        change. An inner block is added to an outer one.
+
+        Args:
+            options: The options of `replace`, but for `returns`.
+
+        Raises:
+            TypeError: There is no such option.
+            UsageError: As for `Agent`, and so are the other exceptions.
+        """
+        return overridden(self, options)
+
+    async def run(
+        self,
+        task: str,
+        *,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> RunResult[AnswerT]:
         """Run a task to its end, on the caller's event loop.
 
         Args:
             task: The task, for the first user message.
+            deps: An object for the tools of this run and of its child runs: `Context.deps`. It is
+                never written down. Inside a tool, the default is that of the run that calls.
+            limits: The limits of this run, in place of those of the agent. They are kept with it.
+            messages: An earlier conversation, which the model reads before the task: mappings with
+                `role`, `"user"` or `"assistant"`, and `content`. It is kept with the run.
 
         Raises:
-            UsageError: A tool needs approval, and nothing can approve its calls.
+            UsageError: An argument is of a wrong type; or a tool needs approval, and nothing can
+                approve its calls.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
@@ -214,41 +260,43 @@ class Agent(Generic[AnswerT]):
 
         self._check_approvals()
         # Not by `drive_async`: every coroutine in between costs time at every await.
-        with new_session(self, task) as session:
+        with new_session(self, task, deps=deps, limits=limits, messages=messages) as session:
             await drive(session)
             return session.result()
 
-    def run_sync(self, task: str) -> RunResult[AnswerT]:
+    def run_sync(
+        self,
+        task: str,
+        *,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
 
-        Args:
-            task: The task, for the first user message.
+        The arguments are those of `run`.
 
         Raises:
-            UsageError: It was called inside a tool; or a tool needs approval, and nothing can
-                approve its calls.
-            ProtocolError: The model broke the protocol too often in a row.
-            LimitExceeded: A limit was reached, and there is no answer.
-            ModelError: The model client failed.
-            RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The log could not be written down. The run can be resumed from the part
-                that was.
+            UsageError: It was called inside a tool; or as for `run`.
+            ProtocolError: As for `run`, and so are the other exceptions.
             KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`.
         """
         not_in_a_tool("run_sync", "run")
         self._check_approvals()
-        return drive_sync(new_session(self, task))
+        session = new_session(self, task, deps=deps, limits=limits, messages=messages)
+        return drive_sync(session)
 
-    async def resume(self, run_id: str) -> RunResult[AnswerT]:
+    async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
         """Resume a run of the store, on the caller's event loop.
 
         Completed model and tool calls are not repeated. A call that was in progress when its
-        process ended is treated according to the `effect` of its tool. The run keeps its prompt and
-        its limits. A run that was cancelled, or whose model failed, continues too; the result of
-        any other finished run is returned again.
+        process ended is treated according to the `effect` of its tool. The run keeps its prompt,
+        its instructions and its limits. A run that was cancelled, or whose model failed, continues
+        too; the result of any other finished run is returned again.
 
         Args:
             run_id: The id of the run.
+            deps: As for `run`. They are not kept with the run, so pass them again.
 
         Raises:
             UsageError: This agent has no store, or its protocol or tools are not those of the run.
@@ -257,22 +305,25 @@ class Agent(Generic[AnswerT]):
         """
         check_loop()
         # Reading a long log takes time, and waits until the store has written earlier events.
-        return await drive_async(await _lazy.asyncio.to_thread(resumed_session, self, run_id))
+        return await drive_async(await _lazy.asyncio.to_thread(resumed_session, self, run_id, deps))
 
-    def resume_sync(self, run_id: str) -> RunResult[AnswerT]:
+    def resume_sync(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
         """Resume a run of the store, in this thread. As `resume`.
 
         Raises:
             UsageError: It was called inside a tool; or as for `resume`.
         """
         not_in_a_tool("resume_sync", "resume")
-        return drive_sync(resumed_session(self, run_id))
+        return drive_sync(resumed_session(self, run_id, deps))
 
-    async def resume_all(self, *, at_once: int = 32) -> dict[str, RunResult[AnswerT] | Exception]:
+    async def resume_all(
+        self, *, at_once: int = 32, deps: object = None
+    ) -> dict[str, RunResult[AnswerT] | Exception]:
         """Resume all unfinished runs of this agent's name that no driver works on.
 
         Args:
             at_once: The number of runs in progress at once, 1 or more.
+            deps: As for `resume`, for each of the runs.
 
         Returns:
             For each run id, oldest first, the result or the exception of `resume`. A run that fails
@@ -282,36 +333,21 @@ class Agent(Generic[AnswerT]):
             UsageError: `at_once` is less than 1, or this agent has no store.
             StoreError: The store cannot be read.
         """
-        if at_once < 1:
-            raise UsageError(f"expected at_once to be 1 or more: got {at_once}")
-        check_loop()
-        gate = _lazy.asyncio.Semaphore(at_once)
+        return await resume_all(self, lambda run_id: self.resume(run_id, deps=deps), at_once)
 
-        async def one(run_id: str) -> RunResult[AnswerT] | Exception | None:
-            async with gate:
-                try:
-                    return await self.resume(run_id)
-                except Exception as error:  # noqa: BLE001  # it is returned with the others
-                    return None if self._is_claimed(run_id, error) else error
-
-        run_ids = await _lazy.asyncio.to_thread(unfinished_runs, self)
-        async with _lazy.asyncio.TaskGroup() as group:
-            tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
-        results = {run_id: task.result() for run_id, task in tasks.items()}
-        return {run_id: result for run_id, result in results.items() if result is not None}
-
-    def resume_all_sync(self) -> dict[str, RunResult[AnswerT] | Exception]:
+    def resume_all_sync(self, *, deps: object = None) -> dict[str, RunResult[AnswerT] | Exception]:
         """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
-        results: dict[str, RunResult[AnswerT] | Exception] = {}
-        for run_id in unfinished_runs(self):
-            try:
-                results[run_id] = self.resume_sync(run_id)
-            except Exception as error:  # noqa: BLE001  # it is returned with the others
-                if not self._is_claimed(run_id, error):
-                    results[run_id] = error
-        return results
+        return resume_all_sync(self, lambda run_id: self.resume_sync(run_id, deps=deps))
 
-    def stream(self, task: str, *, children: bool = False) -> RunStream[AnswerT]:
+    def stream(
+        self,
+        task: str,
+        *,
+        children: bool = False,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> RunStream[AnswerT]:
         """Run a task and stream its events.
 
         Use it as `async with agent.stream(…) as run:` and then `async for event in run: …`. The
@@ -323,14 +359,18 @@ class Agent(Generic[AnswerT]):
             task: The task, for the first user message.
             children: Whether the events of child runs are streamed too, without deltas; see
                 `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
+            deps: As for `run`.
+            limits: As for `run`.
+            messages: As for `run`.
 
         Raises:
-            UsageError: The task is not text.
+            UsageError: An argument is of a wrong type.
             StoreError: The run cannot be written down.
         """
         from callslip._runtime.stream import RunStream
 
-        return RunStream(new_session(self, task), children=children)
+        session = new_session(self, task, deps=deps, limits=limits, messages=messages)
+        return RunStream(session, children=children)
 
     def as_tool(
         self,
@@ -367,9 +407,20 @@ class Agent(Generic[AnswerT]):
         """The setup at the last level, without tools that start child runs."""
         return RunSetup(self, delegates=False, agents=False)
 
+    @cached_property
+    def _first_setup(self) -> RunSetup:
+        """The setup with tools that start child runs, although the agent's limits admit none."""
+        return RunSetup(self, delegates=self.delegate, agents=True)
+
     def _setup_at(self, levels: int | None) -> RunSetup:
         """Return the setup of a run with so many levels of child runs; `None` for no limit."""
-        return self._last_setup if levels == 0 else self._setup
+        if levels == 0:
+            return self._last_setup
+        return self._first_setup if self.limits.depth == 0 else self._setup
+
+    def _in_effect(self) -> Agent[AnswerT]:
+        """Return the agent that an override puts in the place of this one; this one without."""
+        return in_effect(self)
 
     @cached_property
     def _for_tasks(self) -> Agent[Any]:
@@ -377,7 +428,7 @@ class Agent(Generic[AnswerT]):
         if self._answers.schema is None and not self._answers.are_checked:
             return self
         twin: Agent[Any] = copy(self)
-        for name in ("_last_setup", "_for_tasks", "_asks_for_approval"):
+        for name in ("_last_setup", "_first_setup", "_for_tasks", "_own_approval"):
             twin.__dict__.pop(name, None)
         twin._answers = Answers()
         twin._setup = RunSetup(
@@ -385,10 +436,6 @@ class Agent(Generic[AnswerT]):
         )
         twin.system_prompt = twin._setup.system_prompt
         return twin
-
-    def _is_claimed(self, run_id: str, error: Exception) -> bool:
-        """Whether the error is that another driver works on the run."""
-        return isinstance(error, StoreError) and self._required_store()._native.is_claimed(run_id)
 
     def _required_store(self) -> TicketStore:
         if self.store is None:
@@ -410,80 +457,25 @@ class Agent(Generic[AnswerT]):
 
     def _for_role(self, role: str) -> Agent[Any]:
         """Return the agent for a role: the one of `roles`, or this one."""
-        known = self._role_agents.get(role)
-        if known is not None:
-            return known
-        prepared = self.roles.get(role)
-        if prepared is None:
-            return self
-        if not isinstance(prepared, Agent):
-            prepared = self._with_role(role, prepared)
-        self._role_agents[role] = prepared
-        return prepared
-
-    def _with_role(self, role: str, prepared: Role) -> Agent[Any]:
-        """Return an agent with the settings of a role, and those of this agent otherwise."""
-        protocol = find_protocol(prepared.protocol or self.protocol)
-        agent: Agent[Any] = Agent(
-            self._model if prepared.model is None else prepared.model,
-            protocol=protocol,
-            tools=self._tools if prepared.tools is None else prepared.tools,
-            limits=prepared.limits or self.limits,
-            name=role,
-            delegate=self.delegate,
-            python=self.python or False,
-            roles=self.roles if protocol.name == "chatty" else None,
-            on_limit=self.on_limit,
-            on_open_tickets=self.on_open_tickets,
-            history=self.history,
-            **self._requested,
-        )
-        # The agent of a role may spawn agents for all roles.
-        agent._role_agents = self._role_agents
-        return agent
+        return agent_for_role(self, role)
 
     def _check_approvals(self) -> None:
-        if self.store is None and self._asks_for_approval:
+        agent = in_effect(self)
+        if agent.store is None and (tool := agent._asks_for_approval):
             raise UsageError(
-                f"the tool '{self._asks_for_approval}' needs approval, but nothing can approve it: "
+                f"the tool '{tool}' needs approval, but nothing can approve it: "
                 "use agent.stream(…) and call run.approve(ticket), or pass store=… to the agent, "
                 "so that store.run(run_id).approve(ticket) can be called elsewhere"
             )
 
-    @cached_property
+    @property
     def _asks_for_approval(self) -> str | None:
         """The name of a tool that needs approval, of this agent or of one that it can start."""
-        seen: set[int] = set()
-        agents: list[Agent[Any]] = [self]
-        while agents:
-            agent = agents.pop()
-            if id(agent) in seen:
-                continue
-            seen.add(id(agent))
-            agents.extend(agent._for_role(role) for role in agent.roles)
-            for tool in agent._setup.toolbox:
-                if tool.needs_approval:
-                    return tool.name
-                if isinstance(inner := getattr(tool, "agent", None), Agent):
-                    agents.append(inner)
-        return None
+        return tool_awaiting_approval(self) if is_any_in_effect() else self._own_approval
+
+    @cached_property
+    def _own_approval(self) -> str | None:
+        return tool_awaiting_approval(self)
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"
-
-
-def _roles(roles: object) -> dict[str, Agent[Any] | Role]:
-    if roles is None:
-        return {}
-
-    if not isinstance(roles, Mapping):
-        raise UsageError(
-            "expected roles={'Reviewer': Role(…)}, a mapping to a Role or an Agent each: got "
-            f"{type(roles).__name__}"
-        )
-    for name, prepared in roles.items():
-        if not isinstance(name, str) or not isinstance(prepared, Role | Agent):
-            raise UsageError(
-                f"expected a Role or an Agent for each role: got {prepared!r} for {name!r}"
-            )
-    return dict(roles)

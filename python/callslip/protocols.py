@@ -69,7 +69,7 @@ class Protocol(ABC):
     Attributes:
         name: `"ticket"`, `"chatty"` or `"react"`.
         template: The system prompt with the placeholders of the protocol: its text, or the `Path`
-            of a file. Default: the built-in prompt.
+            of a file. Default: the built-in prompt, whose text is here then.
         examples: Messages of an example between the system prompt and the task: mappings with
             `role` and `content`, which alternate from a task of the `user` to the answer of the
             `assistant`. `True` (default) makes an example from the tools of the run, `False` none.
@@ -96,7 +96,7 @@ class Protocol(ABC):
     """
 
     name: ClassVar[ProtocolName]
-    template: str | PathLike[str] | None = None
+    template: str | PathLike[str] | None = field(default=None, repr=False)
     examples: Sequence[Mapping[str, str]] | bool = field(default=True, hash=False)
     strict: bool = False
     lenient: bool = False
@@ -108,6 +108,8 @@ class Protocol(ABC):
     tool_tokens: int = 8_000
 
     def __post_init__(self) -> None:
+        if self.template is None:
+            object.__setattr__(self, "template", NativeProtocol.built_in_template(self.name))
         if self.strict and self.lenient:
             raise UsageError("expected strict=True or lenient=True: got both")
         if self.first_move not in ("any", "call"):
@@ -157,24 +159,36 @@ class Protocol(ABC):
         built_in = ToolSet.delegation(self.name, []) if delegate else []
         return Toolbox(tools).for_protocol(self.native, built_in).tool_set
 
+    @property
+    def has_own_template(self) -> bool:
+        """Whether `template` is another than the built-in prompt."""
+        return self.template != NativeProtocol.built_in_template(self.name)
+
     def _template(self) -> str | None:
-        if self.template is None or isinstance(self.template, str):
+        if not self.has_own_template:
+            return None
+        assert self.template is not None
+        if isinstance(self.template, str):
             return self.template
         with open(fspath(self.template), encoding="utf-8") as file:  # noqa: PTH123  # pathlib is slow to import
             return file.read()
 
-    def system_prompt(self, tools: Tools = (), *, delegate: bool = False) -> str:
+    def system_prompt(
+        self, tools: Tools = (), *, delegate: bool = False, instructions: str = ""
+    ) -> str:
         """Return the system prompt with the tools in it.
 
         Args:
             tools: The tools.
             delegate: Whether tasks may be delegated to child runs, as for `Agent`.
+            instructions: The instructions, as text.
 
         Raises:
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
         offered = delegate and self.name == "ticket"
-        return self.native.system_prompt(self._tool_set(tools, delegate=delegate), offered)
+        tool_set = self._tool_set(tools, delegate=delegate)
+        return self.native.system_prompt(tool_set, offered, instructions.strip())
 
     def example_messages(
         self, tools: Tools = (), *, delegate: bool = False
@@ -308,19 +322,14 @@ class Protocol(ABC):
 class ReactProtocol(Protocol):
     """One JSON object `{thought, action, args}` a reply, until `FINISH`.
 
-    Placeholders of a template: `{tools}` (required), `{persona}` (required with `persona`);
-    braces in the text are doubled.
-
-    Attributes:
-        persona: The part of the prompt that describes the agent.
+    Placeholders of a template: `{tools}` (required), `{instructions}` or, by another name,
+    `{persona}`; braces in the text are doubled.
     """
 
     name: ClassVar[ProtocolName] = "react"
-    persona: str = ""
 
     def _native(self) -> NativeProtocol:
         return NativeProtocol.react(
-            persona=self.persona,
             template=self._template(),
             examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
@@ -335,7 +344,7 @@ class ChattyProtocol(Protocol):
     """A direct answer, or one tool block with calls that run concurrently.
 
     Placeholders of a template: `{AVAILABLE_TOOLS_INTERFACE}` (required), `{TOOL_TAG_START}` and
-    `{TOOL_TAG_END}` (required if the template does not contain the tags).
+    `{TOOL_TAG_END}` (required if the template does not contain the tags), `${instructions}`.
 
     Attributes:
         tool_tag: A name, for `<name>` and `</name>`, or the opening and the closing tag.
@@ -364,7 +373,7 @@ class ChattyProtocol(Protocol):
 class TicketProtocol(Protocol):
     """`<thoughts>`, then `<output>` with one JSON object: RETURN, CALL, AWAIT or LOAD_TICKET.
 
-    Placeholder of a template: `{{tool_spec}}` (required).
+    Placeholders of a template: `{{tool_spec}}` (required), `{{instructions}}`.
 
     Attributes:
         await_loads: Whether an AWAIT also loads the ticket's result.

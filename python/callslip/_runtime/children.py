@@ -55,26 +55,28 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         StoreError: The run cannot be read, or cannot be written down.
     """
     agent, task = _worker(session.agent, session.setup, command.tool, command.role, command.task)
-    levels = levels_left(session.levels, agent.limits.depth)
+    levels = _levels_below(session.agent, agent, session.levels)
     setup = agent._setup_at(levels)
     run_id = child_id(session.run.id, command.ticket)
     native = None if session.store is None else session.store._native
     is_new = not (command.again and native is not None and native.has(run_id))
     if is_new:
         core = _core.Run(
-            setup.native,
+            _limited_setup(session, agent, setup),
             run_id=run_id,
             agent=agent.name,
             parent=(session.run.id, command.ticket),
             above=session.core,
             store=native,
         )
+        _pass_instructions(session, agent, setup, core)
     else:
         assert native is not None
         assert session.store is not None
         with run_lock(session.store, run_id):
-            core = _core.Run.open(native, run_id, setup.native, session.core)
-    run = Run(core, run_id, task, agent=agent, store=session.store)
+            core = _core.Run.open(native, run_id, session.core)
+        core.adopt(setup.native)
+    run = Run(core, run_id, task, agent=agent, store=session.store, deps=session.run._deps)
     session.run._add_child(run)
     child = RunSession(
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
@@ -82,6 +84,35 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if session.observer is not None and session.observer.children:
         child.observer = session.observer.for_child(core)
     return child
+
+
+def _levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:
+    """Return how many levels may be below a child run of this worker.
+
+    Args:
+        agent: The agent of the run.
+        worker: The agent of the child run.
+        levels: The number of the run.
+    """
+    return levels_left(levels, None if worker.limits is agent.limits else worker.limits.depth)
+
+
+def _limited_setup(session: RunSession, worker: Agent, setup: RunSetup) -> _core.Setup:
+    """Return the setup of a child run, with the limits of the run if its agent has no others."""
+    if worker.limits is not session.agent.limits:
+        return setup.native
+    return setup.native.limited(session.core.limits)
+
+
+def _pass_instructions(
+    session: RunSession, worker: Agent, setup: RunSetup, child: _core.Run
+) -> None:
+    """Give a child run of the same agent the instructions that the run was started with."""
+    if worker._instructions is not session.agent._instructions:
+        return
+    text = session.core.instructions
+    if text is not None and text != worker._instructions.text:
+        child.instruct(text, setup.prompt_with(text))
 
 
 def check_tree(
@@ -99,9 +130,9 @@ def check_tree(
             continue
         child = _core.Run.load(store._native, run_id)
         worker, _ = _worker(agent, setup, task.tool, task.role, "")
-        levels_below = levels_left(levels, worker.limits.depth)
+        levels_below = _levels_below(agent, worker, levels)
         setup_below = worker._setup_at(levels_below)
-        child.check(setup_below.native)
+        child.adopt(setup_below.native)
         check_tree(store, child, worker, setup_below, levels_below)
 
 
@@ -111,7 +142,7 @@ def _worker(
     """Return the agent for a task, and the task as that agent reads it."""
     own = setup.toolbox.find(tool)
     if own is not None:
-        return own.agent, task  # type: ignore[attr-defined]
+        return own.agent._in_effect(), task  # type: ignore[attr-defined]
     if role is None:
         return agent._for_tasks, task
     worker = agent._for_role(role)

@@ -13,6 +13,7 @@ from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.start import instruct
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
@@ -36,6 +37,8 @@ async def drive(session: RunSession) -> None:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
     check_loop()
+    if session.agent._instructions.is_called:
+        await instruct(session)
     try:
         await _to_end(session)
     except _GroupError as group:
@@ -367,7 +370,7 @@ class _Driver(SessionDriver):
         try:
             with scope:
                 check = session.agent._answers.check
-                refused = await check(name, command.value, session.answer_context())
+                refused = await check(name, command.value, session.program_context("check_answer"))
                 if not scope.cancel_called:
                     commands = session.answer_checked(command.turn, refused)
         except BaseException as error:

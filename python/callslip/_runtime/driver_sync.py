@@ -22,6 +22,7 @@ from callslip._failure import is_cancelled, is_failure
 from callslip._runtime.calls import Call
 from callslip._runtime.model_attempts import ModelAttempts
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.start import instruct_sync
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.models._direct import too_late
@@ -48,6 +49,8 @@ def drive(session: RunSession) -> None:
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the run is cancelled and kept as its `.run`.
     """
+    if session.agent._instructions.is_called:
+        instruct_sync(session)
     driver = _Driver(session)
     session.run._set_driver(driver)
     try:
@@ -354,7 +357,8 @@ class _Driver(SessionDriver):
 
     def _check_answer(self, command: Command.CheckAnswer) -> Sequence[Command]:
         session, answers = self._session, self._session.agent._answers
-        name, context = session.setup.protocol.answer_name, session.answer_context()
+        name = session.setup.protocol.answer_name
+        context = session.program_context("check_answer")
         try:
             if answers.is_async or session.core.deadline is not None:
                 checking = pool.on_loop(answers.check(name, command.value, context))

@@ -201,8 +201,13 @@ class RunSession:
         return tool, self._context(command, call)
 
     def _context(self, command: Command.CallTool, call: Call) -> Context:
+        run = self.run
         return Context(
-            run_id=self.run.id, ticket_id=f"T{command.ticket}", tool=command.tool, _call=call
+            run_id=run.id,
+            ticket_id=f"T{command.ticket}",
+            tool=command.tool,
+            deps=run._deps,
+            _call=call,
         )
 
     def complete_call(self, ticket: int, outcome: Outcome) -> list[Command]:
@@ -214,9 +219,9 @@ class RunSession:
             commands = self.core.complete_call(ticket, Outcome.Error(message), self.now())
         return commands if self.observer is None else self.publish_events(commands)
 
-    def answer_context(self) -> Context:
-        """Return the context for the program's check of an answer."""
-        return Context(run_id=self.run.id, ticket_id="", tool="check_answer")
+    def program_context(self, name: str) -> Context:
+        """Return the context for a function of the program that is no tool, such as a check."""
+        return Context(run_id=self.run.id, ticket_id="", tool=name, deps=self.run._deps)
 
     def answer_checked(self, turn: int, refused: str | None) -> list[Command]:
         """Record that the answer of a turn was accepted, or why it was refused."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from callslip import _core
 from callslip._options import check_text
 from callslip._runtime.calls import current_call
 from callslip._runtime.children import check_tree, child_id, levels_left
+from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
 from callslip.errors import UsageError
@@ -17,69 +19,93 @@ from callslip.runs._conversation import run_lock
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
+    from callslip.limits import Limits
 
 __all__ = ["continued_session", "new_session", "resumed_session", "unfinished_runs"]
 
 
-def new_session(agent: Agent, task: str) -> RunSession:
+def new_session(
+    agent: Agent,
+    task: str,
+    *,
+    deps: object = None,
+    limits: Limits | None = None,
+    messages: Sequence[Mapping[str, str]] = (),
+) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
 
+    Args:
+        agent: The agent, or the one that an override puts in its place.
+        task: The task.
+        deps: For the tools. Default: those of the run that calls.
+        limits: The limits. Default: those of the agent.
+        messages: An earlier conversation.
+
     Raises:
-        UsageError: The task is not text.
+        UsageError: The task is not text, or another argument is of a wrong type.
         StoreError: The run cannot be written down.
     """
     if not isinstance(task, str):
         raise UsageError(f"expected the task as a string: got {type(task).__name__}")
     check_text("the task", task)
+    worker = agent._in_effect()
+    depth = worker.limits.depth if limits is None else check_limits(limits).depth
+    earlier = check_messages(messages) if messages else None
     call = current_call()
     parent = above = None
-    levels = agent.limits.depth
+    levels = depth
     run_id = os.urandom(8).hex()
     root = run_id
     if call is not None:
         parent, above = (call.session.run.id, call.ticket), call.session
-        levels, root = levels_left(above.levels, agent.limits.depth), above.root
-    setup = agent._setup_at(levels)
+        levels, root = levels_left(above.levels, depth), above.root
+        if deps is None:
+            deps = above.run._deps
+    setup = worker._setup_at(levels)
+    store = worker.store
     core = _core.Run(
-        setup.native,
+        setup.native if limits is None else setup.native.limited(limits._to_json()),
         run_id=run_id,
-        agent=agent.name,
+        agent=worker.name,
         parent=parent,
         above=None if above is None else above.core,
-        store=None if agent.store is None else agent.store._native,
+        store=None if store is None else store._native,
+        messages=earlier,
     )
-    run = Run(core, run_id, task, agent=agent, store=agent.store)
+    run = Run(core, run_id, task, agent=agent, store=store, deps=deps)
     if above is not None:
         above.run._add_child(run)
-    return RunSession(run, agent, setup, start, levels=levels, root=root)
+    return RunSession(run, worker, setup, start, levels=levels, root=root)
 
 
-def resumed_session(agent: Agent, run_id: str) -> RunSession:
+def resumed_session(agent: Agent, run_id: str, deps: object = None) -> RunSession:
     """Return the session of a run in the agent's store.
 
     Raises:
         UsageError: The agent has no store, or its protocol or tools are not those of the run.
         StoreError: There is no such run, it cannot be read, or another process works on it.
     """
-    store = agent._required_store()
-    setup = agent._setup_at(agent.limits.depth)
+    worker = agent._in_effect()
+    store = worker._required_store()
     with run_lock(store, run_id):
-        core = _core.Run.open(store._native, run_id, setup.native)
-    levels = agent.limits.depth
-    if levels is not None and core.depth:
+        core = _core.Run.open(store._native, run_id)
+    # Like its other limits, the number of levels is the one that the run was started with.
+    levels = core.levels
+    core.adopt(worker._setup_at(levels).native)
+    if levels is not None:
         # A child run has as many levels left as if this agent had started the run at the top.
         levels = max(0, levels - core.depth)
-        setup = agent._setup_at(levels)
-    run = Run(core, run_id, core.task, agent=agent, store=store)
+    setup = worker._setup_at(levels)
+    run = Run(core, run_id, core.task, agent=agent, store=store, deps=deps)
     try:
-        check_tree(store, core, agent, setup, levels)
+        check_tree(store, core, worker, setup, levels)
         over = {ticket.id for ticket in run.tickets if _ends_children(ticket)}
         if over:
             store._end_children(run_id, over)
     except BaseException:
         core.release()
         raise
-    return RunSession(run, agent, setup, resume, levels=levels, root=run_id)
+    return RunSession(run, worker, setup, resume, levels=levels, root=run_id)
 
 
 def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:
@@ -100,10 +126,11 @@ def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> 
     # A child run keeps its own number of levels, which is smaller than that of its agent.
     levels = run._levels
     run._core.attend()
+    worker = agent._in_effect()
     return RunSession(
         run,
-        agent,
-        agent._setup_at(levels),
+        worker,
+        worker._setup_at(levels),
         (lambda _: commands) if commands else resume,
         levels=levels,
         root=run.id,
@@ -117,8 +144,9 @@ def unfinished_runs(agent: Agent) -> list[str]:
         UsageError: The agent has no store.
         StoreError: The store cannot be read.
     """
-    store = agent._required_store()
-    running = store.runs(status="running", agent=agent.name)
+    worker = agent._in_effect()
+    store = worker._required_store()
+    running = store.runs(status="running", agent=worker.name)
     by_parent = {run.parent_run for run in running} - {None}
     in_progress = set()
     if by_parent:

@@ -26,13 +26,14 @@ class RunSetup:
         native: The setup, as the core takes it.
         protocol: The protocol with the type of the agent's answers, as the core takes it.
         toolbox: The tools, with those of the runtime.
-        system_prompt: The prompt, with the tools.
+        system_prompt: The prompt, with the tools and with instructions that are text.
         starts_early: Whether calls start before a reply is complete.
         runs_concurrently: Whether calls may start while the model is asked: during its reply, or
             after an approval.
     """
 
     __slots__ = (
+        "_delegates",
         "native",
         "protocol",
         "runs_concurrently",
@@ -56,7 +57,9 @@ class RunSetup:
             only=None if agents else lambda tool: not hasattr(tool, "agent"),
         )
         delegates = delegates and protocol.name == "ticket"
-        self.system_prompt: str = self.protocol.system_prompt(self.toolbox.tool_set, delegates)
+        self._delegates = delegates
+        instructions = agent._instructions.text
+        self.system_prompt: str = self.prompt_with(instructions)
         self.starts_early: bool = isinstance(protocol, ChattyProtocol) and protocol.early_start
         needs_approval = any(tool.needs_approval for tool in self.toolbox)
         self.runs_concurrently: bool = self.starts_early or needs_approval
@@ -64,6 +67,7 @@ class RunSetup:
             self.protocol,
             self.toolbox.tool_set,
             prompt=self.system_prompt,
+            instructions=instructions or None,
             limits=agent.limits._to_json(),
             raise_on_limit=agent.on_limit == "raise",
             cancel_open=agent.on_open_tickets == "cancel",
@@ -73,3 +77,11 @@ class RunSetup:
             early_start=self.starts_early,
             checks_answer=agent._answers.are_checked,
         )
+
+    def prompt_with(self, instructions: str) -> str:
+        """Return the prompt with other instructions.
+
+        Raises:
+            TemplateError: The template lacks a placeholder or has an unknown one.
+        """
+        return self.protocol.system_prompt(self.toolbox.tool_set, self._delegates, instructions)

@@ -12,6 +12,7 @@ from callslip._runtime.event_queue import EventQueue
 from callslip._runtime.observer import Observer
 from callslip._runtime.on_loop import PendingResult, SessionDriver
 from callslip._runtime.sessions import continued_session
+from callslip._runtime.start import instruct
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.events import Event, Progress
@@ -65,6 +66,8 @@ class RunStream(Generic[AnswerT]):
         self._loop = asyncio.get_running_loop()
         self._queue = EventQueue(self._loop)
         self._context = copy_context()
+        if self._session.agent._instructions.is_called:
+            await self._instruct()
         self._is_open = True
         self._open(self._session)
         self._create_task()
@@ -88,6 +91,14 @@ class RunStream(Generic[AnswerT]):
             # A task that is cancelled before its start does nothing at all.
             with self._session:
                 self._session.cancel()
+
+    async def _instruct(self) -> None:
+        try:
+            await instruct(self._session)
+        except BaseException as error:
+            # The block is not entered, and so not left.
+            self._session.__exit__(type(error), error, None)
+            raise
 
     def _open(self, session: RunSession) -> None:
         """Start or resume a run, as far as that needs no driver."""
@@ -156,7 +167,7 @@ class RunStream(Generic[AnswerT]):
         """Deny a call that is awaiting approval. As `Run.deny`."""
         self.run.deny(ticket, why)
 
-    def send(self, message: str) -> Awaitable[RunResult[AnswerT]]:
+    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message. As `Run.send`, but a finished run continues by itself.
 
         Continue to iterate. While a task awaits the object that this returns, the run continues
@@ -166,9 +177,10 @@ class RunStream(Generic[AnswerT]):
             UsageError: The message is blank or not text, or the run has not started.
             StoreError: The message cannot be written down.
         """
-        while (result := send_to_driver(self.run, message)) is None:
+        while (result := send_to_driver(self.run, message, deps)) is None:
             if not self._is_open or self._has_failed():
-                return self.run.send(message)
+                return self.run.send(message, deps=deps)
+            self.run._replace_deps(deps)
             result = self._continue(message)
             if result is not None:
                 break

@@ -45,29 +45,43 @@ def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
     return _locks.setdefault((store.path or id(store), run_id), threading.Lock())
 
 
-def send(run: Run, message: str) -> Awaitable[RunResult]:
+def send(run: Run, message: str, deps: object) -> Awaitable[RunResult]:
     """Add a user message to a run. As `Run.send`."""
-    return send_to_driver(run, message) or _PendingResult(run, append_message(run, message))
+    result = send_to_driver(run, message, deps)
+    if result is None:
+        commands = append_message(run, message)
+        run._replace_deps(deps)
+        result = _PendingResult(run, commands)
+    return result
 
 
-def send_to_driver(run: Run, message: str) -> Awaitable[RunResult] | None:
+def send_to_driver(run: Run, message: str, deps: object) -> Awaitable[RunResult] | None:
     """Send a message to the driver of a run.
 
     Returns:
         An awaitable for the result that follows; `None` if no driver works on the run.
+
+    Raises:
+        UsageError: The message is blank or not text, or a driver works on the run and has its deps.
     """
     _check(message)
+    if deps is not None and run._driver is not None:
+        raise UsageError(
+            "the run is in progress, and its tools have their deps already: pass deps to a run "
+            "that has finished, or to agent.run"
+        )
     driver = inject(run, lambda now: run._core.send(message, now))
     return None if driver is None else driver.result()
 
 
-def send_sync(run: Run, message: str) -> RunResult:
+def send_sync(run: Run, message: str, deps: object) -> RunResult:
     """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
     _check(message)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
     commands = append_message(run, message)
+    run._replace_deps(deps)
     return agent_of(run)._continue_sync(run, commands)
 
 

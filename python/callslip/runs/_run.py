@@ -66,6 +66,7 @@ class Run:
         "_agent",
         "_children",
         "_core",
+        "_deps",
         "_driver",
         "_levels",
         "_message_cache",
@@ -85,8 +86,11 @@ class Run:
         *,
         agent: Agent | None = None,
         store: TicketStore | None = None,
+        deps: object = None,
     ) -> None:
         self._core = core
+        # For its tools. It is never written down.
+        self._deps = deps
         self._message_cache: MessageCache | None = None
         self._agent = agent
         self._store = store
@@ -180,7 +184,7 @@ class Run:
             # A driver would have cancelled the child runs.
             store._end_children(self.id)
 
-    def send(self, message: str) -> Awaitable[RunResult]:
+    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult]:
         """Add a user message to the run.
 
         A run in progress reads it with the next message to the model, even if the model is about to
@@ -189,23 +193,26 @@ class Run:
 
         Args:
             message: The message, not blank.
+            deps: As for `Agent.run`, for a finished run that continues. Default: those that it had
+                in this process.
 
         Returns:
             An awaitable for the result that follows. It raises as `Agent.run` does.
 
         Raises:
-            UsageError: The message is blank or not text, or the run has not started.
+            UsageError: The message is blank or not text, or the run has not started; or `deps` is
+                passed to a run in progress.
             StoreError: The message cannot be written down.
         """
-        return send(self, message)
+        return send(self, message, deps)
 
-    def send_sync(self, message: str) -> RunResult:
+    def send_sync(self, message: str, *, deps: object = None) -> RunResult:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
 
         Raises:
             UsageError: The run is in progress, or this was called inside a tool.
         """
-        return send_sync(self, message)
+        return send_sync(self, message, deps)
 
     @property
     def log(self) -> list[Event]:
@@ -251,6 +258,11 @@ class Run:
         """The reason for the end of the run; `None` before that."""
         ending = self._core.ending
         return None if ending is None else ending.reason
+
+    def _replace_deps(self, deps: object) -> None:
+        """Keep other deps for the tools of the run, if there are any."""
+        if deps is not None:
+            self._deps = deps
 
     def _set_driver(self, driver: Driver) -> None:
         """Record the driver that works on the run."""

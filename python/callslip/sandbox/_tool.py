@@ -142,7 +142,7 @@ class ScriptTool(Tool[..., Any]):
         note, session._note = session._note, None
         if note is not None:
             result = replace(result, hints=(note, *result.hints))
-        most = call.session.agent.limits.result_bytes
+        most = json.loads(call.session.core.limits)["result_bytes"]
         return self._outcome_of_result(result._for_model_within(min(most, MODEL_BYTES)))
 
     def _outcome_of_failure(self, error: Exception) -> Outcome:

@@ -6,9 +6,19 @@ import math
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 from callslip.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    DepsT_co = TypeVar("DepsT_co", covariant=True, default=Any)
+else:
+    # With a default for type checkers only: at run time that would need Python 3.13.
+    from typing import TypeVar
+
+    DepsT_co = TypeVar("DepsT_co", covariant=True)
 
 __all__ = ["CallState", "Context", "call_here", "enclosing_call", "not_in_a_tool", "state_of"]
 
@@ -31,18 +41,24 @@ class CallState(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Generic[DepsT_co]):
     """The context of a call, for a tool with a parameter that is annotated with it.
+
+    `Context[Deps]` tells a type checker the type of `deps`; it is not checked when a program runs.
 
     Attributes:
         run_id: The id of the run that makes the call.
         ticket_id: The id of the ticket of the call. It stays the same when the call is repeated.
-        tool: The name of the tool.
+            Empty in the context of `instructions` and `check_answer`.
+        tool: The name of the tool; `"instructions"` or `"check_answer"` in the context of these.
+        deps: The object that was passed as `deps=` to the run, or to the run above it; `None`
+            without one. It is never written down.
     """
 
     run_id: str
     ticket_id: str
     tool: str
+    deps: DepsT_co = field(default=cast("Any", None), repr=False, compare=False)
     _call: CallState | None = field(default=None, repr=False, compare=False)
 
     @property

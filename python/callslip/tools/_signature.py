@@ -382,11 +382,12 @@ def _bound_names(function: Any) -> set[str]:
 
 
 def _is_context(annotation: Any, context_type: type) -> bool:
-    if isinstance(annotation, type):
-        return issubclass(annotation, context_type)
-    if get_origin(annotation) is Annotated:
+    origin = get_origin(annotation)
+    if isinstance(origin if isinstance(origin, type) else annotation, type):
+        return issubclass(origin or annotation, context_type)
+    if origin is Annotated:
         return _is_context(get_args(annotation)[0], context_type)
-    if get_origin(annotation) in {Union, types.UnionType}:
+    if origin in {Union, types.UnionType}:
         return any(_is_context(arg, context_type) for arg in get_args(annotation))
     return False
 

@@ -1,0 +1,100 @@
+"""The agents that an agent can start: for its roles, and as tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from callslip.errors import UsageError
+from callslip.protocols import find_protocol
+from callslip.roles import Role
+
+if TYPE_CHECKING:
+    from callslip.agent import Agent
+    from callslip.protocols import Protocol
+
+__all__ = ["agent_for_role", "check_roles", "roles_of", "tool_awaiting_approval"]
+
+
+def roles_of(roles: object, agent_type: type[Agent[Any]]) -> dict[str, Agent[Any] | Role]:
+    """Return the roles of an agent, which are checked.
+
+    Raises:
+        UsageError: They are not a mapping to a `Role` or an agent each.
+    """
+    if roles is None:
+        return {}
+    if not isinstance(roles, Mapping):
+        raise UsageError(
+            "expected roles={'Reviewer': Role(…)}, a mapping to a Role or an Agent each: got "
+            f"{type(roles).__name__}"
+        )
+    for name, prepared in roles.items():
+        if not isinstance(name, str) or not isinstance(prepared, (Role, agent_type)):
+            raise UsageError(
+                f"expected a Role or an Agent for each role: got {prepared!r} for {name!r}"
+            )
+    return dict(roles)
+
+
+def check_roles(roles: Mapping[str, object], protocol: Protocol, *, delegate: bool) -> None:
+    """Raise `UsageError` if there are roles, and no way to spawn agents for them."""
+    if roles and not (delegate and protocol.name == "chatty"):
+        raise UsageError(
+            "roles are for the chatty protocol with delegation: pass other agents as tools, "
+            "tools=[agent.as_tool()]"
+        )
+
+
+def agent_for_role(agent: Agent[Any], role: str) -> Agent[Any]:
+    """Return the agent for a role: the one of `roles`, or this one."""
+    prepared = agent.roles.get(role)
+    if prepared is None:
+        return agent
+    if not isinstance(prepared, Role):
+        return prepared._in_effect()
+    known = agent._role_agents.get(role)
+    if known is None:
+        known = agent._role_agents[role] = _with_role(agent, role, prepared)
+    return known
+
+
+def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
+    """Return an agent with the settings of a role, and those of this agent otherwise."""
+    protocol = find_protocol(prepared.protocol or agent.protocol)
+    spawned: Agent[Any] = agent.replace(
+        model=agent.model if prepared.model is None else prepared.model,
+        returns=None,
+        check_answer=None,
+        protocol=protocol,
+        tools=agent._tools if prepared.tools is None else prepared.tools,
+        limits=prepared.limits or agent.limits,
+        store=None,
+        name=role,
+        delegate=agent.delegate,
+        roles=agent.roles if protocol.name == "chatty" else None,
+    )
+    # Its runs have the instructions of the run that spawns it.
+    spawned._instructions = agent._instructions
+    # The agent of a role may spawn agents for all roles.
+    spawned._role_agents = agent._role_agents
+    return spawned
+
+
+def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
+    """Return the name of a tool that needs approval, of an agent or of one that it can start."""
+    seen: set[int] = set()
+    agents = [agent]
+    while agents:
+        one = agents.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        agents.extend(agent_for_role(one, role) for role in one.roles)
+        for tool in one._setup.toolbox:
+            if tool.needs_approval:
+                return tool.name
+            inner: Agent[Any] | None = getattr(tool, "agent", None)
+            if inner is not None:
+                agents.append(inner._in_effect())
+    return None

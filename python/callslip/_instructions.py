@@ -1,0 +1,93 @@
+"""The instructions of an agent: text, or a function that is called once a run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from callslip._options import check_text
+from callslip._threads import pool
+from callslip.errors import UsageError
+from callslip.tools._callable import is_async
+
+if TYPE_CHECKING:
+    from callslip.tools import Context
+
+__all__ = ["Instructions", "InstructionsOption"]
+
+InstructionsOption: TypeAlias = "str | Callable[[Context[Any]], str | Awaitable[str]]"
+"""Instructions of an agent: their text, or a function from the `Context` of a run to the text."""
+
+
+class Instructions:
+    """The instructions of an agent. Agents of roles share the object, and so the text of a run.
+
+    Args:
+        given: The text, or the function; `None` for no instructions.
+
+    Attributes:
+        text: The text, which is the same in all runs; empty if there is none, or if there is a
+            function.
+        is_called: Whether the text is that of a function, which is called once a run.
+
+    Raises:
+        UsageError: They are neither text nor callable.
+    """
+
+    __slots__ = ("_function", "is_called", "text")
+
+    def __init__(self, given: InstructionsOption | None = None) -> None:
+        self.text = ""
+        self._function: Callable[[Context[Any]], str | Awaitable[str]] | None = None
+        if isinstance(given, str):
+            check_text("instructions", given)
+            self.text = given.strip()
+        elif callable(given) and not inspect.isclass(given):
+            self._function = given
+        elif given is not None:
+            raise UsageError(
+                "expected instructions as text, or a function from a Context to text: got "
+                f"{given!r}"
+            )
+        self.is_called = self._function is not None
+
+    async def of_run(self, context: Context[Any]) -> str:
+        """Call the function on an event loop. A sync function is called in a thread of the pool.
+
+        Raises:
+            UsageError: It did not return text.
+        """
+        assert self._function is not None
+        if is_async(self._function):
+            text: Any = self._function(context)
+        else:
+            text = await pool.in_thread(self._function, context)
+        if inspect.isawaitable(text):
+            text = await text
+        return _checked(text)
+
+    def of_run_sync(self, context: Context[Any]) -> str:
+        """Call the function in this thread; if it is async, it is awaited on the private loop.
+
+        Raises:
+            UsageError: It did not return text.
+        """
+        assert self._function is not None
+        text: Any = self._function(context)
+        if inspect.isawaitable(text):
+            awaiting = pool.on_loop(_awaited(text))
+            try:
+                text = awaiting.result().get()
+            finally:
+                awaiting.cancel()
+        return _checked(text)
+
+
+async def _awaited(text: Awaitable[Any]) -> Any:
+    return await text
+
+
+def _checked(text: Any) -> str:
+    check_text("what the function in instructions returns", text)
+    return str(text).strip()

@@ -1,0 +1,60 @@
+"""Resuming all unfinished runs of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from callslip import _lazy
+from callslip._runtime.sessions import unfinished_runs
+from callslip._threads.current_loop import check_loop
+from callslip.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from callslip.agent import Agent
+
+__all__ = ["resume_all", "resume_all_sync"]
+
+T = TypeVar("T")
+
+
+async def resume_all(
+    agent: Agent, resume: Callable[[str], Awaitable[T]], at_once: int
+) -> dict[str, T | Exception]:
+    """Resume the unfinished runs of an agent, so many at once. As `Agent.resume_all`."""
+    if at_once < 1:
+        raise UsageError(f"expected at_once to be 1 or more: got {at_once}")
+    check_loop()
+    gate = _lazy.asyncio.Semaphore(at_once)
+
+    async def one(run_id: str) -> T | Exception | None:
+        async with gate:
+            try:
+                return await resume(run_id)
+            except Exception as error:  # noqa: BLE001  # it is returned with the others
+                return None if _is_claimed(agent, run_id, error) else error
+
+    run_ids = await _lazy.asyncio.to_thread(unfinished_runs, agent)
+    async with _lazy.asyncio.TaskGroup() as group:
+        tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
+    results = {run_id: task.result() for run_id, task in tasks.items()}
+    return {run_id: result for run_id, result in results.items() if result is not None}
+
+
+def resume_all_sync(agent: Agent, resume: Callable[[str], T]) -> dict[str, T | Exception]:
+    """Resume the unfinished runs of an agent, one after the other. As `resume_all`."""
+    results: dict[str, T | Exception] = {}
+    for run_id in unfinished_runs(agent):
+        try:
+            results[run_id] = resume(run_id)
+        except Exception as error:  # noqa: BLE001  # it is returned with the others
+            if not _is_claimed(agent, run_id, error):
+                results[run_id] = error
+    return results
+
+
+def _is_claimed(agent: Agent, run_id: str, error: Exception) -> bool:
+    """Whether the error is that another driver works on the run."""
+    if not isinstance(error, StoreError):
+        return False
+    return agent._in_effect()._required_store()._native.is_claimed(run_id)

@@ -1,0 +1,60 @@
+"""The options of one run, which are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from callslip._options import check_text
+from callslip.errors import UsageError
+from callslip.limits import Limits
+
+__all__ = ["check_limits", "check_messages"]
+
+
+def check_limits(limits: Limits) -> Limits:
+    """Return the limits of a run.
+
+    Raises:
+        UsageError: They are not `Limits`.
+    """
+    if not isinstance(limits, Limits):
+        raise UsageError(f"expected limits=Limits(…): got {limits!r}")
+    return limits
+
+
+def check_messages(messages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return role and content of each message of an earlier conversation.
+
+    Raises:
+        UsageError: They are not such messages.
+    """
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
+        raise UsageError(
+            "expected messages=[{'role': 'user', 'content': '…'}, …]: got "
+            f"{type(messages).__name__}"
+        )
+    return [_check_message(at, message) for at, message in enumerate(messages, 1)]
+
+
+def _check_message(at: int, message: object) -> tuple[str, str]:
+    if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
+        kind = type(message).__name__
+        got = f"the keys {list(message)}" if isinstance(message, Mapping) else kind
+        raise UsageError(
+            f"expected message {at} of messages=… as a dict with 'role' and 'content': got {got}"
+        )
+    role, content = message["role"], message["content"]
+    if role == "system":
+        raise UsageError(
+            f"expected message {at} of messages=… to be of the user or the assistant: got the role "
+            "'system'. Pass its text as Agent(instructions=…), and leave out the prompt of an "
+            "earlier run"
+        )
+    if role not in {"user", "assistant"}:
+        raise UsageError(
+            f"expected the role 'user' or 'assistant' in message {at} of messages=…: got {role!r}"
+        )
+    check_text(f"the content of message {at} of messages=…", content)
+    if not content.strip():
+        raise UsageError(f"expected text in message {at} of messages=…: got blank text")
+    return role, content
