@@ -810,7 +810,6 @@ class Setup:
         early_start: bool,
         checks_answer: bool,
     ) -> Setup: ...
-    def limited(self, limits: str) -> Setup: ...
 
 @final
 class Waker:
@@ -879,6 +878,7 @@ class Run:
         parent: tuple[str, int] | None = None,
         above: Run | None = None,
         store: Store | None = None,
+        limits: str | None = None,
         messages: Sequence[tuple[str, str]] | None = None,
     ) -> Run: ...
     @staticmethod

@@ -52,9 +52,10 @@ fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand
 #[pymethods]
 impl PyRun {
     /// A run that has not begun. `parent` is the run and the ticket in whose call it is started; `above` is the run whose
-    /// limits it draws from; `messages` are role and content of each message of an earlier conversation.
+    /// limits it draws from; `limits` are its own, as JSON text; `messages` are role and content of each message of an
+    /// earlier conversation.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, messages = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, limits = None, messages = None))]
     fn new(
         setup: &PySetup,
         run_id: String,
@@ -62,11 +63,15 @@ impl PyRun {
         parent: Option<(String, u32)>,
         above: Option<&Self>,
         store: Option<&PyStore>,
+        limits: Option<&str>,
         messages: Option<Vec<(String, String)>>,
     ) -> CoreResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
         let mut machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        if let Some(limits) = limits {
+            machine = machine.limited(super::setup::limits(limits)?);
+        }
         if let Some(messages) = messages {
             machine = machine.after(super::protocol::messages(messages)?);
         }

@@ -94,20 +94,9 @@ impl PySetup {
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }
-
-    /// The same with other limits, as JSON text.
-    fn limited(&self, limits: &str) -> CoreResult<Self> {
-        let limits = self::limits(limits)?;
-        let setup = if self.setup.limits == limits {
-            Arc::clone(&self.setup)
-        } else {
-            Arc::new(Setup { limits, ..Setup::clone(&self.setup) })
-        };
-        Ok(Self { setup, grammars: self.grammars.clone() })
-    }
 }
 
 /// Limits from JSON text with the fields of `Limits`.
-fn limits(json: &str) -> CoreResult<Limits> {
+pub(super) fn limits(json: &str) -> CoreResult<Limits> {
     serde_json::from_str(json).map_err(|cause| error::value(format!("expected limits: {cause}")))
 }

@@ -87,7 +87,7 @@ pub struct Setup {
     pub protocol: Arc<dyn Protocol>,
     /// The system prompt, rendered.
     pub prompt: Arc<str>,
-    /// The program's own instructions, which the prompt has too: runs below it are given the same.
+    /// The agent's own instructions, which the prompt has too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Arc<str>>,
     /// An example of a run, between the prompt and the task.

@@ -2,7 +2,8 @@
 
 use super::account::Spent;
 use super::command::Setup;
-use super::limits::Limit;
+use super::limits::{Limit, Limits};
+use super::own_setup::Instructions;
 use super::snapshot::Snapshot;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
@@ -108,6 +109,12 @@ pub struct Start {
     /// How many runs are above it.
     #[serde(default, skip_serializing_if = "is_root")]
     pub depth: u32,
+    /// Its limits, where they are others than those of the setup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// Its instructions, where a function of the program has given them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
     /// An earlier conversation, before the task.
     #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
     pub messages: Arc<[Message]>,

@@ -5,7 +5,8 @@
 use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
 use super::event::{Event, Parent, Record, Start, StopReason, VERSION};
-use super::limits::Limit;
+use super::limits::{Limit, Limits};
+use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
 use crate::protocol::Message;
@@ -69,14 +70,15 @@ pub struct RunMachine {
 impl RunMachine {
     /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
-        let (messages, task) = Default::default();
-        Self::of(Start { version: VERSION, run_id, agent, parent, depth: 0, messages, task, setup })
+        let (limits, instructions, messages, task) = Default::default();
+        let version = VERSION;
+        Self::of(Start { version, run_id, agent, parent, depth: 0, limits, instructions, messages, task, setup })
     }
 
     /// A run that will begin with this event.
     pub(super) fn of(start: Start) -> Self {
         Self {
-            setup: Arc::clone(&start.setup),
+            setup: start.own_setup(),
             start,
             state: RunState::default(),
             shared_limits: SharedLimits::None,
@@ -102,12 +104,19 @@ impl RunMachine {
         self
     }
 
-    /// Gives a run that has not begun its instructions, and the prompt that has them.
+    /// Gives a run that has not begun limits of its own.
+    #[must_use]
+    pub fn limited(mut self, limits: Limits) -> Self {
+        self.start.limits = (limits != self.start.setup.limits).then_some(limits);
+        self.setup = self.start.own_setup();
+        self
+    }
+
+    /// Gives a run that has not begun instructions of its own, and the prompt that has them.
     pub fn instruct(&mut self, instructions: &str, prompt: &str) {
         if self.state.messages.is_empty() {
-            let (prompt, instructions) = (prompt.into(), Some(instructions.into()));
-            self.setup = Arc::new(Setup { prompt, instructions, ..Setup::clone(&self.setup) });
-            self.start.setup = Arc::clone(&self.setup);
+            self.start.instructions = Some(Instructions::between(instructions, &self.start.setup.prompt, prompt));
+            self.setup = self.start.own_setup();
         }
     }
 

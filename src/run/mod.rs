@@ -12,6 +12,7 @@ pub mod event;
 mod input;
 pub mod limits;
 pub mod machine;
+mod own_setup;
 mod plan;
 mod possible_moves;
 mod reading;

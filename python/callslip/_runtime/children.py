@@ -62,12 +62,13 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     is_new = not (command.again and native is not None and native.has(run_id))
     if is_new:
         core = _core.Run(
-            _limited_setup(session, agent, setup),
+            setup.native,
             run_id=run_id,
             agent=agent.name,
             parent=(session.run.id, command.ticket),
             above=session.core,
             store=native,
+            limits=session.core.limits if agent.limits is session.agent.limits else None,
         )
         _pass_instructions(session, agent, setup, core)
     else:
@@ -95,13 +96,6 @@ def _levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None
         levels: The number of the run.
     """
     return levels_left(levels, None if worker.limits is agent.limits else worker.limits.depth)
-
-
-def _limited_setup(session: RunSession, worker: Agent, setup: RunSetup) -> _core.Setup:
-    """Return the setup of a child run, with the limits of the run if its agent has no others."""
-    if worker.limits is not session.agent.limits:
-        return setup.native
-    return setup.native.limited(session.core.limits)
 
 
 def _pass_instructions(

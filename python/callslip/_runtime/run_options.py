@@ -50,7 +50,7 @@ def _check_message(at: int, message: object) -> tuple[str, str]:
             "'system'. Pass its text as Agent(instructions=…), and leave out the prompt of an "
             "earlier run"
         )
-    if role not in {"user", "assistant"}:
+    if role not in ("user", "assistant"):  # it may be unhashable
         raise UsageError(
             f"expected the role 'user' or 'assistant' in message {at} of messages=…: got {role!r}"
         )

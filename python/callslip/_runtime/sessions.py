@@ -64,12 +64,13 @@ def new_session(
     setup = worker._setup_at(levels)
     store = worker.store
     core = _core.Run(
-        setup.native if limits is None else setup.native.limited(limits._to_json()),
+        setup.native,
         run_id=run_id,
         agent=worker.name,
         parent=parent,
         above=None if above is None else above.core,
         store=None if store is None else store._native,
+        limits=None if limits is None else limits._to_json(),
         messages=earlier,
     )
     run = Run(core, run_id, task, agent=agent, store=store, deps=deps)

@@ -267,11 +267,12 @@ impl RunState {
 
     fn on_run_started(&mut self, start: &Start, at: f64) {
         self.started_at = at;
-        self.result_bytes = start.setup.limits.result_bytes;
-        self.messages.push(Message::new(Role::System, Arc::clone(&start.setup.prompt)));
-        self.messages.extend_from_slice(&start.setup.examples);
+        let setup = start.own_setup();
+        self.result_bytes = setup.limits.result_bytes;
+        self.messages.push(Message::new(Role::System, Arc::clone(&setup.prompt)));
+        self.messages.extend_from_slice(&setup.examples);
         self.messages.extend_from_slice(&start.messages);
-        self.reminder.clone_from(&start.setup.reminder);
+        self.reminder.clone_from(&setup.reminder);
         self.add_task(&start.task);
     }
 

@@ -87,7 +87,7 @@ def test_an_example_that_a_chat_template_begins_is_read_whole():
 
 @pytest.mark.shared
 def test_the_prompts_that_the_protocols_come_from():
-    react = ReactProtocol(template=SEEDS / "react.txt", persona="a helper")
+    react = ReactProtocol(template=SEEDS / "react.txt")
     # It shows what not to write, too.
     codes = [example.reply.violation and example.reply.violation.code for example in react.lint()]
     assert codes == ["both_action_and_final", None]

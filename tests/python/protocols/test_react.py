@@ -285,11 +285,6 @@ def test_a_valid_reply_starts_the_count_anew():
     assert result.run.violations == 6
 
 
-def test_the_persona_is_in_the_prompt():
-    protocol = ReactProtocol(persona="You are a careful clerk.")
-    assert "You are a careful clerk." in protocol.system_prompt(TOOLS)
-
-
 def test_a_call_is_required_first_where_it_is_asked_for():
     model = ScriptedModel(
         [finish("100"), call("calculator", {"expression": "25*4"}), finish("100")]

@@ -56,8 +56,9 @@ def test_built_in_prompts_offer_what_is_there(kind):
 
 
 def test_the_three_placeholder_styles():
-    react = ReactProtocol(template="I am {persona}. {{literal}}\n{tools}", persona="Ann")
-    assert react.system_prompt([weather]).startswith("I am Ann. {literal}\n")
+    react = ReactProtocol(template="I am {persona}. {{literal}}\n{tools}")
+    prompt = react.system_prompt([weather], instructions="Ann")
+    assert prompt.startswith("I am Ann. {literal}\n")
     chatty = ChattyProtocol(
         template='{TOOL_TAG_START}[{"a": {}}]{TOOL_TAG_END}\n{AVAILABLE_TOOLS_INTERFACE}'
     )
@@ -72,12 +73,11 @@ def test_the_three_placeholder_styles():
         (ReactProtocol(template="no tools"), r"has no \{tools\}"),
         (ReactProtocol(template="{tools} {goal}"), r"unknown placeholder \{goal\}"),
         (ReactProtocol(template="{tools}\n{"), "line 2 of the template has a single '{'"),
-        (ReactProtocol(template="{tools}", persona="Ann"), r"has no \{persona\}"),
         (ChattyProtocol(template="no tools <tool></tool>"), r"AVAILABLE_TOOLS_INTERFACE"),
         (ChattyProtocol(template="{AVAILABLE_TOOLS_INTERFACE}"), r"TOOL_TAG_START"),
         (
-            ChattyProtocol(template="{AVAILABLE_TOOLS_INTERFACE}<tool></tool>{AGENTS}"),
-            r"unknown placeholder \{AGENTS\}",
+            ChattyProtocol(template="{AVAILABLE_TOOLS_INTERFACE}<tool></tool>{INSTRUCTIONS}"),
+            r"unknown placeholder \{INSTRUCTIONS\}.*\$\{instructions\}",
         ),
         (TicketProtocol(template="no tools"), r"has no \{\{tool_spec\}\}"),
         (TicketProtocol(template="{{tool_spec}} {{other}}"), r"\{\{other\}\}"),

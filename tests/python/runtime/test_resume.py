@@ -390,11 +390,11 @@ def test_another_agent_is_refused_with_the_difference():
 
 
 def test_a_new_prompt_and_new_limits_do_not_hinder_a_run():
-    run = logged(Work([call("work", n=1), FINISH]), protocol=ReactProtocol(persona="I am A."))
+    run = logged(Work([call("work", n=1), FINISH]), instructions="I am A.")
     work = Work([None, FINISH])
     agent = work.agent(
         crashed(until(run, "ticket_completed")),
-        protocol=ReactProtocol(persona="I am B."),
+        instructions="I am B.",
         limits=Limits(turns=1),
     )
     result = agent.resume_sync(run.id)

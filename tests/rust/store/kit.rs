@@ -80,6 +80,8 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         agent: agent.to_owned(),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
         depth: u32::from(parent.is_some()),
+        limits: None,
+        instructions: None,
         messages: [].into(),
         task: "Say \"setup\":null and \u{1F600}".into(),
         setup: Arc::clone(&SETUP),
