@@ -32,6 +32,7 @@ pub use event::{Event, FailedAttempt, Note, Opened, Parent, Record, Start, StopR
 pub use input::InputError;
 pub use limits::{Limit, Limits};
 pub use machine::RunMachine;
+pub use own_setup::Instructions;
 pub use possible_moves::PossibleMoves;
 pub use replay::{ReplayError, replay};
 pub use resume::{LoadError, compact, read_log};

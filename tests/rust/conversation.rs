@@ -3,10 +3,11 @@
 
 mod machine_kit;
 
-use callslip::protocol::FinishReason;
-use callslip::run::{Command, Limit, Limits, Phase, RunMachine, replay};
+use callslip::protocol::{FinishReason, Message, Role};
+use callslip::run::{Command, Event, Limit, Limits, Phase, RunMachine, compact, replay};
 use callslip::ticket::{Outcome, TicketId};
 use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
+use std::sync::Arc;
 
 const FINISH: &str = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;
 
@@ -116,4 +117,46 @@ fn a_call_with_the_result_of_one_that_is_denied_is_not_made() {
     machine.complete_call(TicketId(1), Outcome::Denied { message: "The call of 'gated' was denied: no".into() }, 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
     assert!(told(&machine).contains("was denied: no") && told(&machine).contains("NotRun"), "{}", told(&machine));
+}
+
+/// What is said before its task, and what it is set up with alone.
+#[test]
+fn a_run_keeps_its_own_instructions_limits_and_earlier_conversation() {
+    let said = |role, content: &str| Message { role, content: content.into(), short: None };
+    let earlier = [said(Role::User, "I am Ann."), said(Role::Assistant, "Hello Ann.")];
+    let own = Limits { turns: Some(1), result_bytes: 9, ..Limits::default() };
+    let mut machine = machine("react", Limits::default()).limited(own.clone()).after(earlier.clone().into());
+    machine.instruct("Be brief.", "p\n\nBe brief.\n");
+    machine.start("work", 1.0);
+    machine.commands(1.0);
+    machine.instruct("Too late.", "x");
+    reply(&mut machine, &act("call", r#"{"a": 1}"#));
+    machine.complete_call(TicketId(1), ok(r#""more than nine bytes""#), 2.0);
+    machine.commands(2.0);
+    assert_eq!(machine.state().limit, Some(Limit::Turns));
+    reply(&mut machine, FINISH);
+    let log = take_log(&mut machine);
+
+    let state = RunMachine::load(&log).unwrap();
+    for one in
+        [&machine, &state, &replay(&log).unwrap(), &RunMachine::load(&[Arc::new(compact(&log).unwrap())]).unwrap()]
+    {
+        assert_eq!(one.setup().limits, own);
+        assert_eq!(one.setup().instructions.as_deref(), Some("Be brief."));
+        assert_eq!(&*one.setup().prompt, "p\n\nBe brief.\n");
+        assert_eq!(one.messages_before_task(), 2);
+        assert_eq!(one.state().messages, machine.state().messages);
+    }
+    assert_eq!(&*machine.state().messages[0].content, "p\n\nBe brief.\n");
+    assert_eq!(machine.state().messages[1..3], earlier);
+    assert_eq!(&*machine.state().messages[3].content, "work");
+    assert!(machine.state().messages[5].content.len() < 200, "its result is cut as its own limits say");
+}
+
+#[test]
+fn limits_that_are_those_of_the_setup_are_not_written_twice() {
+    let mut machine = machine("react", Limits::default()).limited(Limits::default());
+    machine.start("work", 1.0);
+    let Event::RunStarted(start) = &take_log(&mut machine)[0].event else { unreachable!() };
+    assert!(start.limits.is_none() && start.instructions.is_none() && start.messages.is_empty());
 }

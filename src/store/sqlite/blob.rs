@@ -1,6 +1,7 @@
 //! Large parts of events, kept apart: an event's JSON holds a null in their place.
 
-use crate::run::{Event, Parent, Setup, Snapshot, Spent, Start};
+use crate::protocol::Message;
+use crate::run::{Event, Instructions, Limits, Parent, Setup, Snapshot, Spent, Start};
 use crate::ticket::{Outcome, TicketId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -53,6 +54,12 @@ struct StartWithout<'a> {
     parent: Option<&'a Parent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<&'a Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a Instructions>,
+    #[serde(skip_serializing_if = "<[Message]>::is_empty")]
+    messages: &'a [Message],
     task: &'a str,
     setup: (),
 }
@@ -65,13 +72,18 @@ enum OutcomeWithout {
 
 impl<'a> From<&'a Start> for StartWithout<'a> {
     fn from(start: &'a Start) -> Self {
+        // All fields by name: one that is added can't be left out of what is stored.
+        let Start { version, run_id, agent, parent, depth, limits, instructions, messages, task, setup: _ } = start;
         Self {
-            version: start.version,
-            run_id: &start.run_id,
-            agent: &start.agent,
-            parent: start.parent.as_ref(),
-            depth: (start.depth > 0).then_some(start.depth),
-            task: &start.task,
+            version: *version,
+            run_id,
+            agent,
+            parent: parent.as_ref(),
+            depth: (*depth > 0).then_some(*depth),
+            limits: limits.as_ref(),
+            instructions: instructions.as_ref(),
+            messages,
+            task,
             setup: (),
         }
     }

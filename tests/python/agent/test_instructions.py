@@ -138,6 +138,13 @@ def test_other_instructions_are_refused(given):
         Agent(ScriptedModel([]), instructions=given)
 
 
+@pytest.fixture(params=["memory", "file"])
+def store(request, tmp_path):
+    """A store; that of a file writes a part of each log apart."""
+    with TicketStore(None if request.param == "memory" else tmp_path / "runs.sqlite") as store:
+        yield store
+
+
 def by_run(how):
     """Run a task in one of the ways that there are. Returns the run."""
 
@@ -239,7 +246,7 @@ def test_a_sync_function_does_not_hold_the_event_loop():
     assert "Be brief." in asyncio.run(main()).messages[0]["content"]
 
 
-def test_a_resumed_run_has_the_text_that_it_was_started_with():
+def test_a_resumed_run_has_the_text_that_it_was_started_with(store):
     calls = []
 
     def now(context):
@@ -249,7 +256,6 @@ def test_a_resumed_run_has_the_text_that_it_was_started_with():
     def failing(messages):
         raise RuntimeError("no service")
 
-    store = TicketStore()
     agent = Agent(FunctionModel(failing), instructions=now, store=store)
     with pytest.raises(ModelError) as caught:
         agent.run_sync("x")
@@ -322,7 +328,7 @@ def test_another_agent_has_its_own_instructions_and_the_same_deps(start):
     assert [one.run_id for one in calls] == [run.children[0].id]
 
 
-def test_a_child_that_is_started_after_a_crash_has_the_text_of_its_run():
+def test_a_child_that_is_started_after_a_crash_has_the_text_of_its_run(store):
     """The log ends where the child is to start."""
 
     def reply(messages):
@@ -334,7 +340,6 @@ def test_a_child_that_is_started_after_a_crash_has_the_text_of_its_run():
     agent = Agent(FunctionModel(reply), protocol="ticket", instructions=instructions)
     lines = agent.run_sync("whole", deps=Deps("Ann")).run.export().splitlines(keepends=True)
     opened = next(at for at, line in enumerate(lines) if "ticket_opened" in line)
-    store = TicketStore()
     run_id = store.import_run("".join(lines[: opened + 1]))
     calls, instructions = counting()
     result = agent.replace(store=store, instructions=instructions).resume_sync(run_id)
@@ -354,3 +359,12 @@ def test_long_instructions_are_kept_whole():
         ]
         == long.strip()
     )
+
+
+def test_a_store_keeps_one_setup_of_runs_with_different_instructions(tmp_path):
+    with TicketStore(tmp_path / "runs.sqlite") as store:
+        model = FunctionModel(lambda messages: finish())
+        agent = Agent(model, instructions=lambda context: f"You are {context.run_id}.", store=store)
+        runs = [agent.run_sync("x", limits=Limits(turns=turns)).run for turns in range(1, 9)]
+        assert all(prompt_of(store.run(run.id)).endswith(f"You are {run.id}.\n") for run in runs)
+        assert store.query("SELECT count(*) AS blobs FROM blob") == [{"blobs": 1}]

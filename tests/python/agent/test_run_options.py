@@ -91,6 +91,13 @@ def start(request):
     return WAYS[request.param]
 
 
+@pytest.fixture(params=["memory", "file"])
+def store(request, tmp_path):
+    """A store; that of a file writes a part of each log apart."""
+    with TicketStore(None if request.param == "memory" else tmp_path / "runs.sqlite") as store:
+        yield store
+
+
 # --- deps
 
 
@@ -278,14 +285,14 @@ def test_a_run_has_its_own_limits(start):
     assert caught.value.run.turns == 9
 
 
-def test_a_resumed_run_keeps_its_own_limits():
+def test_a_resumed_run_keeps_its_own_limits(store):
     replies = [act("who", n=at) for at in range(9)]
 
     @tool(name="who")
     def ask(n: int) -> int:
         return n
 
-    agent = Agent(ScriptedModel(replies), tools=[ask], on_limit="raise", store=TicketStore())
+    agent = Agent(ScriptedModel(replies), tools=[ask], on_limit="raise", store=store)
     run_id = interrupted(agent, limits=Limits(turns=3, depth=7))
     with pytest.raises(LimitExceeded) as caught:
         agent.resume_sync(run_id)
@@ -315,10 +322,8 @@ def test_the_levels_of_a_run_are_those_of_its_own_limits(start, own, of_run, fou
 
 
 @pytest.mark.parametrize(("own", "of_run", "found"), [(4, 1, 2), (1, 3, 4), (0, 2, 3), (2, 0, 1)])
-def test_a_resumed_run_has_the_levels_of_its_own_limits(own, of_run, found):
-    agent = Agent(
-        FunctionModel(deeper), protocol="ticket", limits=Limits(depth=own), store=TicketStore()
-    )
+def test_a_resumed_run_has_the_levels_of_its_own_limits(own, of_run, found, store):
+    agent = Agent(FunctionModel(deeper), protocol="ticket", limits=Limits(depth=own), store=store)
     run_id = interrupted(agent, "abcdefgh", limits=Limits(depth=of_run))
     assert levels(agent.resume_sync(run_id).run) == found
 
@@ -374,8 +379,8 @@ def test_without_one_nothing_is_written_down(start):
     assert "messages" not in run.log[0].data
 
 
-def test_a_run_with_an_earlier_conversation_is_resumed_and_compacted():
-    agent = Agent(ScriptedModel([finish("1"), finish("2")]), store=TicketStore())
+def test_a_run_with_an_earlier_conversation_is_resumed_and_compacted(store):
+    agent = Agent(ScriptedModel([finish("1"), finish("2")]), store=store)
     run_id = interrupted(agent, messages=EARLIER)
     result = agent.resume_sync(run_id)
     assert list(asked(result.messages)[:2]) == EARLIER
@@ -622,8 +627,8 @@ def test_an_override_reaches_an_agent_that_a_tool_calls(start):
         assert start(outer, "whole").tickets[0].result == "fake"
 
 
-def test_an_override_reaches_runs_that_are_resumed_or_continued():
-    agent = Agent(says("real"), store=TicketStore())
+def test_an_override_reaches_runs_that_are_resumed_or_continued(store):
+    agent = Agent(says("real"), store=store)
     run_id = interrupted(agent)
     with agent.override(model=says("fake")):
         result = agent.resume_sync(run_id)

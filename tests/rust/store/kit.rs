@@ -1,6 +1,6 @@
 //! Folders, records and stores to test with.
 
-use callslip::protocol::{FinishReason, React};
+use callslip::protocol::{FinishReason, Message, React, Role};
 use callslip::run::command::{OnLimit, OnOpenTickets};
 use callslip::run::{Event, Limits, Note, Opened, Parent, Record, Setup, Spent, Start, StopReason, Usage, event};
 use callslip::store::{Durability, MemoryStore, SqliteStore, Store};
@@ -80,9 +80,12 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         agent: agent.to_owned(),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
         depth: u32::from(parent.is_some()),
-        limits: None,
-        instructions: None,
-        messages: [].into(),
+        limits: parent.map(|_| Limits { turns: Some(3), ..Limits::default() }),
+        instructions: parent.map(|_| {
+            let instructions = r#"{"text": "\"setup\":null", "at": 0, "removed": 0, "inserted": "\"setup\":null"}"#;
+            serde_json::from_str(instructions).unwrap()
+        }),
+        messages: [Message { role: Role::User, content: "\"setup\":null".into(), short: None }].into(),
         task: "Say \"setup\":null and \u{1F600}".into(),
         setup: Arc::clone(&SETUP),
     }
