@@ -87,7 +87,7 @@ def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
 
 def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool) -> None:
     """Raise `TemplateError` if the user's template teaches a tool that is not offered."""
-    if not protocol.has_own_template:
+    if not protocol._has_own_template:
         return
     options = {"execute_python_code": "python=True"}
     # With depth=0 the option may have been passed, and has no effect.

@@ -160,12 +160,12 @@ class Protocol(ABC):
         return Toolbox(tools).for_protocol(self.native, built_in).tool_set
 
     @property
-    def has_own_template(self) -> bool:
+    def _has_own_template(self) -> bool:
         """Whether `template` is another than the built-in prompt."""
         return self.template != NativeProtocol.built_in_template(self.name)
 
     def _template(self) -> str | None:
-        if not self.has_own_template:
+        if not self._has_own_template:
             return None
         assert self.template is not None
         if isinstance(self.template, str):

@@ -20,7 +20,7 @@ __all__ = ["Role"]
 class Role:
     """The settings of an agent that is spawned for a role (chatty).
 
-    Anything that is `None` is inherited from the spawning agent.
+    Anything that is `None` is inherited from the spawning agent, and so are its instructions.
 
     Attributes:
         model: The model.

@@ -51,11 +51,11 @@ fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand
 
 #[pymethods]
 impl PyRun {
-    /// A run that has not begun. `parent` is the run and the ticket in whose call it is started; `above` is the run whose
-    /// limits it draws from; `limits` are its own, as JSON text; `messages` are role and content of each message of an
-    /// earlier conversation.
+    /// A run that has not begun: with its parent run and the ticket of the call there, and the run above whose limits it
+    /// draws from; with its own limits as JSON text, and role and content of each message of an earlier conversation.
     #[new]
     #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, limits = None, messages = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
         setup: &PySetup,
         run_id: String,

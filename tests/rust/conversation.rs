@@ -150,7 +150,8 @@ fn a_run_keeps_its_own_instructions_limits_and_earlier_conversation() {
     assert_eq!(&*machine.state().messages[0].content, "p\n\nBe brief.\n");
     assert_eq!(machine.state().messages[1..3], earlier);
     assert_eq!(&*machine.state().messages[3].content, "work");
-    assert!(machine.state().messages[5].content.len() < 200, "its result is cut as its own limits say");
+    let told = &machine.state().messages[5].content;
+    assert!(told.contains("more") && !told.contains("nine bytes"), "{told}");
 }
 
 #[test]

@@ -368,3 +368,23 @@ def test_a_store_keeps_one_setup_of_runs_with_different_instructions(tmp_path):
         runs = [agent.run_sync("x", limits=Limits(turns=turns)).run for turns in range(1, 9)]
         assert all(prompt_of(store.run(run.id)).endswith(f"You are {run.id}.\n") for run in runs)
         assert store.query("SELECT count(*) AS blobs FROM blob") == [{"blobs": 1}]
+
+
+def test_a_run_that_is_cancelled_before_it_has_instructions_never_began():
+    async def main():
+        entered = asyncio.Event()
+
+        async def waits(context):
+            entered.set()
+            await asyncio.Event().wait()
+
+        store = TicketStore()
+        agent = Agent(ScriptedModel([]), instructions=waits, store=store)
+        task = asyncio.ensure_future(agent.run("x"))
+        await entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return store.runs()
+
+    assert asyncio.run(main()) == []
