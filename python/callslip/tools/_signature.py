@@ -383,13 +383,13 @@ def _bound_names(function: Any) -> set[str]:
 
 def _is_context(annotation: Any, context_type: type) -> bool:
     origin = get_origin(annotation)
-    if isinstance(origin if isinstance(origin, type) else annotation, type):
-        return issubclass(origin or annotation, context_type)
     if origin is Annotated:
         return _is_context(get_args(annotation)[0], context_type)
     if origin in {Union, types.UnionType}:
         return any(_is_context(arg, context_type) for arg in get_args(annotation))
-    return False
+    # `Context[Deps]` has the class as its origin.
+    plain = annotation if origin is None else origin
+    return isinstance(plain, type) and issubclass(plain, context_type)
 
 
 def _is_plain_type(annotation: Any) -> bool:

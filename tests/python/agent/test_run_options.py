@@ -6,6 +6,7 @@ import pickle
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
 
 import pytest
 
@@ -120,7 +121,10 @@ def test_without_deps_there_are_none(start):
     assert result.tickets[0].result is True
 
 
-@pytest.mark.parametrize("annotation", [Context[Deps], Context[Deps] | None, Context[int]])
+@pytest.mark.parametrize(
+    "annotation",
+    [Context[Deps], Context[Deps] | None, Annotated[Context[Deps], "x"], Context | None],
+)
 def test_a_context_with_its_type_is_hidden_from_the_model(annotation):
     def plain(city: str, context) -> str:
         return city
