@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     from callslip._answers import AnswerCheck
     from callslip.agent import Agent
-    from callslip.history import HistoryPolicy
+    from callslip.history import HistoryPolicy, Summarize
     from callslip.limits import Limits
     from callslip.protocols import Protocol, ProtocolName
     from callslip.roles import Role
@@ -34,14 +34,14 @@ class AgentOptions(TypedDict, total=False):
     delegate: bool | None
     python: PythonRunner | bool
     roles: Mapping[str, Agent[Any] | Role] | None
-    history: HistoryPolicy | None
+    history: HistoryPolicy | Summarize | None
     grammar: bool
     seed: int | None
     max_tokens: int | None
     stop: Sequence[str]
 
 
-def history_of(policy: HistoryPolicy | None) -> HistoryPolicy | None:
+def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summarize | None:
     """Return a history policy, which is checked."""
     if policy is not None:
         from callslip.history import check_policy

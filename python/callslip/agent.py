@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from callslip._agent_options import AgentOptions
     from callslip._runtime.stream import RunStream
-    from callslip.history import HistoryPolicy
+    from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
@@ -76,8 +76,9 @@ class Agent(Generic[AnswerT]):
             `PythonRunner`, or `True` for one with its defaults.
         roles: A `Role` or an `Agent` for each role that the model may spawn agents for (chatty).
             For any other role, it is this agent.
-        history: Chooses the messages that the model is shown, for example `KeepLast(20)`. Default:
-            all messages.
+        history: Chooses the messages that the model is shown, for example `KeepLast(20)` or
+            `Summarize(model)`. Default: all messages, and fewer once they fill the context of the
+            model (`history_shortened` in the log).
         grammar: Whether a model that accepts `grammar` is passed a grammar of the valid replies.
         seed: Passed to a model that accepts `seed`.
         max_tokens: Output tokens of one reply, at most. Passed to a model that accepts it.
@@ -119,7 +120,7 @@ class Agent(Generic[AnswerT]):
         delegate: bool | None = None,
         python: PythonRunner | bool = False,
         roles: Mapping[str, Agent[Any] | Role] | None = None,
-        history: HistoryPolicy | None = None,
+        history: HistoryPolicy | Summarize | None = None,
         grammar: bool = True,
         seed: int | None = None,
         max_tokens: int | None = None,
@@ -131,7 +132,7 @@ class Agent(Generic[AnswerT]):
         self.protocol: Protocol = find_protocol(protocol)
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
         self.roles: dict[str, Agent[Any] | Role] = _roles(roles)
-        self.history: HistoryPolicy | None = history_of(history)
+        self.history: HistoryPolicy | Summarize | None = history_of(history)
         if delegate is None:
             delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate

@@ -6,13 +6,17 @@ import json
 import warnings
 from typing import TYPE_CHECKING
 
-from callslip._failure import message_of
+from callslip._failure import message_of, one_line
 from callslip._redaction import redact_likely_secrets
-from callslip.errors import UsageError
+from callslip.errors import CallslipError, ModelError, UsageError
+from callslip.models._context import TokenCounter
+from callslip.models._failures import is_context_full
 from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
     from callslip._core import Grammar
+    from callslip._runtime.session import RunSession
+    from callslip._runtime.shown_history import ShownHistory
     from callslip.agent import Agent
     from callslip.history import History
     from callslip.models._call import ModelCall
@@ -26,11 +30,14 @@ class ModelRequests:
     """The requests of one run to its model.
 
     Attributes:
+        shown: The messages that fit the context of the model; `None` if that is not known, or a
+            policy function chooses them.
         error: The exception of the model client that has ended the run; `None` if there is none.
     """
 
     __slots__ = (
         "_agent",
+        "_full_in",
         "_grammar",
         "_history",
         "_plain",
@@ -38,20 +45,30 @@ class ModelRequests:
         "_run",
         "_violations",
         "error",
+        "shown",
     )
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self._run = run
         self._agent = agent
         # Without options and history policy the model is called directly.
-        is_plain = not agent._options and agent.history is None and not agent._model.is_wrapped
+        is_plain = not agent._options and not callable(agent.history) and not agent._model.is_wrapped
         self._plain = agent._model.plain if is_plain else None
         self._history: History | None = None
+        self.shown: ShownHistory | None = None
+        if not callable(agent.history) and (
+            agent.history is not None
+            or agent._model.context is not None
+            or run._core.shortened is not None
+        ):
+            self._show_less()
         self._policy_error: UsageError | None = None
         # The grammar of the last request with the model that it was sent to, and the number of
         # violations before it.
         self._grammar: tuple[Grammar, ModelCall] | None = None
         self._violations = 0
+        # The turn in which a context was found full.
+        self._full_in: int | None = None
         self.error: BaseException | None = None
 
     def send(self, call: ModelCall | None = None) -> object:
@@ -65,11 +82,13 @@ class ModelRequests:
             BaseException: The model failed.
         """
         messages = self._run.messages
+        if self.shown is not None:
+            messages = self.shown.choose(messages)
         if self._plain is not None:
             return self._plain(messages)
         agent = self._agent
         call = agent._model if call is None else call
-        shown = messages if agent.history is None else self._choose_messages(messages)
+        shown = self._choose_messages(messages) if callable(agent.history) else messages
         options = agent._options
         if not options:
             return call(shown)
@@ -97,6 +116,29 @@ class ModelRequests:
                 call.report_violation(code, grammar)
                 return
 
+    def shorten_after(self, session: RunSession, error: BaseException) -> bool:
+        """Whether a request failed because the context is full, and less is shown from now on."""
+        core = self._run._core
+        is_own = isinstance(error, CallslipError) and not isinstance(error, ModelError)
+        if is_own or callable(self._agent.history) or core.has_early_calls or core.unwritten:
+            return False
+        # What was shortened for this turn is not shortened for it again.
+        if self._full_in == core.turn or not is_context_full(error):
+            return False
+        self._full_in = core.turn
+        shown = self._show_less()
+        plan = shown.plan(is_full=True)
+        if plan is None:
+            return False
+        return shown.leave_out(session, plan, one_line(self.failure_words(error)))
+
+    def _show_less(self) -> ShownHistory:
+        if self.shown is None:
+            from callslip._runtime.shown_history import ShownHistory
+
+            self.shown = ShownHistory(self._run, self._agent)
+        return self.shown
+
     def failure_message(self, error: BaseException) -> str:
         """Keep the exception that a request raised, and return the message for the log.
 
@@ -119,14 +161,16 @@ class ModelRequests:
         if self._history is None:
             from callslip.history import History
 
-            assert self._agent.history is not None
+            policy = self._agent.history
+            assert callable(policy)
             core = self._run._core
             lists = isinstance(self._agent.protocol, TicketProtocol)
             self._history = History(
-                self._agent.history,
+                policy,
                 core.short,
                 examples=core.examples,
                 tickets=core.ticket_list if lists else None,
+                count=TokenCounter(self._agent._model.count_tokens),
             )
         try:
             return self._history.choose(messages)
