@@ -52,7 +52,9 @@ class ModelRequests:
         self._run = run
         self._agent = agent
         # Without options and history policy the model is called directly.
-        is_plain = not agent._options and not callable(agent.history) and not agent._model.is_wrapped
+        is_plain = (
+            not agent._options and not callable(agent.history) and not agent._model.is_wrapped
+        )
         self._plain = agent._model.plain if is_plain else None
         self._history: History | None = None
         self.shown: ShownHistory | None = None
@@ -81,7 +83,7 @@ class ModelRequests:
             UsageError: The history policy failed.
             BaseException: The model failed.
         """
-        messages = self._run.messages
+        messages: Messages = self._run.messages
         if self.shown is not None:
             messages = self.shown.choose(messages)
         if self._plain is not None:

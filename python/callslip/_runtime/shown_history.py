@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from callslip.models._reply import Messages
     from callslip.runs import Run
 
-__all__ = ["ShownHistory", "make_room"]
+__all__ = ["ShownHistory"]
 
 
 class ShownHistory:
@@ -38,7 +38,7 @@ class ShownHistory:
         count: Counts tokens.
     """
 
-    __slots__ = ("_core", "_cut", "_run", "_room", "_summarize", "_transcript", "count")
+    __slots__ = ("_core", "_cut", "_room", "_run", "_summarize", "_transcript", "count")
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self._run = run
@@ -75,9 +75,7 @@ class ShownHistory:
         Args:
             is_full: Whether the model has refused what is shown, because it is too long.
         """
-        return self._room.plan(
-            self._run.messages, self._cut, self._core.said_at, is_full=is_full
-        )
+        return self._room.plan(self._run.messages, self._cut, self._core.said_at, is_full=is_full)
 
     def leave_out(self, session: RunSession, plan: Plan, error: str | None = None) -> bool:
         """Carry out a plan without a summary. Returns whether the run has taken it.

@@ -5,7 +5,8 @@
 A policy chooses among the exchanges of a run: each reply of the model together with its outcome.
 The prompt, its example and the task are always shown, and the messages of the run never change.
 
-Without a policy the oldest exchanges are left out once the context of the model is half full.
+Without a policy the oldest exchanges are left out once they fill two fifths of the context of the
+model, where its size is known, or once the model refuses a request as too long.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Cut:
     Attributes:
         exchanges: The number of the oldest exchanges that are left out.
         results: The number of the oldest exchanges that are left out or shown without results.
-        summary: The text that is shown in place of those that are left out; `None` if there is none.
+        summary: The text that is shown in place of those that are left out; `None` for none.
     """
 
     exchanges: int = 0

@@ -15,13 +15,17 @@ __all__ = ["Plan", "Room"]
 _HIGH = 0.4
 """The share of the context, after the prompt and the task, that exchanges may take. Each turn sends
 them again: a higher share costs more tokens in every turn."""
-_LOW = 0.12
+_LOW = 0.1
 """The share that is left of it. What is left out at once is not left out in the next turns, in
 which the messages have the same beginning."""
 _REPLY = 1_024
 """Tokens that are left for the reply, but no more than a quarter of the context."""
 _RECENT = 2
 """Exchanges that stay whole as long as they fit the context at all."""
+
+
+_WORTHWHILE = 4
+"""The part of the exchanges that a summary takes the place of is at least one in so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,9 @@ class Room:
         if length <= after or first <= cut.exchanges:
             return None
         longer = Cut(first, max(first, cut.results), cut.summary)
+        # The last ones may be so long that there would be a summary in every turn.
+        if (length - self._length(longer, None)) * _WORTHWHILE < length:
+            return None
         return Plan(longer, tuple(exchanges[cut.exchanges : first]))
 
     def _length(self, cut: Cut, pinned: int | None) -> int:

@@ -29,8 +29,9 @@ _END_OF_THOUGHTS = "</think>"
 class Summarize:
     """Replaces the oldest exchanges by a summary, which a model writes.
 
-    Once the exchanges that are shown are longer than `after`, or take half of the context of the
-    agent's model, those before the last `keep` are summarized, together with the summary so far.
+    Once the exchanges that are shown are longer than `after`, or fill two fifths of the context of
+    the agent's model, those before the last `keep` are summarized, together with the summary so
+    far.
     The summary is kept in the log (`history_shortened`), so that a resumed run has it too, and its
     usage is counted with the run's. If the model of the summaries fails, the exchanges are left out
     without one, and the log has the reason. The prompt, the task and the user's last message are

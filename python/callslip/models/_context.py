@@ -16,7 +16,7 @@ CountTokens: TypeAlias = Callable[[str], int]
 """A function from a text to the number of its tokens."""
 
 _BYTES = 3
-"""UTF-8 bytes in a token, as they are estimated: prose has more, JSON and source code have fewer."""
+"""The estimated UTF-8 bytes of a token. Prose has more, JSON and source code have fewer."""
 
 _MARKS = 6
 """Tokens for the role of a message, and for the marks around it."""
