@@ -44,7 +44,7 @@ class AgentOptions(TypedDict, total=False):
 def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summarize | None:
     """Return a history policy, which is checked."""
     if policy is not None:
-        from callslip.history import check_policy
+        from callslip.history._history import check_policy
 
         check_policy(policy)
     return policy

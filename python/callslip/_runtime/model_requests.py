@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from callslip._failure import message_of, one_line
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import CallslipError, ModelError, UsageError
-from callslip.models._context import TokenCounter
 from callslip.models._failures import is_context_full
-from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
     from callslip._core import Grammar
@@ -136,9 +135,7 @@ class ModelRequests:
 
     def _show_less(self) -> ShownHistory:
         if self.shown is None:
-            from callslip._runtime.shown_history import ShownHistory
-
-            self.shown = ShownHistory(self._run, self._agent)
+            self.shown = _histories().ShownHistory(self._run, self._agent)
         return self.shown
 
     def failure_message(self, error: BaseException) -> str:
@@ -161,24 +158,19 @@ class ModelRequests:
 
     def _choose_messages(self, messages: Messages) -> Messages:
         if self._history is None:
-            from callslip.history import History
-
-            policy = self._agent.history
-            assert callable(policy)
-            core = self._run._core
-            lists = isinstance(self._agent.protocol, TicketProtocol)
-            self._history = History(
-                policy,
-                core.short,
-                examples=core.examples,
-                tickets=core.ticket_list if lists else None,
-                count=TokenCounter(self._agent._model.count_tokens),
-            )
+            self._history = _histories().policy_history(self._run, self._agent)
         try:
             return self._history.choose(messages)
         except UsageError as error:
             self._policy_error = error
             raise
+
+
+def _histories() -> ModuleType:
+    """Return the module for the runs of which the model is not shown everything."""
+    from callslip._runtime import shown_history
+
+    return shown_history
 
 
 def _original(error: BaseException) -> BaseException:

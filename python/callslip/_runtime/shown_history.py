@@ -10,7 +10,7 @@ from callslip._failure import one_line
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._threads import pool
 from callslip.errors import ModelError
-from callslip.history._history import Cut, Transcript
+from callslip.history._history import Cut, History, Transcript
 from callslip.history._room import Plan, Room
 from callslip.history._summary import Summarize, summary_of
 from callslip.models._context import TokenCounter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from callslip.models._reply import Messages
     from callslip.runs import Run
 
-__all__ = ["ShownHistory"]
+__all__ = ["ShownHistory", "policy_history"]
 
 
 class ShownHistory:
@@ -172,6 +172,20 @@ class ShownHistory:
     def _pinned(self) -> int | None:
         said_at = self._core.said_at
         return self._transcript.exchange_of(said_at) if said_at else None
+
+
+def policy_history(run: Run, agent: Agent) -> History:
+    """Return the history of a run, whose messages a policy function chooses."""
+    policy, core = agent.history, run._core
+    assert callable(policy)
+    lists = isinstance(agent.protocol, TicketProtocol)
+    return History(
+        policy,
+        core.short,
+        examples=core.examples,
+        tickets=core.ticket_list if lists else None,
+        count=TokenCounter(agent._model.count_tokens),
+    )
 
 
 def _cut_of(run: Run) -> Cut:

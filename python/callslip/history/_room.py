@@ -15,6 +15,8 @@ __all__ = ["Plan", "Room"]
 _HIGH = 0.4
 """The share of the context, after the prompt and the task, that exchanges may take. Each turn sends
 them again: a higher share costs more tokens in every turn."""
+_SMALL = 2_400
+"""Tokens that exchanges may take in any context that holds them."""
 _LOW = 0.1
 """The share that is left of it. What is left out at once is not left out in the next turns, in
 which the messages have the same beginning."""
@@ -24,8 +26,8 @@ _RECENT = 2
 """Exchanges that stay whole as long as they fit the context at all."""
 
 
-_WORTHWHILE = 4
-"""The part of the exchanges that a summary takes the place of is at least one in so many."""
+_WORTHWHILE = 2
+"""A summary takes the place of one in so many tokens of the exchanges, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,15 @@ class Room:
         most = self._most()
         # A prompt that leaves no room is refused by the model.
         room = max(most - opening, 0)
-        high = most if self._summarize is not None and not is_full else opening + room * _HIGH
+        high = most
+        if self._summarize is None or is_full:
+            # Where the last ones are that long, something would be left out in every turn.
+            last = sum(one.tokens for one in transcript.exchanges[-_RECENT:])
+            high = opening + min(max(self._share(opening), 2 * last), room)
         if total <= high:
             return None
         left = _Left(transcript.exchanges, cut, pinned, total)
-        left.shorten(high, opening + room * _LOW, most)
+        left.shorten(high, opening + int(room * _LOW), most)
         longer = replace(cut, exchanges=left.exchanges, results=left.results)
         return None if longer == cut else Plan(longer)
 
@@ -115,13 +121,18 @@ class Room:
         reply = self._reply if self._reply is not None else _REPLY
         return self._context - min(reply, self._context // 4)
 
+    def _share(self, opening: int) -> int:
+        """Return the tokens that exchanges may take after the prompt and the task."""
+        room = max(self._most() - opening, 0)
+        return max(int(room * _HIGH), min(room, _SMALL))
+
     def _summary(self, cut: Cut, length: int, opening: int) -> Plan | None:
         summarize, exchanges = self._summarize, self._transcript.exchanges
         if summarize is None:
             return None
-        after: float = summarize.after
+        after = summarize.after
         if self._context is not None:
-            after = min(after, max(self._most() - opening, 0) * _HIGH)
+            after = min(after, self._share(opening))
         first = len(exchanges) - summarize.keep
         if length <= after or first <= cut.exchanges:
             return None
@@ -165,7 +176,7 @@ class _Left:
         self.exchanges = cut.exchanges
         self.results = cut.results
 
-    def shorten(self, high: float, low: float, most: float) -> None:
+    def shorten(self, high: int, low: int, most: int) -> None:
         """Leave out results, and then exchanges, until `low` is reached; the last ones for `most`.
 
         Args:
@@ -182,7 +193,7 @@ class _Left:
         self._leave_out(most, last)
         self._leave_results(most, last + 1)
 
-    def _leave_results(self, to: float, end: int) -> None:
+    def _leave_results(self, to: int, end: int) -> None:
         for at in range(self.results, end):
             if self._total <= to:
                 break
@@ -191,7 +202,7 @@ class _Left:
                 self._total -= one.tokens - bare(one).tokens
                 self.results = at + 1
 
-    def _leave_out(self, to: float, end: int) -> None:
+    def _leave_out(self, to: int, end: int) -> None:
         while self._total > to and self.exchanges < end:
             at = self.exchanges
             one = self._every[at]

@@ -305,6 +305,26 @@ def test_attributes_that_mean_something_else_are_not_a_context():
     assert ModelCall(sized(None, 3)).count_tokens is None
 
 
+def test_the_context_of_a_client_in_this_process():
+    class Llama:
+        def n_ctx(self):
+            return 2_048
+
+        def tokenize(self, text, *, add_bos):
+            return [*text]
+
+        def create_chat_completion(self, messages, stream=False, **options):
+            return "done"
+
+        def create_completion(self, prompt):
+            return "done"
+
+    call = ModelCall(as_model(Llama()))
+    assert call.context == 2_048
+    assert call.count_tokens("é!") == 3
+    assert ModelCall(as_model(Llama(), context=512)).context == 512
+
+
 def test_options_for_the_context():
     def create(*, model, messages, stream=False, stop=None, **options):
         return "done"

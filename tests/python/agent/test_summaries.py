@@ -212,7 +212,7 @@ def test_the_usage_of_summaries_counts_towards_the_limits():
 
 
 def test_a_known_context_is_a_bound_of_its_own():
-    model, summaries = Steps(14), numbered()
+    model, summaries = Steps(30), numbered()
     model.context = 2_400
     agent = Agent(model, protocol="react", tools=[step], history=Summarize(summaries, keep=2))
     result = agent.run_sync("go")

@@ -2,7 +2,9 @@
 
 use callslip::protocol::{Chatty, FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Account, Command, FailedAttempt, Limits, Phase, Record, RunMachine, Setup, Shortened, Spent, Usage};
+use callslip::run::{
+    Account, Command, FailedAttempt, Limits, Phase, Record, RunMachine, Setup, Shortened, Spent, Usage,
+};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::agent_tools::{background, delegate};
 use callslip::tool::{ToolSet, ToolSpec};
