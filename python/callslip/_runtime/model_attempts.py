@@ -54,7 +54,8 @@ class ModelAttempts:
         rates = self.attempt.rates
         if rates is None:
             return 0.0
-        characters = sum(len(message["content"]) for message in self._session.run.messages)
+        messages = self._session.requests.shown_messages()
+        characters = sum(len(message["content"]) for message in messages)
         self._reservation = rates.reserve(characters)
         return self._reservation.wait
 

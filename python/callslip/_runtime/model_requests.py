@@ -82,14 +82,11 @@ class ModelRequests:
             UsageError: The history policy failed.
             BaseException: The model failed.
         """
-        messages: Messages = self._run.messages
-        if self.shown is not None:
-            messages = self.shown.choose(messages)
+        shown = self.shown_messages()
         if self._plain is not None:
-            return self._plain(messages)
+            return self._plain(shown)
         agent = self._agent
         call = agent._model if call is None else call
-        shown = self._choose_messages(messages) if callable(agent.history) else messages
         options = agent._options
         if not options:
             return call(shown)
@@ -101,6 +98,17 @@ class ModelRequests:
                 _warn_unruled(grammar.unruled)
             options = {**options, "grammar": grammar}
         return call(shown, **options)
+
+    def shown_messages(self) -> Messages:
+        """Return the messages that the model is shown.
+
+        Raises:
+            UsageError: The history policy failed.
+        """
+        messages = self._run.messages
+        if self.shown is not None:
+            return self.shown.choose(messages)
+        return self._choose_messages(messages) if callable(self._agent.history) else messages
 
     def _report_violation(self) -> None:
         """Report the violation of the last reply to the model, which sent a grammar with it."""
