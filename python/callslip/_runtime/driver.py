@@ -278,8 +278,9 @@ class _Driver(SessionDriver):
         commands: Sequence[Command] = ()
         try:
             with scope:
-                if session.requests.shown is not None:
-                    await session.requests.shown.make_room(session)
+                shown = session.requests.shown
+                if shown is not None and not shown.is_ample:
+                    await shown.make_room(session)
                 try:
                     commands = await self._request(scope)
                 except Exception as error:

@@ -69,6 +69,11 @@ class ShownHistory:
             return messages
         return self._transcript.show(self._cut, self._pinned())
 
+    @property
+    def is_ample(self) -> bool:
+        """Whether nothing is to be left out now, as far as that is seen without counting."""
+        return self._room.is_ample(self._run.messages)
+
     def plan(self, *, is_full: bool = False) -> Plan | None:
         """Return what is to be left out now; `None` if nothing is.
 
@@ -134,18 +139,21 @@ class ShownHistory:
         assert self._summarize is not None
         cut, turn = plan.cut, self._core.turn
         request = self._summarize.request(self._core.task, cut.summary, plan.summarized)
+        error, usage = None, None
         try:
             reply = await whole_reply(self._summarize._call, request)
             usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
             summary = summary_of(reply.text)
             if not summary:
                 raise ModelError("expected a summary: got an empty reply")  # noqa: TRY301
-        except Exception as error:  # noqa: BLE001  # the run does not end because of it
-            words = one_line(session.requests.failure_words(error))
-            return self.leave_out(session, plan, f"no summary: {words}")
-        if self._core.turn != turn or self._core.finished:
+        except Exception as failure:  # noqa: BLE001  # the run does not end because of it
+            error = f"no summary: {one_line(session.requests.failure_words(failure))}"
+        else:
+            cut = replace(cut, summary=summary)
+        # A time limit may have ended the turn.
+        if not session.is_current_turn(turn):
             return False
-        return self._record(session, replace(cut, summary=summary), usage=usage)
+        return self._record(session, cut, error=error, usage=usage)
 
     def _record(
         self,

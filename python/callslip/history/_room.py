@@ -68,6 +68,16 @@ class Room:
         # No less than the tokens of all that is shown.
         self._bound = 0
 
+    def is_ample(self, messages: Messages) -> bool:
+        """Whether nothing is to be left out, as far as that is seen without counting.
+
+        Args:
+            messages: All messages of the run.
+        """
+        fresh = self._transcript.read(messages)
+        self._bound += sum(self._count.at_most(one["content"]) for one in fresh)
+        return not self._transcript.exchanges or self._bound <= self._at_least()
+
     def plan(
         self, messages: Messages, cut: Cut, said_at: int, *, is_full: bool = False
     ) -> Plan | None:
@@ -80,9 +90,8 @@ class Room:
             is_full: Whether the model has refused what is shown, because it is too long.
         """
         transcript = self._transcript
-        fresh = transcript.read(messages)
-        self._bound += sum(self._count.at_most(one["content"]) for one in fresh)
-        if not transcript.exchanges or (not is_full and self._bound <= self._at_least()):
+        is_ample = self.is_ample(messages)
+        if not transcript.exchanges or (is_ample and not is_full):
             return None
         pinned = transcript.exchange_of(said_at) if said_at else None
         opening = self._tokens(transcript.opened(note(1, cut.summary)))

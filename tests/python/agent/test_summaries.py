@@ -211,6 +211,31 @@ def test_the_usage_of_summaries_counts_towards_the_limits():
     assert len(summaries.requests) == 1
 
 
+@pytest.mark.parametrize("driver", ["sync", "async"])
+def test_a_time_limit_holds_while_a_summary_is_written(driver):
+    given_up = []
+
+    async def endless(messages):
+        try:
+            await asyncio.sleep(600)
+        finally:
+            given_up.append(len(messages))
+
+    agent = Agent(
+        Steps(12),
+        protocol="react",
+        tools=[step],
+        history=Summarize(endless, after=600, keep=2),
+        limits=Limits(seconds=1),
+    )
+    with pytest.raises(LimitExceeded, match="seconds") as caught:
+        run(agent, driver)
+    assert shortened(caught.value.run) == []
+    # That of the turn, and that of the last turn.
+    if driver == "async":
+        assert given_up == [2, 2]
+
+
 def test_a_known_context_is_a_bound_of_its_own():
     model, summaries = Steps(30), numbered()
     model.context = 2_400
