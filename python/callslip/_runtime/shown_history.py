@@ -44,7 +44,7 @@ class ShownHistory:
         self._run = run
         self._core = core = run._core
         model, history = agent._model, agent.history
-        self.count = TokenCounter(model.count_tokens)
+        self.count: TokenCounter = TokenCounter(model.count_tokens)
         self._transcript = Transcript(
             core.short,
             examples=core.examples,

@@ -73,7 +73,7 @@ class TokenCounter:
     def __init__(self, count: CountTokens | None) -> None:
         self._count = count
         self._counts: dict[str, int] = {}
-        self.is_exact = count is not None
+        self.is_exact: bool = count is not None
 
     def __call__(self, text: str) -> int:
         """Return the tokens of a message with this text."""
