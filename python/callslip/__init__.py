@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from callslip.events import Delta, Event, Progress
-    from callslip.history import Exchange, HistoryPolicy, KeepLast
+    from callslip.history import Exchange, HistoryPolicy, KeepLast, Summarize
     from callslip.limits import Limits
     from callslip.models import BoundedModel, Fallback, Priced, Retrying, as_model
     from callslip.models._reply import ModelChunk, ModelReply
@@ -134,6 +134,7 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "StoredRun",
+    "Summarize",
     "TemplateError",
     "Ticket",
     "TicketProtocol",
@@ -163,7 +164,7 @@ _HOMES = {
         "UsageError"
     ),
     "callslip.events": "Event Progress",
-    "callslip.history": "Exchange HistoryPolicy KeepLast",
+    "callslip.history": "Exchange HistoryPolicy KeepLast Summarize",
     "callslip.limits": "Limits",
     "callslip.models": ("BoundedModel Fallback ModelChunk ModelReply Priced Retrying as_model"),
     "callslip.models.local": "LocalModel",

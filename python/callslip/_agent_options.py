@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from callslip._instructions import InstructionsOption
     from callslip._runtime.setup import RunSetup
     from callslip.agent import Agent
-    from callslip.history import HistoryPolicy
+    from callslip.history import HistoryPolicy, Summarize
     from callslip.limits import Limits
     from callslip.models._call import ModelCall
     from callslip.models._reply import Model
@@ -51,7 +51,7 @@ class AgentOptions(TypedDict, total=False):
     delegate: bool | None
     python: PythonRunner | bool
     roles: Mapping[str, Agent[Any] | Role] | None
-    history: HistoryPolicy | None
+    history: HistoryPolicy | Summarize | None
     grammar: bool
     seed: int | None
     max_tokens: int | None
@@ -101,10 +101,10 @@ def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool) -> No
             )
 
 
-def history_of(policy: HistoryPolicy | None) -> HistoryPolicy | None:
+def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summarize | None:
     """Return a history policy, which is checked."""
     if policy is not None:
-        from callslip.history import check_policy
+        from callslip.history._history import check_policy
 
         check_policy(policy)
     return policy

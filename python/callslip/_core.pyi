@@ -183,6 +183,22 @@ class Ending:
         """The name of the limit that was reached, in the last turn or at the end."""
 
 @final
+class Shortened:
+    """The part of a conversation that the model is shown no longer."""
+
+    @property
+    def exchanges(self) -> int:
+        """The number of the oldest exchanges that are left out."""
+
+    @property
+    def results(self) -> int:
+        """The number of the oldest exchanges that are left out or shown without results."""
+
+    @property
+    def summary(self) -> str | None:
+        """The text that is shown in place of the exchanges that are left out."""
+
+@final
 class OpenTask:
     """A task that another run works on."""
 
@@ -929,6 +945,20 @@ class Run:
     def attempt_failed(
         self, model: str, error: str, wait: float | None, usage: Usage | None, now: float
     ) -> list[Command]: ...
+    def shorten_history(
+        self,
+        exchanges: int,
+        results: int,
+        now: float,
+        *,
+        summary: str | None = None,
+        error: str | None = None,
+        usage: Usage | None = None,
+    ) -> list[Command]: ...
+    @property
+    def shortened(self) -> Shortened | None: ...
+    @property
+    def said_at(self) -> int: ...
     @property
     def has_early_calls(self) -> bool: ...
     @property

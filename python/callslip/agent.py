@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from callslip._agent_options import AgentOptions, OverrideOptions
     from callslip._instructions import InstructionsOption
     from callslip._runtime.stream import RunStream
-    from callslip.history import HistoryPolicy
+    from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
@@ -90,8 +90,9 @@ class Agent(Generic[AnswerT]):
             `PythonRunner`, or `True` for one with its defaults.
         roles: A `Role` or an `Agent` for each role that the model may spawn agents for (chatty).
             For any other role, it is this agent.
-        history: Chooses the messages that the model is shown, for example `KeepLast(20)`. Default:
-            all messages.
+        history: Chooses the messages that the model is shown, for example `KeepLast(20)` or
+            `Summarize(model)`. Default: all messages, and fewer once they fill the context of the
+            model (`history_shortened` in the log).
         grammar: Whether a model that accepts `grammar` is passed a grammar of the valid replies.
         seed: Passed to a model that accepts `seed`.
         max_tokens: Output tokens of one reply, at most. Passed to a model that accepts it.
@@ -137,7 +138,7 @@ class Agent(Generic[AnswerT]):
         delegate: bool | None = None,
         python: PythonRunner | bool = False,
         roles: Mapping[str, Agent[Any] | Role] | None = None,
-        history: HistoryPolicy | None = None,
+        history: HistoryPolicy | Summarize | None = None,
         grammar: bool = True,
         seed: int | None = None,
         max_tokens: int | None = None,
@@ -152,7 +153,7 @@ class Agent(Generic[AnswerT]):
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
         self._instructions = Instructions(instructions)
         self.roles: dict[str, Agent[Any] | Role] = roles_of(roles, Agent)
-        self.history: HistoryPolicy | None = history_of(history)
+        self.history: HistoryPolicy | Summarize | None = history_of(history)
         if delegate is None:
             delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate

@@ -178,7 +178,10 @@ class ModelError(RunFailed):
 
 
 class ContextFull(ModelError):
-    """The messages are longer than the model can read. The message says how to continue the run."""
+    """The messages are longer than the model can read, also without the oldest ones.
+
+    The message says how to continue the run.
+    """
 
 
 class ModelRefused(ModelError):

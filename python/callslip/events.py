@@ -15,6 +15,7 @@ EventKind: TypeAlias = Literal[
     "run_started",
     "model_asked",
     "model_attempt_failed",
+    "history_shortened",
     "model_replied",
     "violated",
     "answer_offered",

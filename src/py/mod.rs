@@ -36,7 +36,7 @@ mod _core {
     #[pymodule_export]
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
     #[pymodule_export]
-    use super::rows::{PyEnding, PyHttpRequest, PyMessage, PyOpenTask, PyRunRow, PyTicketRow, PyUsage};
+    use super::rows::{PyEnding, PyHttpRequest, PyMessage, PyOpenTask, PyRunRow, PyShortened, PyTicketRow, PyUsage};
     #[pymodule_export]
     use super::run::PyRun;
     #[pymodule_export]

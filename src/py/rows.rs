@@ -2,7 +2,7 @@
 
 use super::value::to_python;
 use crate::run::state::Ending;
-use crate::run::{Limit, StopReason, Usage};
+use crate::run::{Limit, Shortened, StopReason, Usage};
 use crate::store::{RunRow, TicketRow};
 use crate::ticket::{Status, Ticket, TicketId};
 use crate::tool::openapi::Request;
@@ -172,6 +172,21 @@ impl PyEnding {
         let value = to_python(py, &ending.value)?.unbind();
         let Ending { reason, success, error, .. } = ending;
         Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name) })
+    }
+}
+
+/// What the model is shown no longer.
+#[pyclass(name = "Shortened", module = "callslip._core", frozen, get_all)]
+pub(super) struct PyShortened {
+    exchanges: u32,
+    results: u32,
+    summary: Option<String>,
+}
+
+impl From<&Shortened> for PyShortened {
+    fn from(shortened: &Shortened) -> Self {
+        let summary = shortened.summary.as_deref().map(str::to_owned);
+        Self { exchanges: shortened.exchanges, results: shortened.results, summary }
     }
 }
 

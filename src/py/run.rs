@@ -6,12 +6,12 @@ use super::error::{self, CoreError, CoreResult};
 use super::outcome::{PyOutcome, check_memory};
 use super::protocol::{DETACH_BYTES, PyBounds, PyGrammar, finish_reason};
 use super::reader::Chunk;
-use super::rows::{PyEnding, PyMessage, PyOpenTask, PyTicketRow, PyUsage};
+use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
 use super::setup::{Grammars, PySetup, Situation};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
 use crate::protocol::grammar::Bounds;
-use crate::run::{Command, FailedAttempt, Parent, Phase, RunMachine, Usage, read_log, resume};
+use crate::run::{Command, FailedAttempt, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume};
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -311,6 +311,40 @@ impl PyRun {
             let (turn, dropped) = (machine.state().turn, machine.has_streamed());
             machine.attempt_failed(FailedAttempt { turn, model, error, wait, dropped, usage }, now);
         })
+    }
+
+    /// Shows the model less of the conversation. `exchanges` is the number of the oldest ones that are left out, and
+    /// `results` of those that are left out or shown without results.
+    #[pyo3(signature = (exchanges, results, now, *, summary = None, error = None, usage = None))]
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+    fn shorten_history(
+        &self,
+        py: Python<'_>,
+        exchanges: u32,
+        results: u32,
+        now: f64,
+        summary: Option<&str>,
+        error: Option<String>,
+        usage: Option<&PyUsage>,
+    ) -> CoreResult<Vec<PyCommand>> {
+        let usage = usage.copied().map(Usage::from).map(Box::new);
+        let summary = summary.map(Arc::from);
+        self.input(py, now, |machine| {
+            let turn = machine.state().turn;
+            machine.shorten_history(Shortened { turn, exchanges, results, summary, error, usage }, now);
+        })
+    }
+
+    /// What the model is shown no longer; `None` if it is shown everything.
+    #[getter]
+    fn shortened(&self) -> CoreResult<Option<PyShortened>> {
+        Ok(self.lock()?.machine().state().shortened.as_deref().map(PyShortened::from))
+    }
+
+    /// The position of the message with the user's last words; 0 for the task.
+    #[getter]
+    fn said_at(&self) -> CoreResult<usize> {
+        Ok(self.lock()?.machine().state().said_at)
     }
 
     /// Whether calls of the reply that is still arriving were started.

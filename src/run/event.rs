@@ -77,6 +77,26 @@ pub struct FailedAttempt {
     pub usage: Option<Box<Usage>>,
 }
 
+/// What the model is shown no longer, from one request on. The messages of the run never change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// The turn of the request.
+    pub turn: u32,
+    /// The oldest exchanges that are left out, in all.
+    pub exchanges: u32,
+    /// The oldest exchanges that are left out or shown without the results that were loaded into them.
+    pub results: u32,
+    /// What is shown in place of the exchanges that are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Arc<str>>,
+    /// Why the request before it, or the summary, failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the summary cost, where the client says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
+}
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -215,6 +235,8 @@ pub enum Event {
     /// A request for a reply failed, and nothing of the reply was executed. The model, or another one, is asked again
     /// unless the run ends.
     ModelAttemptFailed(Box<FailedAttempt>),
+    /// The conversation was too long for the model, which is shown less of it from now on.
+    HistoryShortened(Box<Shortened>),
     /// The reply broke the protocol; nothing of it is executed.
     Violated {
         /// The turn of the reply.

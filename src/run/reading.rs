@@ -1,7 +1,7 @@
 //! The machine's reading: replies in, whole or chunk by chunk, and what may be done before one has ended.
 
 use super::account::Spent;
-use super::event::{COUNTED, Event, FailedAttempt, Note, Usage};
+use super::event::{COUNTED, Event, FailedAttempt, Note, Shortened, Usage};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
 use super::plan;
@@ -89,6 +89,23 @@ impl RunMachine {
             account.spend(&Spent { usage: *usage, ..Spent::default() });
         }
         self.emit(Event::ModelAttemptFailed(Box::new(attempt)), now);
+    }
+
+    /// The model is shown less of the conversation, in this request and later ones. Does nothing if calls of the reply
+    /// were started, or if it would be shown more.
+    pub fn shorten_history(&mut self, shortened: Shortened, now: f64) {
+        if self.state.phase != Phase::Asking
+            || shortened.turn != self.state.turn
+            || self.has_early_calls()
+            || !self.state.can_be_shortened(&shortened)
+        {
+            return;
+        }
+        self.stream = None;
+        if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, shortened.usage.as_deref()) {
+            account.spend(&Spent { usage: *usage, ..Spent::default() });
+        }
+        self.emit(Event::HistoryShortened(Box::new(shortened)), now);
     }
 
     /// Whether calls of the reply that is still arriving were started.

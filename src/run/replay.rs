@@ -1,6 +1,6 @@
 //! A log driven through the machine once more: the replies and outcomes that it records must give the same events.
 
-use super::event::{Event, FailedAttempt, Note, Record, StopReason};
+use super::event::{Event, FailedAttempt, Note, Record, Shortened, StopReason};
 use super::limits::Limit;
 use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::resume::{self, LoadError};
@@ -82,6 +82,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
                 machine.reply(text, *finish_reason, usage.as_deref().copied(), at);
             }
         }
+        Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),
         Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
         Event::TicketOpened(_) => open_early(machine, records, at),
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {

@@ -4,7 +4,7 @@ mod fold;
 mod next_message;
 
 use super::account::Spent;
-use super::event::{Event, Note, StopReason, Usage};
+use super::event::{Event, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
 use super::repetition::Repetition;
@@ -114,6 +114,12 @@ pub struct RunState {
     /// Whether there is a message of the user that the model has not seen.
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
+    /// The position of the message with the user's last words; 0 for the task.
+    #[serde(default, skip_serializing_if = "is_at_start")]
+    pub said_at: usize,
+    /// What the model is shown no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened: Option<Arc<Shortened>>,
     /// Seconds in which no process worked on the run.
     pub paused: f64,
     /// Unix seconds of the last event.
@@ -168,6 +174,11 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_at_start(position: &usize) -> bool {
+    *position == 0
+}
+
 impl RunState {
     /// What it has spent, with the runs below it that have ended.
     pub fn spent(&self) -> Spent {
@@ -209,6 +220,9 @@ impl RunState {
             Event::ModelAsked { turn } => Some(*turn) == self.turn.checked_add(1),
             Event::ModelReplied { turn, .. } => *turn == self.turn && self.phase == Phase::Asking,
             Event::ModelAttemptFailed(attempt) => attempt.turn == self.turn && self.phase == Phase::Asking,
+            Event::HistoryShortened(shortened) => {
+                shortened.turn == self.turn && self.phase == Phase::Asking && self.can_be_shortened(shortened)
+            }
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => {
                 *turn == self.turn && (self.midway || self.phase == Phase::Checking)
             }
@@ -221,6 +235,12 @@ impl RunState {
             }
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
+    }
+
+    /// Whether the model is shown no more than before.
+    pub(super) fn can_be_shortened(&self, shortened: &Shortened) -> bool {
+        let before = self.shortened.as_ref().map_or(0, |before| before.exchanges);
+        (before..=shortened.results).contains(&shortened.exchanges)
     }
 
     /// Whether it can be resumed: it has not ended, or it was cancelled, or its model client failed.

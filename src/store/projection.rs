@@ -117,6 +117,11 @@ impl RunRow {
                     self.add_usage(usage);
                 }
             }
+            Event::HistoryShortened(shortened) => {
+                if let Some(usage) = &shortened.usage {
+                    self.add_usage(usage);
+                }
+            }
             Event::Violated { .. } => self.violations = self.violations.saturating_add(1),
             Event::Noted { note: Note::Resumed } | Event::UserSaid { .. } => {
                 self.stop_reason = None;

@@ -4,7 +4,7 @@
 mod machine_kit;
 
 use callslip::protocol::{FinishReason, Message, Role};
-use callslip::run::{Command, Event, Limit, Limits, Phase, RunMachine, compact, replay};
+use callslip::run::{Command, Event, Limit, Limits, Phase, RunMachine, Shortened, Usage, compact, replay};
 use callslip::ticket::{Outcome, TicketId};
 use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
 use std::sync::Arc;
@@ -160,4 +160,72 @@ fn limits_that_are_those_of_the_setup_are_not_written_twice() {
     machine.start("work", 1.0);
     let Event::RunStarted(start) = &take_log(&mut machine)[0].event else { unreachable!() };
     assert!(start.limits.is_none() && start.instructions.is_none() && start.messages.is_empty());
+}
+
+/// A run in its second turn.
+fn second_turn() -> RunMachine {
+    let mut machine = begun("react", Limits { tokens: Some(500), ..Limits::default() });
+    let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
+    machine.reply(&act("call", r#"{"a": 1}"#), FinishReason::Stop, usage, 2.0);
+    machine.commands(2.0);
+    machine.complete_call(TicketId(1), ok("1"), 3.0);
+    assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
+    machine
+}
+
+fn shortened(turn: u32, exchanges: u32, results: u32) -> Shortened {
+    Shortened { turn, exchanges, results, summary: None, error: None, usage: None }
+}
+
+#[test]
+fn a_history_that_is_shortened_is_a_part_of_the_run() {
+    let mut machine = second_turn();
+    let usage = Usage { input_tokens: 600, output_tokens: 20, ..Usage::default() };
+    let first = Shortened { summary: Some("One call.".into()), usage: Some(Box::new(usage)), ..shortened(2, 1, 1) };
+    machine.shorten_history(first.clone(), 4.0);
+    assert_eq!(machine.commands(4.0), []);
+    assert_eq!(machine.state().shortened.as_deref(), Some(&first));
+    assert_eq!(machine.state().usage.input_tokens, 610);
+    // The summary has reached the limit of tokens, which the next question finds.
+    let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
+    machine.reply(&act("call", r#"{"a": 2}"#), FinishReason::Stop, usage, 5.0);
+    machine.commands(5.0);
+    machine.complete_call(TicketId(2), ok("2"), 6.0);
+    assert_eq!(machine.commands(6.0), [Command::AskModel { turn: 3 }]);
+    assert_eq!(machine.state().last_turn, Some(Limit::Tokens));
+    let log = take_log(&mut machine);
+    assert_eq!(replay(&log).unwrap().state().shortened.as_deref(), Some(&first));
+    let snapshot = Arc::new(compact(&log).unwrap());
+    assert_eq!(RunMachine::load(&[snapshot]).unwrap().state().shortened.as_deref(), Some(&first));
+}
+
+#[test]
+fn a_history_is_not_shown_again_in_another_turn_or_after_calls_have_started() {
+    let mut machine = second_turn();
+    machine.shorten_history(shortened(2, 1, 1), 4.0);
+    take_log(&mut machine);
+    for refused in [shortened(1, 1, 1), shortened(3, 1, 1), shortened(2, 0, 1), shortened(2, 2, 1)] {
+        machine.shorten_history(refused, 4.0);
+    }
+    assert!(take_log(&mut machine).is_empty());
+    reply(&mut machine, FINISH);
+    take_log(&mut machine);
+    machine.shorten_history(shortened(2, 2, 2), 5.0);
+    assert!(take_log(&mut machine).is_empty());
+}
+
+#[test]
+fn the_last_words_of_the_user_are_found_again() {
+    let mut machine = begun("react", Limits::default());
+    assert_eq!(machine.state().said_at, 0);
+    reply(&mut machine, FINISH);
+    machine.send("And in euros?", 2.0);
+    machine.commands(2.0);
+    let said_at = machine.state().said_at;
+    assert_eq!(machine.state().messages[said_at].content.as_ref(), "And in euros?");
+    assert_eq!(said_at, machine.state().messages.len() - 1);
+    reply(&mut machine, &act("call", r#"{"a": 1}"#));
+    machine.complete_call(TicketId(1), ok("1"), 3.0);
+    machine.commands(3.0);
+    assert_eq!(machine.state().said_at, said_at);
 }

@@ -281,19 +281,15 @@ class _Driver(SessionDriver):
         commands: Sequence[Command] = ()
         try:
             with scope:
-                if session.model.is_wrapped:
-                    commands = await model_attempts.ask(session, scope, self._start)
-                else:
-                    send = session.requests.send
-                    result = send() if self._model_is_async else await pool.in_thread(send)
-                    awaited = type(result) is CoroutineType or hasattr(result, "__await__")
-                    if awaited:
-                        self._model_is_async = True
-                        result = await cast("Awaitable[object]", result)
-                    if type(result) is not str:
-                        commands = await self._open(result, scope, awaited=awaited)
-                    elif not scope.cancel_called:
-                        commands = session.read_text(result)
+                shown = session.requests.shown
+                if shown is not None and not shown.is_ample:
+                    await shown.make_room(session)
+                try:
+                    commands = await self._request(scope)
+                except Exception as error:
+                    if not session.requests.shorten_after(session, error):
+                        raise
+                    commands = await self._request(scope)
         except BaseException as error:
             if self._is_for_task(error, scope, task):
                 raise
@@ -305,6 +301,21 @@ class _Driver(SessionDriver):
         if scope.is_task_cancelled and not self._is_bounded:
             await raise_cancelled()
         return commands
+
+    async def _request(self, scope: CancelScope) -> Sequence[Command]:
+        """Call the model, and read its reply."""
+        session = self._session
+        if session.model.is_wrapped:
+            return await model_attempts.ask(session, scope, self._start)
+        send = session.requests.send
+        result = send() if self._model_is_async else await pool.in_thread(send)
+        awaited = type(result) is CoroutineType or hasattr(result, "__await__")
+        if awaited:
+            self._model_is_async = True
+            result = await cast("Awaitable[object]", result)
+        if type(result) is not str:
+            return await self._open(result, scope, awaited=awaited)
+        return () if scope.cancel_called else session.read_text(result)
 
     def _is_for_task(
         self, error: BaseException, scope: CancelScope, task: asyncio.Task[Any]

@@ -206,6 +206,9 @@ class _Driver(SessionDriver):
         turn = session.core.turn
         attempts = ModelAttempts(session)
         try:
+            shown = session.requests.shown
+            if shown is not None and shown.make_room_sync(session, self._wait_on_loop):
+                self._wait_until_written()
             while True:
                 try:
                     return self._ask_in_turn(attempts, turn)
@@ -218,10 +221,15 @@ class _Driver(SessionDriver):
                         return ()
                     failure = attempts.fail(error) if isinstance(error, Exception) else error
                     if failure is not None:
-                        return session.model_failed(failure)
+                        if not session.requests.shorten_after(session, failure):
+                            return session.model_failed(failure)
+                        attempts.restart()
                 self._sleep(attempts.attempt.wait)
         finally:
             attempts.close()
+
+    def _wait_on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._wait_for_thread(pool.on_loop(coroutine))
 
     def _ask_in_turn(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
         gate = attempts.attempt.gate

@@ -36,17 +36,26 @@ class ModelAttempts:
 
     def __init__(self, session: RunSession) -> None:
         self._session = session
-        self._attempts = session.model.attempts()
-        self.attempt = next(self._attempts)
-        self.reply = StreamedReply(session, self.attempt)
         self._reservation: Reservation | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._attempts = self._session.model.attempts()
+        self.attempt = next(self._attempts)
+        self.reply = StreamedReply(self._session, self.attempt)
+
+    def restart(self) -> None:
+        """Begin again with the first attempt: the messages have changed."""
+        self.close()
+        self._begin()
 
     def reserve(self) -> float:
         """Take the share of the attempt from the rates. Returns the seconds to wait before it."""
         rates = self.attempt.rates
         if rates is None:
             return 0.0
-        characters = sum(len(message["content"]) for message in self._session.run.messages)
+        messages = self._session.requests.shown_messages()
+        characters = sum(len(message["content"]) for message in messages)
         self._reservation = rates.reserve(characters)
         return self._reservation.wait
 

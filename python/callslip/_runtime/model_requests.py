@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from callslip._failure import message_of
+from callslip._failure import message_of, one_line
 from callslip._redaction import redact_likely_secrets
-from callslip.errors import UsageError
-from callslip.protocols import TicketProtocol
+from callslip.errors import CallslipError, ModelError, UsageError
+from callslip.models._failures import is_context_full
 
 if TYPE_CHECKING:
     from callslip._core import Grammar
+    from callslip._runtime.session import RunSession
+    from callslip._runtime.shown_history import ShownHistory
     from callslip.agent import Agent
     from callslip.history import History
     from callslip.models._call import ModelCall
@@ -26,11 +29,14 @@ class ModelRequests:
     """The requests of one run to its model.
 
     Attributes:
+        shown: The messages that fit the context of the model; `None` if that is not known, or a
+            policy function chooses them.
         error: The exception of the model client that has ended the run; `None` if there is none.
     """
 
     __slots__ = (
         "_agent",
+        "_full_in",
         "_grammar",
         "_history",
         "_plain",
@@ -38,20 +44,32 @@ class ModelRequests:
         "_run",
         "_violations",
         "error",
+        "shown",
     )
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self._run = run
         self._agent = agent
         # Without options and history policy the model is called directly.
-        is_plain = not agent._options and agent.history is None and not agent._model.is_wrapped
+        is_plain = (
+            not agent._options and not callable(agent.history) and not agent._model.is_wrapped
+        )
         self._plain = agent._model.plain if is_plain else None
         self._history: History | None = None
+        self.shown: ShownHistory | None = None
+        if not callable(agent.history) and (
+            agent.history is not None
+            or agent._model.context is not None
+            or run._core.shortened is not None
+        ):
+            self._show_less()
         self._policy_error: UsageError | None = None
         # The grammar of the last request with the model that it was sent to, and the number of
         # violations before it.
         self._grammar: tuple[Grammar, ModelCall] | None = None
         self._violations = 0
+        # The turn in which a context was found full.
+        self._full_in: int | None = None
         self.error: BaseException | None = None
 
     def send(self, call: ModelCall | None = None) -> object:
@@ -64,12 +82,11 @@ class ModelRequests:
             UsageError: The history policy failed.
             BaseException: The model failed.
         """
-        messages = self._run.messages
+        shown = self.shown_messages()
         if self._plain is not None:
-            return self._plain(messages)
+            return self._plain(shown)
         agent = self._agent
         call = agent._model if call is None else call
-        shown = messages if agent.history is None else self._choose_messages(messages)
         options = agent._options
         if not options:
             return call(shown)
@@ -81,6 +98,17 @@ class ModelRequests:
                 _warn_unruled(grammar.unruled)
             options = {**options, "grammar": grammar}
         return call(shown, **options)
+
+    def shown_messages(self) -> Messages:
+        """Return the messages that the model is shown.
+
+        Raises:
+            UsageError: The history policy failed.
+        """
+        messages = self._run.messages
+        if self.shown is not None:
+            return self.shown.choose(messages)
+        return self._choose_messages(messages) if callable(self._agent.history) else messages
 
     def _report_violation(self) -> None:
         """Report the violation of the last reply to the model, which sent a grammar with it."""
@@ -96,6 +124,27 @@ class ModelRequests:
                 grammar, call = self._grammar
                 call.report_violation(code, grammar)
                 return
+
+    def shorten_after(self, session: RunSession, error: BaseException) -> bool:
+        """Whether a request failed because the context is full, and less is shown from now on."""
+        core = self._run._core
+        is_own = isinstance(error, CallslipError) and not isinstance(error, ModelError)
+        if is_own or callable(self._agent.history) or core.has_early_calls or core.unwritten:
+            return False
+        # What was shortened for this turn is not shortened for it again.
+        if self._full_in == core.turn or not is_context_full(error):
+            return False
+        self._full_in = core.turn
+        shown = self._show_less()
+        plan = shown.plan(is_full=True)
+        if plan is None:
+            return False
+        return shown.leave_out(session, plan, one_line(self.failure_words(error)))
+
+    def _show_less(self) -> ShownHistory:
+        if self.shown is None:
+            self.shown = _histories().ShownHistory(self._run, self._agent)
+        return self.shown
 
     def failure_message(self, error: BaseException) -> str:
         """Keep the exception that a request raised, and return the message for the log.
@@ -117,22 +166,19 @@ class ModelRequests:
 
     def _choose_messages(self, messages: Messages) -> Messages:
         if self._history is None:
-            from callslip.history import History
-
-            assert self._agent.history is not None
-            core = self._run._core
-            lists = isinstance(self._agent.protocol, TicketProtocol)
-            self._history = History(
-                self._agent.history,
-                core.short,
-                examples=core.examples,
-                tickets=core.ticket_list if lists else None,
-            )
+            self._history = _histories().policy_history(self._run, self._agent)
         try:
             return self._history.choose(messages)
         except UsageError as error:
             self._policy_error = error
             raise
+
+
+def _histories() -> ModuleType:
+    """Return the module for the runs of which the model is not shown everything."""
+    from callslip._runtime import shown_history
+
+    return shown_history
 
 
 def _original(error: BaseException) -> BaseException:

@@ -65,7 +65,9 @@ def as_model(
         stream: Whether to request streamed replies, which are stopped as soon as their move is
             complete. Default: `True`.
         **options: `grammar=` for a server that accepts a grammar, a `GrammarForm` such as
-            `"auto"`; `usage=False` for an OpenAI-compatible server that refuses `stream_options`.
+            `"auto"`; `context=`, the tokens that the messages and the reply may have together, so
+            that a long run is shown in part before it fails; `usage=False` for an
+            OpenAI-compatible server that refuses `stream_options`.
             `stop`, `seed` and `max_tokens` have the meaning of a run's. Anything else is sent with
             every request under the client's own name for it (`temperature=0`). An option overrides
             the same keyword of a run; `None` means never sent (`stop=None`).

@@ -14,6 +14,7 @@ from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts, HasAttempts
 from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client
+from callslip.models._context import CountTokens, context_of, counter_of
 from callslip.models._reply import Messages
 
 __all__ = ["OFFERED", "ModelCall"]
@@ -31,7 +32,8 @@ class ModelCall:
     and so does one without an annotation of a bound method (`llama.create_chat_completion`): both
     receive nothing. A method accepts our grammar with the annotation `object`, `str` or callslip's
     `Grammar`. Keywords bound by `functools.partial` stay as bound. A model object may declare all
-    this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`.
+    this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`, and the
+    size of its context in `context` and `count_tokens`.
 
     Args:
         model: A function, bound method, `functools.partial` or object with `__call__`; sync or
@@ -43,6 +45,10 @@ class ModelCall:
         grammar_form: The form of grammar that it accepts: `"gbnf"` (default), `"lark"`,
             `"json_schema"`; `None` if it accepts none.
         bounds: Limits on the text at one place under a grammar; `None` (default) for no limits.
+        context: The tokens that the messages and the reply may have together; `None` (default) if
+            that is not known.
+        count_tokens: Returns the number of tokens of a text; `None` (default) if they are
+            estimated.
         is_async: `True` if a call is known to return at once, with a coroutine or an async
             iterator. With `False`, only the result of a call shows it.
         gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
@@ -60,6 +66,8 @@ class ModelCall:
         "_required",
         "accepts",
         "bounds",
+        "context",
+        "count_tokens",
         "gate",
         "grammar_form",
         "is_async",
@@ -84,6 +92,8 @@ class ModelCall:
         # An attribute of that name may be anything.
         bounds = getattr(_unbound(model), "bounds", None)
         self.bounds: Bounds | None = bounds if isinstance(bounds, Bounds) else None
+        self.context: int | None = context_of(_unbound(model))
+        self.count_tokens: CountTokens | None = counter_of(_unbound(model))
         known = getattr(model, "is_async", None)
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 from callslip.errors import UsageError
+from callslip.models._context import check_context
 from callslip.models._grammar_forms import (
     GrammarForm,
     check_form,
@@ -29,6 +30,8 @@ class ClientModel:
         model: The model's name at the server; `None` if the client knows it.
         accepts: The keywords that it accepts from a run.
         grammar_form: The form in which the server accepts a grammar; `None` if it is sent none.
+        context: The tokens that the messages and the reply may have together; `None` if that is
+            not known.
         is_async: Whether the client is async.
     """
 
@@ -47,6 +50,7 @@ class ClientModel:
         stream: bool = True,
         grammar: GrammarForm | None = None,
         is_async: bool = False,
+        context: int | None = None,
         **options: object,
     ) -> None:
         if model is None and self._NEEDS_NAME:
@@ -59,6 +63,7 @@ class ClientModel:
         self.model = model
         self.grammar_form: GrammarForm | None = grammar
         self.is_async: bool = is_async
+        self.context: int | None = check_context(context)
         self._stream = stream
         self._has_warned = False
         # The run's words, so that `stop=None` means the same for every client.

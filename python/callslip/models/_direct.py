@@ -23,8 +23,9 @@ from callslip.models._token_counts import read_usage
 
 if TYPE_CHECKING:
     from callslip.models._attempt import Attempt, Attempts
+    from callslip.models._call import ModelCall
 
-__all__ = ["answer", "broken_off", "check_text_came", "in_time", "too_late"]
+__all__ = ["answer", "broken_off", "check_text_came", "in_time", "too_late", "whole_reply"]
 
 T = TypeVar("T")
 Reply: TypeAlias = "ModelReply | ReplyStream | AsyncReplyStream"
@@ -51,6 +52,31 @@ def answer(
     """
     request = _Request(attempts, messages, options)
     return request.ask_async() if is_async else request.ask()
+
+
+async def whole_reply(call: ModelCall, messages: Messages) -> ModelReply:
+    """Call a model, and wait for its whole reply. A sync model runs in a thread of the pool.
+
+    Raises:
+        Exception: That of the model.
+    """
+    result = call(messages) if call.is_async else await pool.in_thread(call, messages)
+    awaited = hasattr(result, "__await__")
+    if awaited:
+        result = await cast("Awaitable[object]", result)
+    reply = open_result(result, awaited=awaited)
+    if isinstance(reply, ModelReply):
+        return reply
+    text: list[str] = []
+    finish_reason, usage = None, {}
+    try:
+        while (chunk := await _next_async(reply)) is not None:
+            text.append(chunk.text)
+            finish_reason = chunk.finish_reason or finish_reason
+            usage.update(read_usage(chunk.usage) or {})
+    finally:
+        await _close_async(reply)
+    return ModelReply("".join(text), finish_reason, usage or None)
 
 
 def too_late(seconds: float) -> TimeoutError:

@@ -78,6 +78,17 @@ class LlamaModel(ClientModel):
     _NEEDS_NAME = False
     _FORMS = ("auto", "gbnf")
 
+    def __init__(self, client: Any, **options: Any) -> None:
+        super().__init__(client, **options)
+        size = getattr(client, "n_ctx", None)
+        if self.context is None and callable(size):
+            known = size()
+            self.context = known if isinstance(known, int) else None
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, as the model reads it."""
+        return len(self._client.tokenize(text.encode("utf-8", "replace"), add_bos=False))
+
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         turns = [dict(message) for message in messages]
         create = self._client.create_chat_completion

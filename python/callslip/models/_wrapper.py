@@ -10,6 +10,7 @@ from callslip._threads.gate import Gate
 from callslip.models._attempt import HasAttempts
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
+from callslip.models._context import CountTokens
 from callslip.models._direct import answer
 from callslip.models._reply import Messages
 
@@ -23,6 +24,9 @@ class Wrapper(HasAttempts):
         accepts: The keywords of a run that any of the models accepts.
         grammar_form: The form of grammar of the first model that accepts one; `None` for none.
         bounds: The limits of that model on the text at one place; `None` for no limits.
+        context: The smallest context of the models, in tokens; `None` if none is known.
+        count_tokens: Counts tokens as the model with that context does, or else as the first one
+            that does; `None` if none does.
         is_async: Whether any of the models is known to be async.
         gate: The gate of the first model; `None` if it has none.
     """
@@ -33,6 +37,13 @@ class Wrapper(HasAttempts):
         self.accepts: frozenset[str] = frozenset().union(*(call.accepts for call in self._calls))
         self.grammar_form: str | None = forms[0].grammar_form if forms else None
         self.bounds: Bounds | None = forms[0].bounds if forms else None
+        contexts = [call for call in self._calls if call.context is not None]
+        contexts.sort(key=lambda call: call.context or 0)
+        self.context: int | None = contexts[0].context if contexts else None
+        counts = (call.count_tokens for call in (*contexts[:1], *self._calls))
+        self.count_tokens: CountTokens | None = next(
+            (count for count in counts if count is not None), None
+        )
         self.is_async: bool = any(call.is_async for call in self._calls)
         self.gate: Gate | None = self._calls[0].gate
 

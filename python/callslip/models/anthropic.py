@@ -32,6 +32,7 @@ class AnthropicModel(ClientModel):
         stream: Ask for a streamed reply, so that it can be stopped early. Default true.
         grammar: `"json_schema"` for structured output, which describes replies of the react
             protocol; `None` (default) for none.
+        context: The tokens that the messages and the reply may have together. Default: not known.
         **options: Parameters of every request, as the client names them (`max_tokens`,
             `thinking`, `cache_control`, ...). They win over what a run offers; `None` means never
             sent. Without one and without an offer `max_tokens` is 4096 (the API requires it).
@@ -57,6 +58,7 @@ class AnthropicModel(ClientModel):
         model: str | None = None,
         stream: bool = True,
         grammar: GrammarForm | None = None,
+        context: int | None = None,
         **options: object,
     ) -> None:
         super().__init__(
@@ -65,6 +67,7 @@ class AnthropicModel(ClientModel):
             stream=stream,
             grammar=grammar,
             is_async=is_async_create(create),
+            context=context,
             **options,
         )
 

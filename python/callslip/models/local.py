@@ -161,6 +161,19 @@ class LocalModel:
                 )
 
     @property
+    def context(self) -> int:
+        """The tokens that prompt and reply may have together."""
+        return self._context
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, as the model reads it.
+
+        Raises:
+            ModelError: The extra or the weights are not installed.
+        """
+        return len(self._start().ask("/tokenize", {"content": text})["tokens"])
+
+    @property
     def base_url(self) -> str:
         """The model's OpenAI-compatible address on loopback: `http://127.0.0.1:40123/v1`.
 

@@ -36,6 +36,7 @@ class OpenAIModel(ClientModel):
             `stream_options`. Default true.
         grammar: The form in which the server takes a grammar; `None` (default) if it takes none.
             With `"auto"` the server is asked for its models once, unless its address is known.
+        context: The tokens that the messages and the reply may have together. Default: not known.
         **options: Parameters of every request, as the client names them (`temperature`,
             `extra_body`, ...). They win over what a run offers; `None` means never sent, so
             `stop=None` suits a server that refuses `stop`. With `max_completion_tokens` here no
@@ -61,6 +62,7 @@ class OpenAIModel(ClientModel):
         stream: bool = True,
         usage: bool = True,
         grammar: GrammarForm | None = None,
+        context: int | None = None,
         **options: object,
     ) -> None:
         self._usage = usage
@@ -77,6 +79,7 @@ class OpenAIModel(ClientModel):
             stream=stream,
             grammar=grammar,
             is_async=is_async_create(create),
+            context=context,
             **options,
         )
 

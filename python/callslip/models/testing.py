@@ -15,6 +15,7 @@ from typing import Self, TypeAlias, cast
 from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
+from callslip.models._context import CountTokens, check_context
 from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
 
 __all__ = ["FunctionModel", "Piece", "Request", "ScriptedModel", "ScriptedReply", "UnexpectedCall"]
@@ -112,6 +113,8 @@ class ScriptedModel:
         chunk_size: Stream strings in pieces of this many characters; `None` (default) for whole
             strings.
         is_async: Answer as an async client does, with a coroutine. Default false.
+        context: The tokens of the context that the model is said to have. Default: `None`, not
+            known.
 
     Used in a `with` statement it calls `assert_done` at the end.
 
@@ -125,6 +128,7 @@ class ScriptedModel:
         *,
         chunk_size: int | None = None,
         is_async: bool = False,
+        context: int | None = None,
     ) -> None:
         if isinstance(replies, str):
             raise UsageError("expected a list of replies: got a string: put it into a list")
@@ -132,6 +136,7 @@ class ScriptedModel:
         self._left = deque(replies)
         self._size = len(self._left)
         self.is_async = is_async
+        self.context: int | None = check_context(context)
 
     @property
     def requests(self) -> list[Request]:
@@ -204,19 +209,29 @@ class FunctionModel:
             text, or awaits it if it is async. It may return any item of a `ScriptedModel`.
         chunk_size: Stream the text in pieces of this many characters; `None` (default) for the
             whole text.
+        context: The tokens of the context that the model is said to have. Default: `None`, not
+            known.
 
     Attributes:
         accepts: The keywords that the function takes from a run.
         is_async: Whether the function is async.
     """
 
-    def __init__(self, function: Callable[..., object], *, chunk_size: int | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., object],
+        *,
+        chunk_size: int | None = None,
+        context: int | None = None,
+    ) -> None:
         self._recorder = _Recorder(chunk_size)
         self._call = ModelCall(function)
         self.accepts: frozenset[str] = self._call.accepts
         self.grammar_form: str | None = self._call.grammar_form
         self.bounds: Bounds | None = self._call.bounds
         self.is_async: bool = self._call.is_async
+        self.context: int | None = check_context(context) or self._call.context
+        self.count_tokens: CountTokens | None = self._call.count_tokens
 
     @property
     def requests(self) -> list[Request]:

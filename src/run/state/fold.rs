@@ -26,6 +26,10 @@ impl RunState {
                 self.add_usage(usage.as_deref());
             }
             Event::ModelAttemptFailed(attempt) => self.add_usage(attempt.usage.as_deref()),
+            Event::HistoryShortened(shortened) => {
+                self.add_usage(shortened.usage.as_deref());
+                self.shortened = Some(Arc::new((**shortened).clone()));
+            }
             Event::Violated { violation, .. } => self.on_violated(violation, protocol),
             Event::AnswerOffered { moved, .. } => {
                 self.midway = false;

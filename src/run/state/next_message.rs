@@ -32,7 +32,7 @@ impl RunState {
         }
         entries.append(&mut self.entries);
         self.batch_open = 0;
-        self.said = false;
+        let said = std::mem::take(&mut self.said);
         // A question that is asked again, because its answer never came, has nothing new to tell.
         if turn == 1 || !entries.is_empty() || self.messages.last().is_some_and(|last| last.role != Role::User) {
             let mut listed = std::mem::take(&mut self.changed);
@@ -55,6 +55,9 @@ impl RunState {
                     }
                 }
                 message.short = Some(protocol.message(&entries, outcomes).into());
+            }
+            if said {
+                self.said_at = self.messages.len();
             }
             self.messages.push(message);
         }

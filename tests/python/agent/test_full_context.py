@@ -1,10 +1,21 @@
 """A transcript that is longer than the model can read: the work is kept, and can go on."""
 
+import asyncio
 from types import SimpleNamespace as Obj
 
 import pytest
 
-from callslip import Agent, ContextFull, FunctionModel, KeepLast, ModelError, TicketStore, tool
+from callslip import (
+    Agent,
+    ContextFull,
+    FunctionModel,
+    KeepLast,
+    ModelError,
+    Retrying,
+    TicketStore,
+    replay,
+    tool,
+)
 from callslip.models._failures import is_context_full, is_refusal
 from scripted import act, finish
 
@@ -35,9 +46,14 @@ def bounded(messages):
     return act("step", n=len(done) + 1)
 
 
+def everything(exchanges):
+    """A policy of the program, which nothing overrules."""
+    return exchanges
+
+
 def test_a_run_that_is_too_long_is_gone_on_with(path):
     with TicketStore(path) as store:
-        agent = Agent(FunctionModel(bounded), tools=[step], store=store)
+        agent = Agent(FunctionModel(bounded), tools=[step], store=store, history=everything)
         with pytest.raises(ContextFull) as caught:
             agent.run_sync("go")
         run = caught.value.run
@@ -61,9 +77,76 @@ def test_a_run_that_is_not_kept_is_in_the_error():
     with pytest.raises(
         ContextFull, match=r"the run so far is the error's \.run; pass history=KeepLast"
     ) as caught:
-        Agent(FunctionModel(bounded), tools=[step]).run_sync("go")
+        Agent(FunctionModel(bounded), tools=[step], history=everything).run_sync("go")
     assert len(caught.value.run.tickets) == len(done) > 2
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+def shortened(run):
+    return [event.data for event in run.log if event.kind == "history_shortened"]
+
+
+@pytest.mark.parametrize("driver", ["sync", "async", "wrapped", "streamed"])
+def test_less_is_shown_once_the_model_has_refused_a_request(driver, store):
+    refused = []
+
+    def model(messages):
+        try:
+            return bounded(messages)
+        except ValueError:
+            refused.append(messages)
+            raise
+
+    wrapped = (
+        Retrying(model)
+        if driver == "wrapped"
+        else FunctionModel(model, chunk_size=5 if driver == "streamed" else None)
+    )
+    agent = Agent(wrapped, tools=[step], store=store)
+    result = agent.run_sync("go") if driver == "sync" else asyncio.run(agent.run("go"))
+    assert result.value == "there"
+    assert done == [1, 2, 3, 4, 5, 6, 7, 8]
+    # The size of the context is known from the first refusal on.
+    assert len(refused) == 1
+    events = shortened(result.run)
+    assert events[0]["error"] == f"ValueError: {WORDS}"
+    assert not any("error" in one for one in events[1:])
+    kinds = [event.kind for event in result.run.log]
+    assert kinds.count("model_replied") == result.run.turns
+    assert replay(result.run.export()).messages == result.messages
+    # What was left out once stays left out.
+    cuts = [(one["exchanges"], one["results"]) for one in events]
+    assert cuts == sorted(cuts)
+    assert len(set(cuts)) == len(cuts)
+
+
+def test_a_request_is_made_twice_at_most():
+    calls = []
+
+    def model(messages):
+        calls.append(len(messages))
+        if len(done) == 4:
+            raise ValueError(WORDS)
+        return act("step", n=len(done) + 1)
+
+    with pytest.raises(ContextFull) as caught:
+        Agent(model, protocol="react", tools=[step]).run_sync("go")
+    assert len(calls) == 6
+    assert calls[-1] < calls[-2]
+    assert len(shortened(caught.value.run)) == 1
+
+
+def test_a_task_that_is_too_long_is_not_asked_again():
+    calls = []
+
+    def model(messages):
+        calls.append(messages)
+        raise ValueError(WORDS)
+
+    with pytest.raises(ContextFull) as caught:
+        Agent(model).run_sync("go")
+    assert len(calls) == 1
+    assert shortened(caught.value.run) == []
 
 
 class Refused(Exception):  # noqa: N818

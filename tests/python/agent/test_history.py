@@ -23,7 +23,7 @@ from callslip import (
     tool,
 )
 from callslip.history import History
-from scripted import block, call, call_once, give, spawn, task_of, turn_of, wait_for
+from scripted import act, block, call, call_once, finish, give, spawn, task_of, turn_of, wait_for
 
 
 def message(role, content):
@@ -126,6 +126,70 @@ def test_what_is_shown_begins_the_same_for_a_block_of_turns(most, block):
     assert changes == (9 if block == 1 else 10)
 
 
+def test_a_length_in_tokens_alone_is_a_bound():
+    messages, short = transcript(12)
+
+    def count(text):
+        return len(text.split())
+
+    # Each exchange has four words.
+    def chosen(policy, part):
+        return History(policy, short, count=count).choose(part)
+
+    assert chosen(KeepLast(tokens=48), messages) is messages
+    beginnings = []
+    for exchanges in range(1, 13):
+        part = messages[: 2 + 2 * exchanges]
+        there = chosen(KeepLast(tokens=16), part)
+        assert sum(count(text) for text in contents(there[2:])) <= 16
+        assert there[-2:] == part[-2:]
+        beginnings.append(contents(there[1:3]))
+    assert sum(one != other for one, other in itertools.pairwise(beginnings)) == 3
+    # Both bounds hold, and the shorter one decides.
+    assert len(chosen(KeepLast(tokens=16, characters=20), messages)) == 4
+    assert len(chosen(KeepLast(2, tokens=16), messages)) == 6
+
+
+def test_tokens_are_counted_by_the_model_and_each_text_once():
+    texts = []
+
+    class Counting(ScriptedModel):
+        def count_tokens(self, text):
+            texts.append(text)
+            return 1
+
+    @tool
+    def look(turn: int) -> str:
+        """Look."""
+        return f"seen {turn}"
+
+    replies = [act("look", turn=turn) for turn in range(9)]
+    model = Counting([*replies, finish()])
+    agent = Agent(model, protocol="react", tools=[look], history=KeepLast(tokens=70))
+    assert agent.run_sync("go").value == "done"
+    assert len(texts) == len(set(texts)) == 18
+    # Each message counts as its text and the marks around it: 1 and 6.
+    shown = [len(one.messages) for one in model.requests]
+    assert max(shown) == shown[5] == shown[0] + 10
+    assert shown[6] < shown[5]
+
+
+def test_tokens_that_cannot_be_counted_are_estimated():
+    assert Exchange(message("assistant", "a" * 9), message("user", "é" * 6)).tokens == 7
+
+    def model(messages):
+        return "done"
+
+    def broken(text):
+        raise KeyError(text)
+
+    model.count_tokens = broken
+    agent = Agent(model, protocol="chatty", history=KeepLast(tokens=1))
+    result = agent.run_sync("go")
+    with pytest.warns(UserWarning, match="count_tokens of the model failed.*KeyError"):
+        result.run.send_sync("more")
+
+
 @given(
     exchanges=st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=40),
     most=st.integers(1, 12),
@@ -161,7 +225,11 @@ def test_of_any_transcript_little_changes(exchanges, most, characters):
     ("make", "text"),
     [
         (lambda: KeepLast(0), "expected KeepLast(exchanges=…) to be 1 or more: got 0"),
-        (lambda: KeepLast(None), "expected KeepLast(exchanges=…) to be 1 or more: got None"),
+        (
+            lambda: KeepLast(None),
+            "expected a bound: got KeepLast(): pass KeepLast(20) or tokens=8_000",
+        ),
+        (lambda: KeepLast(tokens=1.5), "expected KeepLast(tokens=…) to be 1 or more: got 1.5"),
         (lambda: KeepLast(True), "expected KeepLast(exchanges=…) to be 1 or more: got True"),
         (
             lambda: KeepLast(1, characters=0),

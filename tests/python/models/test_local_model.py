@@ -53,6 +53,17 @@ def model() -> Iterator[LocalModel]:
         yield model
 
 
+def test_it_counts_its_tokens(model):
+    assert model.context == 1024
+    assert model.count_tokens("") == 0
+    words = "Count to ten, please, and say nothing that is not asked for."
+    assert 8 < model.count_tokens(words) < len(words) / 2
+    usage = read(model(ASK))[1].usage
+    marks = usage["input_tokens"] - sum(model.count_tokens(one["content"]) for one in ASK)
+    # A role and two marks for each message, and those of the reply.
+    assert 0 < marks <= 6 * (len(ASK) + 1)
+
+
 def read(chunks: Iterable[str | ModelChunk]) -> tuple[str, ModelChunk]:
     """The text of a reply, and its closing chunk."""
     *texts, end = chunks

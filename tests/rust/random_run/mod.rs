@@ -2,7 +2,9 @@
 
 use callslip::protocol::{Chatty, FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Account, Command, FailedAttempt, Limits, Phase, Record, RunMachine, Setup, Spent, Usage};
+use callslip::run::{
+    Account, Command, FailedAttempt, Limits, Phase, Record, RunMachine, Setup, Shortened, Spent, Usage,
+};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::agent_tools::{background, delegate};
 use callslip::tool::{ToolSet, ToolSpec};
@@ -385,6 +387,21 @@ impl RandomRun {
         self.take();
     }
 
+    /// The model is shown less from now on; or more, which the run does not take.
+    fn shorten(&mut self, more: u8) {
+        let exchanges = u32::from(more) / 16;
+        let shortened = Shortened {
+            turn: self.machine.state().turn,
+            exchanges,
+            results: exchanges + u32::from(more % 3),
+            summary: more.is_multiple_of(2).then(|| "So far.".into()),
+            error: more.is_multiple_of(5).then(|| "ContextFull: too long".into()),
+            usage: more.is_multiple_of(4).then(|| Box::new(spent(more / 8).usage)),
+        };
+        self.machine.shorten_history(shortened, self.now);
+        self.take();
+    }
+
     fn answer(&mut self, choice: u8, more: u8) {
         let protocol = self.machine.setup().protocol.name();
         let tickets = u32::try_from(self.machine.state().tickets.len()).unwrap();
@@ -395,6 +412,9 @@ impl RandomRun {
         let reason = if choice.is_multiple_of(7) { FinishReason::Length } else { FinishReason::Stop };
         if choice.is_multiple_of(13) {
             self.fail(more);
+        }
+        if choice.is_multiple_of(11) {
+            self.shorten(more);
         }
         self.asking = false;
         if choice.is_multiple_of(3) {

@@ -1,0 +1,108 @@
+"""The context of a model: its size in tokens, and the tokens of texts."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import TypeAlias
+
+from callslip._failure import message_of
+from callslip.errors import CallslipError, UsageError
+
+__all__ = ["CountTokens", "TokenCounter", "check_context", "context_of", "counter_of", "estimate"]
+
+CountTokens: TypeAlias = Callable[[str], int]
+"""A function from a text to the number of its tokens."""
+
+_BYTES = 3
+"""The estimated UTF-8 bytes of a token. Prose has more, JSON and source code have fewer."""
+
+_MARKS = 6
+"""Tokens for the role of a message, and for the marks around it."""
+
+
+def estimate(text: str) -> int:
+    """Return the estimated number of tokens of a text: one for three bytes of UTF-8."""
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-length // _BYTES)
+
+
+def check_context(context: object) -> int | None:
+    """Return the size of a context in tokens.
+
+    Raises:
+        UsageError: It is neither `None` nor a whole number from 1.
+    """
+    if context is None or (
+        isinstance(context, int) and not isinstance(context, bool) and context >= 1
+    ):
+        return context
+    raise UsageError(f"expected context to be a number of tokens from 1: got {context!r}")
+
+
+def context_of(model: object) -> int | None:
+    """Return the tokens that the context of a model holds; `None` if that is not known."""
+    context = getattr(model, "context", None)
+    # An attribute of that name may be anything.
+    if isinstance(context, int) and not isinstance(context, bool) and context >= 1:
+        return context
+    return None
+
+
+def counter_of(model: object) -> CountTokens | None:
+    """Return the function of a model that counts tokens; `None` if it has none."""
+    count = getattr(model, "count_tokens", None)
+    return count if callable(count) and not inspect.iscoroutinefunction(count) else None
+
+
+class TokenCounter:
+    """Counts the tokens of messages, each text once.
+
+    A count that fails is replaced by an estimate, and so are all later ones.
+
+    Args:
+        count: The model's own count; `None` for an estimate.
+
+    Attributes:
+        is_exact: Whether the model itself counts.
+    """
+
+    __slots__ = ("_count", "_counts", "is_exact")
+
+    def __init__(self, count: CountTokens | None) -> None:
+        self._count = count
+        self._counts: dict[str, int] = {}
+        self.is_exact: bool = count is not None
+
+    def __call__(self, text: str) -> int:
+        """Return the tokens of a message with this text."""
+        known = self._counts.get(text)
+        if known is None:
+            known = self._counts[text] = self._tokens(text) + _MARKS
+        return known
+
+    def at_most(self, text: str) -> int:
+        """Return a number that is no smaller, without counting."""
+        if text in self._counts:
+            return self._counts[text]
+        length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        return length + _MARKS
+
+    def _tokens(self, text: str) -> int:
+        if self._count is None:
+            return estimate(text)
+        try:
+            tokens = self._count(text)
+            if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+                raise UsageError(f"expected a number of tokens from count_tokens: got {tokens!r}")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001  # a run does not end because of it
+            self._count, self.is_exact = None, False
+            if not isinstance(error, CallslipError) or isinstance(error, UsageError):
+                warnings.warn(
+                    f"count_tokens of the model failed, and tokens are estimated from now on: "
+                    f"{type(error).__name__}: {message_of(error)}",
+                    stacklevel=2,
+                )
+            return estimate(text)
+        return tokens
