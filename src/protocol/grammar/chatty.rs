@@ -94,6 +94,11 @@ fn calls(
     let wait = wait.map(|wait| rules.rule("wait", wait));
     let [_, close] = BLOCK;
     let close = format!("{close}{}", tags.end);
+    // Models write a line a call as well, as JSON in code is. With one form only, the other's token is taken from them,
+    // and the next likely one ends the array.
+    let lines = Node::sequence([Node::literal("\n"), Node::repeat(Node::Class(CharSet::of(" ")), 0, Some(2))]);
+    let blank = Node::choice([Node::literal(" "), lines]).unwrap_or_else(Node::empty);
+    let between = rules.rule("between", Node::sequence([Node::literal(","), blank]));
     let numbered = scope.bounds.map_or(bounds::NUMBERED, |bounds| bounds.items.max(1));
     // The id of a call is its place: a second one alike would be another call's. Past those that are numbered here, ids
     // have more digits.
@@ -102,14 +107,14 @@ fn calls(
         None => later.clone().map(|call| {
             let digits = Node::repeat(Node::Class(CharSet::digits()), 1, Some(2));
             let number = [Node::Class(CharSet::ranges([('1', '9')])), Node::Class(CharSet::digits()), digits];
-            let id = Node::sequence([Node::literal(format!(r#"{BETWEEN}{CALL_ID}"call_"#))].into_iter().chain(number));
-            let one = Node::sequence([id, Node::literal(format!(r#""{TOOL_NAME}"#)), call]);
+            let id = [between.clone(), Node::literal(format!(r#"{CALL_ID}"call_"#))].into_iter().chain(number);
+            let one = Node::sequence(id.chain([Node::literal(format!(r#""{TOOL_NAME}"#)), call]));
             rules.rule("more-calls", Node::any_number(one))
         }),
     };
     for at in (1..=numbered).rev() {
-        let between = if at > 1 { BETWEEN } else { "" };
-        let id = Node::literal(format!(r#"{between}{CALL_ID}"call_{at}"{TOOL_NAME}"#));
+        let between = if at > 1 { between.clone() } else { Node::empty() };
+        let id = Node::sequence([between, Node::literal(format!(r#"{CALL_ID}"call_{at}"{TOOL_NAME}"#))]);
         let call = if at > 1 { later.clone() } else { first.clone() };
         let next = more.take().unwrap_or_else(Node::empty);
         let call = call.map(|call| Node::sequence([call, next]));
