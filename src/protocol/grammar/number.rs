@@ -106,9 +106,13 @@ pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
         return integer(limits, bounded);
     }
     if limits.is_free() {
-        let fraction = Node::sequence([Node::literal("."), more(any_digit(), 1, bounded)]);
-        let parts = [Node::optional(Node::literal("-")), any_whole(bounded), Node::optional(fraction)];
-        return Some(Node::sequence(parts.into_iter().chain([Node::optional(exponent())])));
+        let fraction = || Node::optional(Node::sequence([Node::literal("."), more(any_digit(), 1, bounded)]));
+        let plain = Node::sequence([any_whole(bounded), fraction(), Node::optional(exponent())]);
+        let large = Node::sequence([any_digit(), fraction(), large_exponent()]);
+        let largest = Fractions::to(&LARGEST, false, bounded).with(1);
+        let largest = largest.map(|one| Node::sequence([one, exponent_mark(), Node::literal("308")]));
+        let forms = Node::Choice([plain, large].into_iter().chain(largest).collect());
+        return Some(Node::sequence([Node::optional(Node::literal("-")), forms]));
     }
     let positive = magnitudes(limits, bounded);
     let negative = magnitudes(limits.negated(), bounded);
@@ -120,14 +124,26 @@ fn any_whole(bounded: bool) -> Node {
     Node::Choice(vec![Node::literal("0"), Node::sequence([digit(1, 9), more(any_digit(), 0, bounded)])])
 }
 
-/// An exponent of at most three digits, which no float exceeds.
+/// The digits behind the point of the largest float, 1.7976931348623157e308.
+const LARGEST: [u8; 16] = [7, 9, 7, 6, 9, 3, 1, 3, 4, 8, 6, 2, 3, 1, 5, 7];
+
+/// An exponent that a number with several digits before the point can have.
 fn exponent() -> Node {
-    let small = Node::repeat(any_digit(), 1, Some(2));
+    let negative = [Node::Class(CharSet::of("eE")), Node::literal("-"), Node::repeat(any_digit(), 1, Some(3))];
+    let positive = [exponent_mark(), Node::repeat(any_digit(), 1, Some(2))];
+    Node::Choice(vec![Node::sequence(negative), Node::sequence(positive)])
+}
+
+/// An exponent of three digits. Only with one digit before the point is it certain that there is such a float.
+fn large_exponent() -> Node {
     let large = Node::sequence([digit(1, 2), any_digits(2)]);
-    let largest = Node::sequence([Node::literal("30"), digit(0, 8)]);
-    let negative = Node::sequence([Node::literal("-"), Node::repeat(any_digit(), 1, Some(3))]);
-    let positive = Node::sequence([Node::optional(Node::literal("+")), Node::Choice(vec![small, large, largest])]);
-    Node::sequence([Node::Class(CharSet::of("eE")), Node::Choice(vec![negative, positive])])
+    let last = Node::sequence([Node::literal("30"), digit(0, 7)]);
+    Node::sequence([exponent_mark(), Node::Choice(vec![large, last])])
+}
+
+/// What stands before the digits of an exponent that is not negative.
+fn exponent_mark() -> Node {
+    Node::sequence([Node::Class(CharSet::of("eE")), Node::optional(Node::literal("+"))])
 }
 
 /// The numbers within that have no sign.
