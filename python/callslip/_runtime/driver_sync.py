@@ -14,7 +14,6 @@ from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from callslip._core import Command
@@ -259,7 +258,7 @@ class _Driver(SessionDriver):
             result = send(call)
         awaited = hasattr(result, "__await__")
         if awaited:
-            future = pool.on_loop(_coroutine(result))
+            future = pool.on_loop(pool.coroutine_of(result))
             result = self._wait_for_thread(future, attempt.timeout)
         reply = open_result(result, awaited=awaited)
         if not isinstance(reply, ModelReply):
@@ -350,7 +349,7 @@ class _Driver(SessionDriver):
             else:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
-                    outcome = self._wait_for_thread(pool.on_loop(_coroutine(outcome)))
+                    outcome = self._wait_for_thread(pool.on_loop(pool.coroutine_of(outcome)))
         except _Stopped:
             return ()
         except BaseException as error:
@@ -485,18 +484,9 @@ class _Driver(SessionDriver):
         return result.get()
 
 
-def _coroutine(awaitable: Any) -> Coroutine[Any, Any, Any]:
-    # A coroutine itself is not wrapped: if it is given up before its start, it can be closed.
-    return awaitable if isinstance(awaitable, CoroutineType) else _wait_for(awaitable)
-
-
-async def _wait_for(awaitable: Any) -> Any:
-    return await awaitable
-
-
 def _call_to_end(call: Callable[..., Any], *args: Any) -> Outcome:
     """Call a tool in the pool, and wait there if it returns an awaitable."""
     outcome = call(*args)
     if hasattr(outcome, "__await__"):
-        outcome = pool.on_loop(_coroutine(outcome)).result().get()
+        outcome = pool.on_loop(pool.coroutine_of(outcome)).result().get()
     return cast("Outcome", outcome)

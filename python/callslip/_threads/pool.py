@@ -14,6 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from callslip import _lazy
@@ -29,6 +30,7 @@ __all__ = [
     "WORKERS",
     "Result",
     "close_soon",
+    "coroutine_of",
     "in_thread",
     "is_on_loop",
     "on_loop",
@@ -155,6 +157,16 @@ def close_soon(stream: ReplyStream, reading: Future[Any] | None) -> None:
     submit(stream.close)
     if reading is not None and not reading.done():
         reading.add_done_callback(lambda _: submit(stream.close))
+
+
+def coroutine_of(awaitable: Any) -> Coroutine[Any, Any, Any]:
+    """Return a coroutine that waits for an awaitable; the awaitable itself if it is one."""
+    # Not wrapped, a coroutine that is given up before its start can be closed.
+    return awaitable if isinstance(awaitable, CoroutineType) else _wait_for(awaitable)
+
+
+async def _wait_for(awaitable: Any) -> Any:
+    return await awaitable
 
 
 def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[Result[T]]:

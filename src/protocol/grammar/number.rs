@@ -109,9 +109,7 @@ pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
         let fraction = || Node::optional(Node::sequence([Node::literal("."), more(any_digit(), 1, bounded)]));
         let plain = Node::sequence([any_whole(bounded), fraction(), Node::optional(exponent())]);
         let large = Node::sequence([any_digit(), fraction(), large_exponent()]);
-        let largest = Fractions::to(&LARGEST, false, bounded).with(1);
-        let largest = largest.map(|one| Node::sequence([one, exponent_mark(), Node::literal("308")]));
-        let forms = Node::Choice([plain, large].into_iter().chain(largest).collect());
+        let forms = Node::Choice(vec![plain, large, largest(bounded)]);
         return Some(Node::sequence([Node::optional(Node::literal("-")), forms]));
     }
     let positive = magnitudes(limits, bounded);
@@ -123,9 +121,6 @@ pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
 fn any_whole(bounded: bool) -> Node {
     Node::Choice(vec![Node::literal("0"), Node::sequence([digit(1, 9), more(any_digit(), 0, bounded)])])
 }
-
-/// The digits behind the point of the largest float, 1.7976931348623157e308.
-const LARGEST: [u8; 16] = [7, 9, 7, 6, 9, 3, 1, 3, 4, 8, 6, 2, 3, 1, 5, 7];
 
 /// An exponent that a number with several digits before the point can have.
 fn exponent() -> Node {
@@ -139,6 +134,13 @@ fn large_exponent() -> Node {
     let large = Node::sequence([digit(1, 2), any_digits(2)]);
     let last = Node::sequence([Node::literal("30"), digit(0, 7)]);
     Node::sequence([exponent_mark(), Node::Choice(vec![large, last])])
+}
+
+/// Numbers with the largest exponent: below 1.7, and the largest float. What is between them needs all its digits.
+fn largest(bounded: bool) -> Node {
+    let below = Node::sequence([digit(0, 6), more(any_digit(), 0, bounded)]);
+    let fraction = Node::Choice(vec![below, Node::literal("7976931348623157")]);
+    Node::sequence([Node::literal("1."), fraction, exponent_mark(), Node::literal("308")])
 }
 
 /// What stands before the digits of an exponent that is not negative.

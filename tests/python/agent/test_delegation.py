@@ -10,6 +10,7 @@ from callslip import (
     Agent,
     FunctionModel,
     Limits,
+    ModelError,
     ProtocolError,
     ScriptedModel,
     TicketProtocol,
@@ -157,8 +158,16 @@ def test_what_a_model_client_says_is_told_to_no_other_model_unredacted(run, how)
     told = str(result.messages)
     assert "PermissionError: … is not known to https://…@models.test/?token=…" in told
     assert not [secret for secret in (KEY, "u:pw", "zzz") if secret in told]
-    # The program itself is told all of it.
-    assert KEY in str(result.run.children[0].log)
+    # Logs are kept and sent on, so they have no secrets either.
+    log = str(result.run.children[0].log)
+    assert not [secret for secret in (KEY, "u:pw", "zzz") if secret in log]
+
+
+def test_the_program_has_the_exception_of_a_model_client_as_it_was_raised(run):
+    with pytest.raises(ModelError) as failed:
+        run(Agent(FunctionModel(refuses)), "whole")
+    assert KEY in str(failed.value.__cause__)
+    assert KEY not in str(failed.value.run.log)
 
 
 def test_a_child_that_breaks_the_protocol_fails_and_its_parent_goes_on(run):

@@ -75,8 +75,9 @@ REFUSED = {
     "call_required": (ReactProtocol(first_move="call"), [finish(), act("big"), finish()]),
     "not_offered": ("ticket", [output(type="DELEGATE", task="x"), give("done")]),
 }
-# A test of its own, below.
+# Tests of their own, below.
 IN_PROGRESS = "ticket_in_progress"
+INVALID_ANSWER = "invalid_answer"
 
 
 def in_corpus():
@@ -104,7 +105,7 @@ def refusals(result):
 def test_every_code_has_a_reply():
     catalogue = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
     written = set(re.findall(r"^\| `(\w+)` \|", catalogue, re.MULTILINE))
-    assert {*in_corpus(), *READ, *REFUSED, IN_PROGRESS} == written
+    assert {*in_corpus(), *READ, *REFUSED, IN_PROGRESS, INVALID_ANSWER} == written
 
 
 @pytest.mark.parametrize("code", READ)
@@ -123,6 +124,12 @@ def test_a_code_of_a_run(code):
     result = agent.run_sync("go")
     assert refusals(result) == [code]
     assert result.value == "done"
+
+
+def test_the_code_of_an_answer_of_another_type():
+    agent = Agent(ScriptedModel([finish("many"), finish(3)]), returns=int)
+    result = agent.run_sync("go")
+    assert (refusals(result), result.value) == ([INVALID_ANSWER], 3)
 
 
 def test_the_code_of_a_ticket_in_progress():
