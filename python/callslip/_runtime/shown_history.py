@@ -67,7 +67,7 @@ class ShownHistory:
         self._transcript.read(messages)
         if not self._cut.results:
             return messages
-        return self._transcript.show(self._cut, self._pinned())
+        return self._transcript.show(self._cut, self._transcript.exchange_of(self._core.said_at))
 
     @property
     def is_ample(self) -> bool:
@@ -176,10 +176,6 @@ class ShownHistory:
         # The run may have ended meanwhile.
         self._cut = _cut_of(self._run)
         return self._cut == cut
-
-    def _pinned(self) -> int | None:
-        said_at = self._core.said_at
-        return self._transcript.exchange_of(said_at) if said_at else None
 
 
 def policy_history(run: Run, agent: Agent) -> History:

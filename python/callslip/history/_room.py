@@ -93,7 +93,7 @@ class Room:
         is_ample = self.is_ample(messages)
         if not transcript.exchanges or (is_ample and not is_full):
             return None
-        pinned = transcript.exchange_of(said_at) if said_at else None
+        pinned = transcript.exchange_of(said_at)
         opening = self._tokens(transcript.opened(note(1, cut.summary)))
         total = self._bound = opening + self._length(cut, pinned)
         if is_full:

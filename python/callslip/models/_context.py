@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from callslip._failure import message_of
 from callslip.errors import CallslipError, UsageError
@@ -24,8 +24,12 @@ _MARKS = 6
 
 def estimate(text: str) -> int:
     """Return the estimated number of tokens of a text: one for three bytes of UTF-8."""
-    length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-length // _BYTES)
+    return -(-_length(text) // _BYTES)
+
+
+def _length(text: str) -> int:
+    """Return the number of UTF-8 bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_context(context: object) -> int | None:
@@ -34,9 +38,7 @@ def check_context(context: object) -> int | None:
     Raises:
         UsageError: It is neither `None` nor a whole number from 1.
     """
-    if context is None or (
-        isinstance(context, int) and not isinstance(context, bool) and context >= 1
-    ):
+    if context is None or _is_size(context):
         return context
     raise UsageError(f"expected context to be a number of tokens from 1: got {context!r}")
 
@@ -45,9 +47,11 @@ def context_of(model: object) -> int | None:
     """Return the tokens that the context of a model holds; `None` if that is not known."""
     context = getattr(model, "context", None)
     # An attribute of that name may be anything.
-    if isinstance(context, int) and not isinstance(context, bool) and context >= 1:
-        return context
-    return None
+    return context if _is_size(context) else None
+
+
+def _is_size(context: object) -> TypeGuard[int]:
+    return isinstance(context, int) and not isinstance(context, bool) and context >= 1
 
 
 def counter_of(model: object) -> CountTokens | None:
@@ -86,8 +90,7 @@ class TokenCounter:
         """Return a number that is no smaller, without counting."""
         if text in self._counts:
             return self._counts[text]
-        length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        return length + _MARKS
+        return _length(text) + _MARKS
 
     def _tokens(self, text: str) -> int:
         if self._count is None:
