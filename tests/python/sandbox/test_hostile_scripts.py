@@ -106,13 +106,15 @@ def test_the_layers_that_are_reported_stand(users, profile, expected, who):
 @pytest.mark.timeout(1200)
 def test_without_a_box_many_get_through(users):
     """The set tells a box from none: else it would say nothing."""
-    user = users["ordinary"]
-    answers = run_cases(load(), "unconfined", user if isinstance(user, User) else User())
+    user = users["ordinary"] if isinstance(users["ordinary"], User) else User()
+    # What ordinary scripts do isn't held against them, where no attack runs beside them.
+    ordinary = [case for case in load() if case.id.startswith("plain-")]
+    answers = run_cases(ordinary, "unconfined", user)
+    assert {name: answer["wrong"] for name, answer in answers.items() if answer["wrong"]} == {}
+    answers = run_cases([case for case in load() if case not in ordinary], "unconfined", user)
     failed = {name for name, answer in answers.items() if answer["wrong"]}
     assert failed >= DISCRIMINATING & answers.keys()
     assert len(failed) > len(answers) / 4
-    # And what ordinary scripts do isn't held against them.
-    assert {name for name in failed if name.startswith("plain-")} == set()
 
 
 def test_the_cases_say_something():
