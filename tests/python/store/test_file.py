@@ -271,7 +271,8 @@ from callslip import TicketStore
 store = TicketStore({str(path)!r})
 child = os.fork()
 if not child:
-    time.sleep(20)
+    os.close(1)
+    time.sleep(60)
     os._exit(0)
 print(child, flush=True)
 os.kill(os.getpid(), 9)
