@@ -18,6 +18,7 @@ from typing import Any, cast
 from bfcl import Benchmark, Call, Case, read_calls
 
 from callslip import Agent, Limits, Run, RunFailed
+from callslip.events import ModelReplied
 from callslip.models._reply import ModelReply, open_result
 from callslip.tools import Tool
 from callslip.tools._schema_tool import SchemaTool
@@ -146,11 +147,11 @@ class _AgentCalls:
             run = cast("Run", error.run)
             score.failed += not isinstance(error.__cause__, _Enough)
         for event in run.log:
-            if event.kind == "model_replied":
+            if isinstance(event, ModelReplied):
                 score.replies += 1
-                usage: dict[str, Any] = event.data.get("usage") or {}
-                score.input_tokens += usage.get("input_tokens", 0)
-                score.output_tokens += usage.get("output_tokens", 0)
+                if event.usage is not None:
+                    score.input_tokens += event.usage.input_tokens
+                    score.output_tokens += event.usage.output_tokens
         return self._calls
 
     def _tool(self, name: str, description: str, schema: dict[str, Any]) -> Tool[..., Any]:

@@ -16,6 +16,7 @@ from typing import Any, cast
 from eval_tasks import Task
 
 from callslip import Agent, Run, RunFailed
+from callslip.events import ModelReplied, RunFinished, TicketCompleted, TicketOpened, Violated
 
 __all__ = ["Score", "work"]
 
@@ -63,21 +64,21 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
         run = agent.run_sync(task.text).run
     except RunFailed as failure:
         error, run = f"{type(failure).__name__}: {failure}", cast("Run", failure.run)
-    opened: dict[int, tuple[str, dict[str, Any]]] = {}
+    opened: dict[str, tuple[str, dict[str, Any]]] = {}
     made: list[tuple[str, dict[str, Any]]] = []
     answer = ""
     asked: list[int] = []
     for event in run.log:
-        match event.kind, event.data:
-            case "ticket_opened", {"ticket": ticket, "tool": tool, "arguments": arguments}:
-                opened[ticket] = (tool, arguments)
-            case "ticket_completed", {"ticket": ticket, "outcome": {"ok": _}}:
+        match event:
+            case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
+                opened[ticket] = (tool, dict(arguments))
+            case TicketCompleted(ticket_id=ticket, outcome="ok"):
                 made.append(opened[ticket])
-            case "model_replied", {"usage": usage}:
-                asked.append((usage or {}).get("input_tokens", 0))
-            case "violated", {"violation": {"code": code}}:
+            case ModelReplied(usage=usage):
+                asked.append(0 if usage is None else usage.input_tokens)
+            case Violated(violation={"code": code}):
                 score.codes[code] += 1
-            case "run_finished", {"value": value} if value is not None:
+            case RunFinished(value=value) if value is not None:
                 answer = value if isinstance(value, str) else json.dumps(value)
     called = ran(task, made)
     right = called and any(value.casefold() in answer.casefold() for value in task.values)

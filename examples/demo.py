@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,11 +35,21 @@ from callslip import (
     Event,
     Limits,
     LocalModel,
+    Progress,
     ReactProtocol,
+    RunFailed,
     TicketProtocol,
     Tool,
     as_model,
     tool,
+)
+from callslip.events import (
+    ModelReplied,
+    Moved,
+    RunFinished,
+    TicketCompleted,
+    TicketOpened,
+    Violated,
 )
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -118,7 +128,7 @@ class Screen:
         self.console = console
         self._kind = ""
 
-    def show(self, event: Event | Delta) -> None:
+    def show(self, event: Event | Delta | Progress) -> None:
         """Show one event."""
         match event:
             case Delta.Thoughts(text=text) | Delta.Reasoning(text=text):
@@ -131,20 +141,14 @@ class Screen:
                 self._stream("call", f"{name} ", "cyan")
             case Delta.Arguments(text=text):
                 self._stream("call", text, "cyan")
-            case Event(kind=kind, data=data):
-                self._event(kind, data)
-
-    def _event(self, kind: str, data: Any) -> None:
-        if kind == "violated":
-            self.line("violation", data["violation"]["message"], "red")
-        elif kind == "ticket_opened":
-            self.line("ticket", f"T{data['ticket']} opened: {data['description']}", "yellow")
-        elif kind == "ticket_completed":
-            ((outcome, result),) = data["outcome"].items()
-            text = result["message"] if outcome == "error" else result
-            self.line("ticket", f"T{data['ticket']} {outcome}: {text}", "yellow")
-        elif kind == "run_finished" and data["error"] and data["reason"] != "violations":
-            self.line("ended", data["error"], "red")
+            case Violated(violation=violation):
+                self.line("violation", violation["message"], "red")
+            case TicketOpened(ticket_id=ticket, description=description):
+                self.line("ticket", f"{ticket} opened: {description}", "yellow")
+            case TicketCompleted(ticket_id=ticket, outcome=outcome, result=result, error=error):
+                self.line("ticket", f"{ticket} {outcome}: {error or result}", "yellow")
+            case RunFinished(reason=reason, error=str(error)) if reason != "violations":
+                self.line("ended", error, "red")
 
     def _stream(self, kind: str, text: str, style: str) -> None:
         if kind != self._kind:
@@ -174,20 +178,21 @@ async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
     answer: str | None = None
     moved = False
     async with agent.stream(f"Task: {task.text}") as stream:
-        async for event in stream:
-            screen.show(event)
-            match event:
-                case Event(kind="model_replied"):
-                    score.replies += 1
-                case Event(kind="moved"):
-                    score.valid += 1
-                    moved = True
-                case Event(kind="ticket_completed", data=data):
-                    results.append(data["outcome"].get("ok"))
-                case Event(kind="run_finished", data=data):
-                    answer = None if data["value"] is None else str(data["value"])
-            if results and moved and not task.to_the_end:
-                break
+        with suppress(RunFailed):
+            async for event in stream:
+                screen.show(event)
+                match event:
+                    case ModelReplied():
+                        score.replies += 1
+                    case Moved():
+                        score.valid += 1
+                        moved = True
+                    case TicketCompleted(result=result):
+                        results.append(result)
+                    case RunFinished(value=value):
+                        answer = None if value is None else str(value)
+                if results and moved and not task.to_the_end:
+                    break
     took = time.perf_counter() - began
     right = task.result in results
     score.tasks += 1

@@ -83,6 +83,10 @@ class TicketRow:
         """The result as JSON, or the message of a failure; `None` while it is in progress."""
 
     @property
+    def turn(self) -> int:
+        """The turn whose reply opened it."""
+
+    @property
     def opened_at(self) -> float:
         """Unix seconds."""
 
@@ -989,6 +993,8 @@ class Run:
     def ending(self) -> Ending | None: ...
     @property
     def usage(self) -> Usage: ...
+    @property
+    def turn_usage(self) -> Usage: ...
     @property
     def total_usage(self) -> Usage: ...
     @property

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
-from callslip import _core, _lazy
+from callslip import _core
 from callslip._agent_options import (
     accepted_options,
     check_template,
@@ -19,15 +19,14 @@ from callslip._agent_options import (
 )
 from callslip._agent_overrides import in_effect, is_any_in_effect, overridden
 from callslip._agent_roles import agent_for_role, check_roles, roles_of, tool_awaiting_approval
+from callslip._agent_runs import AgentRuns
 from callslip._agent_tool import AgentTool
 from callslip._answers import AnswerCheck, Answers
 from callslip._instructions import Instructions
 from callslip._options import check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
-from callslip._runtime.resume_all import resume_all, resume_all_sync
-from callslip._runtime.sessions import continued_session, new_session, resumed_session
+from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
-from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from callslip._agent_options import AgentOptions, OverrideOptions
     from callslip._instructions import InstructionsOption
-    from callslip._runtime.stream import RunStream
     from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
@@ -56,7 +54,7 @@ __all__ = ["Agent"]
 T = TypeVar("T")
 
 
-class Agent(Generic[AnswerT]):
+class Agent(AgentRuns[AnswerT]):
     """A model, a protocol and tools, ready for any number of runs.
 
     Args:
@@ -286,92 +284,6 @@ class Agent(Generic[AnswerT]):
         self._check_approvals()
         session = new_session(self, task, deps=deps, limits=limits, messages=messages)
         return drive_sync(session)
-
-    async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
-        """Resume a run of the store, on the caller's event loop.
-
-        Completed model and tool calls are not repeated. A call that was in progress when its
-        process ended is treated according to the `effect` of its tool. The run keeps its prompt,
-        its instructions and its limits. A run that was cancelled, or whose model failed, continues
-        too; the result of any other finished run is returned again.
-
-        Args:
-            run_id: The id of the run.
-            deps: As for `run`. They are not kept with the run, so pass them again.
-
-        Raises:
-            UsageError: This agent has no store, or its protocol or tools are not those of the run.
-            StoreError: There is no such run, it cannot be read, or another driver works on it.
-            ProtocolError: As for `run`, and so are the other exceptions.
-        """
-        check_loop()
-        # Reading a long log takes time, and waits until the store has written earlier events.
-        return await drive_async(await _lazy.asyncio.to_thread(resumed_session, self, run_id, deps))
-
-    def resume_sync(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
-        """Resume a run of the store, in this thread. As `resume`.
-
-        Raises:
-            UsageError: It was called inside a tool; or as for `resume`.
-        """
-        not_in_a_tool("resume_sync", "resume")
-        return drive_sync(resumed_session(self, run_id, deps))
-
-    async def resume_all(
-        self, *, at_once: int = 32, deps: object = None
-    ) -> dict[str, RunResult[AnswerT] | Exception]:
-        """Resume all unfinished runs of this agent's name that no driver works on.
-
-        Args:
-            at_once: The number of runs in progress at once, 1 or more.
-            deps: As for `resume`, for each of the runs.
-
-        Returns:
-            For each run id, oldest first, the result or the exception of `resume`. A run that fails
-            does not stop the others.
-
-        Raises:
-            UsageError: `at_once` is less than 1, or this agent has no store.
-            StoreError: The store cannot be read.
-        """
-        return await resume_all(self, lambda run_id: self.resume(run_id, deps=deps), at_once)
-
-    def resume_all_sync(self, *, deps: object = None) -> dict[str, RunResult[AnswerT] | Exception]:
-        """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
-        return resume_all_sync(self, lambda run_id: self.resume_sync(run_id, deps=deps))
-
-    def stream(
-        self,
-        task: str,
-        *,
-        children: bool = False,
-        deps: object = None,
-        limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
-    ) -> RunStream[AnswerT]:
-        """Run a task and stream its events.
-
-        Use it as `async with agent.stream(…) as run:` and then `async for event in run: …`. The
-        items are the `Event`s of the log, `Delta`s of replies that are still arriving, and
-        `Progress` that tools report. The stream applies backpressure. Leaving the block early
-        cancels the run.
-
-        Args:
-            task: The task, for the first user message.
-            children: Whether the events of child runs are streamed too, without deltas; see
-                `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
-            deps: As for `run`.
-            limits: As for `run`.
-            messages: As for `run`.
-
-        Raises:
-            UsageError: An argument is of a wrong type.
-            StoreError: The run cannot be written down.
-        """
-        from callslip._runtime.stream import RunStream
-
-        session = new_session(self, task, deps=deps, limits=limits, messages=messages)
-        return RunStream(session, children=children)
 
     def as_tool(
         self,

@@ -40,12 +40,11 @@ class CallslipError(Exception):
     """The root of all exceptions of this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A run belongs to its process: only the message is pickled.
         state = {name: value for name, value in self.__dict__.items() if name not in _LOCAL}
         return type(self), self.args, state
 
 
-_LOCAL = frozenset({"run", "_cause"})
+_LOCAL = frozenset({"_cause"})
 
 
 class UsageError(CallslipError, ValueError):

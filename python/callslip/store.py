@@ -21,12 +21,13 @@ from callslip._threads.commits import Commits
 from callslip.errors import StoreError, UsageError
 from callslip.limits import limit_message
 from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
+from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
+from callslip.runs._watch import RunWatch
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
 
 Durability: TypeAlias = Literal["full", "normal", "memory"]
-RunStatus: TypeAlias = Literal["running", "finished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +249,23 @@ class TicketStore:
             return run
         core = _core.Run.load(self._native, run_id)
         return Run(core, run_id, core.task, store=self)
+
+    def watch(self, run_id: str, *, after: int | None = None, children: bool = False) -> RunWatch:
+        """Watch a run of the store: first the events of its log, then those that happen.
+
+        As `Run.watch`. If no driver works on the run, the iteration waits until one does in this
+        process, after `Agent.resume` or `Agent.start(run=…)`, and tells decisions meanwhile.
+
+        Args:
+            run_id: The id of the run.
+            after: The `seq` of the last event that is known already. Default: from the beginning.
+            children: As for `Run.watch`.
+
+        Raises:
+            UsageError: The log has no event `after`.
+            StoreError: There is no such run, or it cannot be read.
+        """
+        return self.run(run_id).watch(after=after, children=children)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Return the rows of an SQL query, which cannot change anything.

@@ -481,7 +481,13 @@ impl PyRun {
         Ok(self.lock()?.machine().state().usage.into())
     }
 
-    /// The same with the runs below it that have ended.
+    /// What they have cost since the user's last task.
+    #[getter]
+    fn turn_usage(&self) -> CoreResult<PyUsage> {
+        Ok(self.lock()?.machine().state().turn_usage().into())
+    }
+
+    /// What all have cost, with those of the runs below it that have ended.
     #[getter]
     fn total_usage(&self) -> CoreResult<PyUsage> {
         Ok(self.lock()?.machine().state().spent().usage.into())

@@ -26,16 +26,7 @@ impl Spent {
 
     /// The difference to `other`, if there is any.
     fn minus(&self, other: &Self) -> Option<Self> {
-        let (mine, others) = (&self.usage, &other.usage);
-        let cost = mine.cost - others.cost;
-        let usage = Usage {
-            input_tokens: mine.input_tokens.saturating_sub(others.input_tokens),
-            output_tokens: mine.output_tokens.saturating_sub(others.output_tokens),
-            cached_tokens: mine.cached_tokens.saturating_sub(others.cached_tokens),
-            // The two were added up in different orders: the last digits may differ.
-            cost: if cost > mine.cost * 1e-12 { cost } else { 0.0 },
-            unpriced: false,
-        };
+        let usage = self.usage.minus(&other.usage);
         let tickets = self.tickets.saturating_sub(other.tickets);
         let rest = Self { usage, tickets, runs: self.runs.saturating_sub(other.runs) };
         (!rest.is_nothing()).then_some(rest)

@@ -49,6 +49,21 @@ pub struct Usage {
     pub unpriced: bool,
 }
 
+impl Usage {
+    /// The difference to an earlier sum.
+    pub(super) fn minus(&self, other: &Self) -> Self {
+        let cost = self.cost - other.cost;
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(other.cached_tokens),
+            // Sums that were added up in different orders differ in the last digits.
+            cost: if cost > self.cost * 1e-12 { cost } else { 0.0 },
+            unpriced: false,
+        }
+    }
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);

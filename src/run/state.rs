@@ -108,6 +108,9 @@ pub struct RunState {
     /// The turns before that.
     #[serde(default, skip_serializing_if = "is_zero")]
     turns_before: u32,
+    /// What replies had cost by then.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    usage_before: Usage,
     /// Calls that were approved while no driver worked on the run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) unbegun: BTreeSet<TicketId>,
@@ -174,6 +177,10 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
 fn is_at_start(position: &usize) -> bool {
     *position == 0
@@ -200,6 +207,11 @@ impl RunState {
     /// Turns since the user's last task.
     pub(super) fn turns(&self) -> u32 {
         self.turn.saturating_sub(self.turns_before)
+    }
+
+    /// What replies have cost since the user's last task.
+    pub fn turn_usage(&self) -> Usage {
+        self.usage.minus(&self.usage_before)
     }
 
     /// Unix seconds from which its wall time is counted.

@@ -41,10 +41,10 @@ class Call:
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
-        """Report the progress of the call to the run's observer. From any thread."""
-        observer = self.session.observer
-        if observer is not None and not self.over:
-            observer.on_progress(
+        """Report the progress of the call to those who watch the run. From any thread."""
+        feed = self.session.run._feed
+        if feed is not None and not self.over:
+            feed.on_progress(
                 Progress(context.run_id, context.ticket_id, context.tool, done, total, message)
             )
 

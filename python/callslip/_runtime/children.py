@@ -12,6 +12,7 @@ from callslip._runtime.start import resume, start
 from callslip.errors import ModelError, RunFailed
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
+from callslip.runs._feed import feed_of
 from callslip.tools import Outcome
 
 if TYPE_CHECKING:
@@ -82,8 +83,10 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     child = RunSession(
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
-    if session.observer is not None and session.observer.children:
-        child.observer = session.observer.for_child(core)
+    child.is_kept = session.is_kept
+    feed = session.run._feed
+    if feed is not None and feed.wants_children:
+        feed_of(run).tell(feed)
     return child
 
 

@@ -39,6 +39,9 @@ async def drive(session: RunSession) -> None:
     check_loop()
     if session.agent._instructions.is_called:
         await instruct(session)
+        if session.core.finished:
+            # It was cancelled before it began.
+            return
     try:
         await _to_end(session)
     except _GroupError as group:
@@ -53,8 +56,10 @@ async def drive(session: RunSession) -> None:
     except StoreError:
         raise
     except BaseException as error:
-        session.cancel()
-        if isinstance(error, asyncio.CancelledError):
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        if not (is_cancelled and session.is_kept):
+            session.cancel()
+        if is_cancelled:
             error.run = session.run  # type: ignore[attr-defined]
         raise
 
@@ -108,9 +113,9 @@ class _Driver(SessionDriver):
         "_count",
         "_grace",
         "_is_bounded",
+        "_is_stored",
         "_loop",
         "_model_is_async",
-        "_must_wait",
         "_own_task",
         "finish",
         "siblings",
@@ -127,7 +132,7 @@ class _Driver(SessionDriver):
         self._grace = GraceTimer(self._loop, self._grace_is_over)
         self._is_bounded = session.core.deadline is not None
         self._model_is_async = session.model.is_async
-        self._must_wait = session.store is not None or session.observer is not None
+        self._is_stored = session.store is not None
         self.finish = _Finish()
         self.siblings = _Siblings()
 
@@ -189,7 +194,7 @@ class _Driver(SessionDriver):
             inline = not isinstance(commands[0], (StartRun, Settle))
             if self.siblings.group is None and (len(commands) > 1 or not inline):
                 return commands
-            if self._must_wait:
+            if self._is_stored or self._session.run._feed is not None:
                 commands = await self._wait_until_due(commands)
                 if not commands:
                     return ()
@@ -213,8 +218,8 @@ class _Driver(SessionDriver):
         session = self._session
         if session.commits is not None:
             await session.commits.wait_async(session.core.position)
-        if session.observer is not None:
-            await session.observer.backpressure()
+        if (feed := session.run._feed) is not None:
+            await feed.backpressure()
         return [command for command in commands if session.is_due(command)]
 
     def _start(self, command: Command, context: ContextVariables | None = None) -> None:

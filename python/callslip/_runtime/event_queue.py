@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from callslip.events import Delta, Event, Progress
+from callslip.runs._feed import is_wanted
 
 __all__ = ["EventQueue"]
 
@@ -22,17 +23,29 @@ _AHEAD = 256
 class EventQueue:
     """Items of one stream, in the order in which they happened.
 
-    `put_progress`, `add_waiter` and `remove_waiter` may be called in any thread, the others only in
-    that of the event loop.
+    `backpressure` and `next` may only be called in the thread of the event loop, the others in any.
 
     Args:
         loop: The event loop of the stream.
+        run_id: The id of the run.
+        children: Whether all events of child runs are wanted.
     """
 
-    __slots__ = ("_has_room", "_items", "_loop", "_news", "_progress", "_waiters")
+    __slots__ = (
+        "_children",
+        "_has_room",
+        "_items",
+        "_loop",
+        "_news",
+        "_progress",
+        "_run_id",
+        "_waiters",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run_id: str, *, children: bool) -> None:
         self._loop = loop
+        self._run_id = run_id
+        self._children = children
         self._items: deque[Item] = deque()
         self._progress = _Progress()
         self._news = asyncio.Event()
@@ -40,24 +53,26 @@ class EventQueue:
         # Tasks that wait for the end of the run, and read nothing meanwhile.
         self._waiters: set[object] = set()
 
-    def put(self, item: Event | Delta) -> None:
-        """Add an event or a delta."""
-        self._items.append(item)
-        self._news.set()
+    def on_event(self, item: Event | Delta) -> None:
+        """Add an event or a delta, if it is wanted."""
+        if is_wanted(item, self._run_id, children=self._children):
+            self._items.append(item)
+            self.wake()
 
-    def put_progress(self, progress: Progress) -> None:
-        """Add progress, from any thread. Events that the call causes afterwards come after it."""
+    def on_progress(self, progress: Progress) -> None:
+        """Add progress. Events that the call causes afterwards come after it."""
+        if not is_wanted(progress, self._run_id, children=self._children):
+            return
         is_scheduled = self._progress.add(progress)
-        try:
-            is_here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            is_here = False
-        if is_here:
+        if self._is_here():
             self._move_progress()
         elif not is_scheduled:
             # A closed loop has no reader.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._move_progress)
+
+    def _is_here(self) -> bool:
+        return asyncio._get_running_loop() is self._loop
 
     def _move_progress(self) -> None:
         progress = self._progress.take()
@@ -93,7 +108,11 @@ class EventQueue:
 
     def wake(self) -> None:
         """Have the reader look whether further items come."""
-        self._news.set()
+        if self._is_here():
+            self._news.set()
+        else:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._news.set)
 
     def add_waiter(self) -> object:
         """Let the run continue without a reader. Returns a token for `remove_waiter`."""

@@ -135,8 +135,8 @@ async def read_stream(
             if stop:
                 break
             # A slow reader must not hold up other runs that wait for the same model.
-            if session.observer is not None and gate is None:
-                await session.observer.backpressure()
+            if (feed := session.run._feed) is not None and gate is None:
+                await feed.backpressure()
     except BaseException:
         await _give_up(stream, reading)
         raise

@@ -17,6 +17,7 @@ from callslip._runtime.resources import Resource, Resources
 from callslip.errors import RunCancelled, SandboxError, StoreError, UsageError
 from callslip.protocols import TicketProtocol
 from callslip.runs import RunResult
+from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from callslip._core import Run as CoreRun
     from callslip._runtime.calls import Call
-    from callslip._runtime.observer import Observer
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.agent import Agent
@@ -60,18 +60,20 @@ class RunSession:
     Attributes:
         core: The state machine of the run.
         requests: The requests to its model.
-        observer: The reader of the run, if it is being streamed.
+        is_kept: Whether the run stays unfinished, to be resumed, if the task of its driver is
+            cancelled.
     """
 
     __slots__ = (
         "_clock",
+        "_has_left",
         "_inputs",
         "_resources",
         "_result",
         "agent",
         "core",
         "first_commands",
-        "observer",
+        "is_kept",
         "requests",
         "root",
         "run",
@@ -95,13 +97,15 @@ class RunSession:
         self.first_commands: FirstCommands = first_commands
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
-        self.observer: Observer | None = None
+        self.is_kept: bool = False
+        self._has_left = False
         self._inputs = _InputGate()
         self._resources = Resources()
         self._result: Future[RunResult] | None = None
         # The system's clock may be set while the run works; its time limit must not move.
         self._clock = time.time() - time.perf_counter()
         run._levels = levels
+        take_over_feed(run)
 
     @property
     def model(self) -> ModelCall:
@@ -144,9 +148,10 @@ class RunSession:
         return self.publish_events(self.first_commands(self))
 
     def publish_events(self, commands: list[Command]) -> list[Command]:
-        """Pass the new events of the log to the observer. Returns the commands unchanged."""
-        if self.observer is not None:
-            self.observer.publish(self.core)
+        """Tell watchers of the new events of the log. Returns the commands unchanged."""
+        feed = self.run._feed
+        if feed is not None:
+            feed.publish()
         return commands
 
     def is_due(self, command: Command) -> bool:
@@ -166,13 +171,13 @@ class RunSession:
     def read_text(self, text: str) -> list[Command]:
         """Read a whole reply into the run."""
         commands = self.core.reply(text, None, None, self.now())
-        return commands if self.observer is None else self.publish_events(commands)
+        return commands if self.run._feed is None else self.publish_events(commands)
 
     def read_reply(self, reply: ModelReply) -> list[Command]:
         """Read a whole reply into the run, with its usage and the reason for its end."""
         usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
-        if reply.reasoning and self.observer is not None:
-            self.observer.on_delta(Delta.Reasoning(reply.reasoning))
+        if reply.reasoning and (feed := self.run._feed) is not None:
+            feed.on_delta(Delta.Reasoning(reply.reasoning))
         return self.publish_events(
             self.core.reply(reply.text, reply.finish_reason, usage, self.now())
         )
@@ -217,7 +222,7 @@ class RunSession:
         except MemoryError as error:
             message = f"MemoryError: {error}. Call it for a smaller part."
             commands = self.core.complete_call(ticket, Outcome.Error(message), self.now())
-        return commands if self.observer is None else self.publish_events(commands)
+        return commands if self.run._feed is None else self.publish_events(commands)
 
     def program_context(self, name: str) -> Context:
         """Return the context for a function of the program that is no tool, such as a check."""
@@ -297,13 +302,17 @@ class RunSession:
 
     def result_future(self) -> Future[RunResult]:
         """Return a future for the result, to be awaited outside of the driver."""
-        if self._result is None:
-            self._result = _lazy.futures.Future()
-        return self._result
+        with self._inputs:
+            if self._result is None:
+                self._result = _lazy.futures.Future()
+                if self._has_left:
+                    self._resolve(self._result)
+            return self._result
 
     def result(self) -> RunResult:
         """Return the result of the run, which is over. Raises as `Agent.run` does."""
-        return RunResult._of(self.run, self.requests.error)
+        self.run._raised = self.requests.error
+        return RunResult._of(self.run)
 
     def __enter__(self) -> Self:
         return self
@@ -317,24 +326,35 @@ class RunSession:
         with self._inputs as inputs:
             inputs.is_closed = True
         self._resources.close()
+        # The end of a run that could not be written down does not count.
+        is_over = self.core.finished and not self.core.unwritten
         self.core.release()
-        self.run._clear_driver()
         if isinstance(error, (StoreError, SandboxError)) and error.run is None:
             error.run = self.run
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
-        if self._result is not None and not self._result.done():
-            self._resolve(self._result, error)
+        left = None if is_over else self._left_with(error)
+        with self._inputs:
+            self.run._clear_driver(self.requests.error, left)
+            self._has_left = True
+            if self._result is not None and not self._result.done():
+                self._resolve(self._result)
 
-    def _resolve(self, future: Future[RunResult], error: BaseException | None) -> None:
+    def _left_with(self, error: BaseException | None) -> BaseException:
+        if error is not None and isinstance(error, Exception):
+            return error
+        # Cancelling the task of the driver must not cancel those who watch.
+        hint = "" if self.store is None else f": call resume({self.run.id!r})"
+        return RunCancelled(f"the run was left before its end{hint}", self.run)
+
+    def _resolve(self, future: Future[RunResult]) -> None:
+        if self.run._left is not None:
+            future.set_exception(self.run._left)
+            return
         try:
-            result = self.result() if self.core.finished else None
+            result = self.result()
         except BaseException as failure:  # noqa: BLE001  # it is raised where the future is awaited
             future.set_exception(failure)
-            return
-        if result is None:
-            reason = error or RunCancelled("the run was left before its end", self.run)
-            future.set_exception(reason)
         else:
             future.set_result(result)
 

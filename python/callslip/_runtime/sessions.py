@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from callslip import _core
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.limits import Limits
 
-__all__ = ["continued_session", "new_session", "resumed_session", "unfinished_runs"]
+__all__ = ["continued_session", "new_session", "resumed_session", "said_session", "unfinished_runs"]
 
 
 def new_session(
@@ -107,6 +108,27 @@ def resumed_session(agent: Agent, run_id: str, deps: object = None) -> RunSessio
         core.release()
         raise
     return RunSession(run, worker, setup, resume, levels=levels, root=run_id)
+
+
+def said_session(agent: Agent, run_id: str, message: str | None, deps: object = None) -> RunSession:
+    """Return the session of a run in the agent's store that continues, with a message or without.
+
+    A run that has finished takes the next turn of the conversation.
+
+    Raises:
+        UsageError: As for `resumed_session`.
+        StoreError: As for `resumed_session`.
+    """
+    session = resumed_session(agent, run_id, deps)
+    if message is not None:
+        session.first_commands = partial(_say, message)
+    return session
+
+
+def _say(message: str, session: RunSession) -> list[_core.Command]:
+    core, now = session.core, session.now()
+    commands = [] if core.finished else core.resume(now)
+    return commands + core.send(message, now)
 
 
 def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:

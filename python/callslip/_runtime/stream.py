@@ -8,15 +8,16 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Generic, Self
 
 from callslip._runtime.driver import drive
+from callslip._runtime.early_driver import EarlyDriver
 from callslip._runtime.event_queue import EventQueue
-from callslip._runtime.observer import Observer
-from callslip._runtime.on_loop import PendingResult, SessionDriver
+from callslip._runtime.on_loop import PendingResult
 from callslip._runtime.sessions import continued_session
 from callslip._runtime.start import instruct
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
-from callslip.events import Event, Progress
 from callslip.runs._conversation import agent_of, append_message, send_to_driver
+from callslip.runs._ending import raise_failure
+from callslip.runs._feed import feed_of
 from callslip.runs._result import AnswerT
 
 if TYPE_CHECKING:
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from callslip._core import Command
     from callslip._runtime.session import RunSession
-    from callslip.events import Delta
+    from callslip.events import Delta, Event, Progress
     from callslip.runs import Run, RunResult, Ticket
 
 __all__ = ["RunStream"]
@@ -36,38 +36,56 @@ __all__ = ["RunStream"]
 class RunStream(Generic[AnswerT]):
     """The events of a run, as they happen. Made by `Agent.stream`.
 
-    The iteration ends when the run does. Its last event is `run_finished`, with the reason, and
-    `result` raises if there is no answer. The stream applies backpressure: a run is never more than
-    a few hundred events ahead of its reader.
+    The iteration ends when the run does. Its last event is `run_finished`, with the reason; if the
+    run has failed, the iteration raises its exception then. The stream applies backpressure: a run
+    is never more than a few hundred events ahead of its reader.
 
     Attributes:
-        run: The run.
+        run: The run. For `Agent.stream(run=…)` it is there once the block is entered.
     """
 
-    run: Run
+    run: Run[AnswerT]
 
-    def __init__(self, session: RunSession, *, children: bool) -> None:
-        self.run = session.run
-        self._session = session
+    def __init__(self, session: RunSession | Callable[[], RunSession], *, children: bool) -> None:
+        # A run that a store keeps is read when the block is entered.
+        self._read: Callable[[], RunSession] | None = None
+        if callable(session):
+            self._read = session
+        else:
+            self._take(session)
         self._children = children
         self._task: asyncio.Task[None] | None = None
-        self._early: _EarlyDriver | None = None
+        self._early: EarlyDriver | None = None
         # A message may be sent at the very moment at which the block is left.
         self._lock = threading.Lock()
         self._is_open = False
         # Whether the run continues, and the task for that is still to be made.
         self._is_due = False
+        # Whether the iteration has raised the exception of the run.
+        self._has_raised = False
         self._queue: EventQueue
         self._loop: asyncio.AbstractEventLoop
         self._context: ContextVariables
 
+    def _take(self, session: RunSession) -> None:
+        self._session = session
+        self.run = session.run
+
     async def __aenter__(self) -> Self:
         check_loop()
         self._loop = asyncio.get_running_loop()
-        self._queue = EventQueue(self._loop)
         self._context = copy_context()
+        if self._read is not None:
+            # Reading a long log takes time, and waits until the store has written earlier events.
+            self._take(await asyncio.to_thread(self._read))
         if self._session.agent._instructions.is_called:
             await self._instruct()
+        self._queue = EventQueue(self._loop, self.run.id, children=self._children)
+        feed = feed_of(self.run)
+        feed.reader = self._queue
+        # Approvers have to see the calls of child runs that need approval; otherwise none do.
+        if self._children or self._session.agent._asks_for_approval is not None:
+            feed.want_children()
         self._is_open = True
         self._open(self._session)
         self._create_task()
@@ -91,6 +109,7 @@ class RunStream(Generic[AnswerT]):
             # A task that is cancelled before its start does nothing at all.
             with self._session:
                 self._session.cancel()
+        feed_of(self.run).reader = None
 
     async def _instruct(self) -> None:
         try:
@@ -102,16 +121,7 @@ class RunStream(Generic[AnswerT]):
 
     def _open(self, session: RunSession) -> None:
         """Start or resume a run, as far as that needs no driver."""
-        # Approvers have to see the calls of child runs that need approval; otherwise none do.
-        needs_approval = session.agent._asks_for_approval is not None
-        session.observer = Observer(
-            on_event=self._on_event,
-            on_progress=self._on_progress,
-            backpressure=self._queue.backpressure,
-            children=self._children or needs_approval,
-            published=session.core.event_count,
-        )
-        self._early = _EarlyDriver(session, self._session)
+        self._early = EarlyDriver(session)
         self._session = session
 
     def _create_task(self) -> None:
@@ -125,19 +135,6 @@ class RunStream(Generic[AnswerT]):
         with session:
             await drive(session)
 
-    def _on_event(self, item: Event | Delta) -> None:
-        if self._children or not isinstance(item, Event) or item.run_id == self.run.id:
-            is_wanted = True
-        else:
-            may_wait = item.kind in ("ticket_opened", "arguments_filled")
-            is_wanted = may_wait and bool(item.data.get("needs_approval"))
-        if is_wanted:
-            self._queue.put(item)
-
-    def _on_progress(self, progress: Progress) -> None:
-        if progress.run_id == self.run.id or self._children:
-            self._queue.put_progress(progress)
-
     def __aiter__(self) -> Self:
         return self
 
@@ -148,6 +145,9 @@ class RunStream(Generic[AnswerT]):
         if item is None:
             if not self._task.cancelled():
                 self._task.result()
+                if not self._has_raised:
+                    self._has_raised = True
+                    raise_failure(self.run, self._session.requests.error)
             raise StopAsyncIteration
         return item
 
@@ -197,6 +197,7 @@ class RunStream(Generic[AnswerT]):
             # Made before the loop's thread can drive the session to its end.
             result = PendingResult(self._session)
             self._is_due = True
+            self._has_raised = False
             self._loop.call_soon_threadsafe(self._create_task)
             return result
 
@@ -243,49 +244,3 @@ class _StreamedResult:
             return await self._result
         finally:
             self._queue.remove_waiter(waiter)
-
-
-class _EarlyDriver(SessionDriver):
-    """The driver of a run from its start, or its next turn, until the task of the real driver runs.
-
-    Attributes:
-        is_over: Whether that task runs.
-    """
-
-    def __init__(self, session: RunSession, earlier: RunSession) -> None:
-        super().__init__(session)
-        self.is_over = False
-        self._earlier = earlier
-        self._lock = threading.Lock()
-        try:
-            self._commands = session.first_commands(session)
-        except BaseException as error:
-            session.__exit__(type(error), error, None)
-            raise
-        session.first_commands = self._take_commands
-        session.run._set_driver(self)
-
-    def inject(self, make: Callable[[float], list[Command]]) -> bool:
-        """Admit a message or a decision, from any thread. As `Driver.inject`."""
-        with self._lock:
-            core = self._session.core
-            was_over = core.finished
-            commands = None if self.is_over else self._session.inject(make)
-            if commands is None:
-                return False
-            # Earlier commands are void if the run has ended, or continues after its end.
-            if core.finished != was_over:
-                self._commands = []
-            self._commands += commands
-            return True
-
-    def _take_commands(self, session: RunSession) -> list[Command]:
-        with self._lock:
-            self.is_over = True
-        if self._earlier is not session:
-            # Events that were logged in between are published too, and none is published twice.
-            assert session.observer is not None
-            assert self._earlier.observer is not None
-            session.observer.published = self._earlier.observer.published
-            self._earlier.observer.mute()
-        return self._commands

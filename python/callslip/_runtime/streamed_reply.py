@@ -94,9 +94,9 @@ class StreamedReply:
             is_over = bool(chunk.text) or self._surplus > _SURPLUS
             return is_over and not self._must_read_on(), ()
         session = self._session
-        observer = session.observer
-        if chunk.reasoning and observer is not None and session.is_current_turn(self._turn):
-            observer.on_delta(Delta.Reasoning(chunk.reasoning))
+        feed = session.run._feed
+        if chunk.reasoning and feed is not None and session.is_current_turn(self._turn):
+            feed.on_delta(Delta.Reasoning(chunk.reasoning))
         if not chunk.text:
             return False, ()
         if not session.is_current_turn(self._turn):
@@ -104,9 +104,9 @@ class StreamedReply:
             return True, ()
         self._has_text = self._has_text or not chunk.text.isspace()
         deltas, stop, commands = session.core.push(chunk.text, session.now())
-        if observer is not None:
+        if feed is not None:
             for delta in deltas:
-                observer.on_delta(delta)
+                feed.on_delta(delta)
         if stop:
             self._surplus = 0
         return False, session.publish_events(commands)

@@ -12,7 +12,7 @@ from callslip import _lazy
 from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
 from callslip.errors import UsageError
-from callslip.events import Event, Progress
+from callslip.events import ModelAsked, Progress, TicketOpened
 from callslip.mcp._sdk import check_sdk
 
 if TYPE_CHECKING:
@@ -191,10 +191,8 @@ def _progress_text(event: object) -> str | None:
         words = f"{event.tool}: {share}{'' if event.message is None else ' ' + event.message}"
         # Half of a surrogate pair, as in a file's name, cannot be sent.
         return words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if not isinstance(event, Event):
-        return None
-    if event.kind == "model_asked":
+    if isinstance(event, ModelAsked):
         return "thinking"
-    if event.kind == "ticket_opened":
-        return f"working: {event.data.get('description') or event.data.get('tool') or 'a call'}"
+    if isinstance(event, TicketOpened):
+        return f"working: {event.description or event.tool}"
     return None

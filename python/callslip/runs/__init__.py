@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from callslip._usage import Usage
 from callslip.runs._result import RunResult, StopReason
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket, TicketKind, TicketStatus
-from callslip.runs._usage import Usage
 
 __all__ = ["Run", "RunResult", "StopReason", "Ticket", "TicketKind", "TicketStatus", "Usage"]

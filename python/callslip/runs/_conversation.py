@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from callslip._options import check_text
 from callslip.errors import UsageError
+from callslip.runs._feed import take_over_feed
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "agent_of",
     "append_message",
     "append_to_log",
+    "check_message",
     "inject",
     "run_lock",
     "send",
@@ -64,7 +66,7 @@ def send_to_driver(run: Run, message: str, deps: object) -> Awaitable[RunResult]
     Raises:
         UsageError: The message is blank or not text, or a driver works on the run and has its deps.
     """
-    _check(message)
+    check_message(message)
     if deps is not None and run._driver is not None:
         raise UsageError(
             "the run is in progress, and its tools have their deps already: pass deps to a run "
@@ -76,7 +78,7 @@ def send_to_driver(run: Run, message: str, deps: object) -> Awaitable[RunResult]
 
 def send_sync(run: Run, message: str, deps: object) -> RunResult:
     """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
-    _check(message)
+    check_message(message)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
@@ -95,6 +97,9 @@ def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Comman
     with run_lock(store, run.id), _claim(core, store):
         commands = make(time.time())
         store._commits.wait(core.position)
+    take_over_feed(run)
+    if run._feed is not None:
+        run._feed.publish()
     return commands
 
 
@@ -140,7 +145,12 @@ class _PendingResult:
         return agent_of(self._run)._continue(self._run, self._commands).__await__()
 
 
-def _check(message: str) -> None:
+def check_message(message: str) -> None:
+    """Check a user message.
+
+    Raises:
+        UsageError: It is blank or not text.
+    """
     if not isinstance(message, str):
         raise UsageError(f"expected the message as a string: got {type(message).__name__}")
     if not message.strip():

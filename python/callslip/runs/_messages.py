@@ -30,9 +30,9 @@ class MessageCache:
             cache.append({"role": message.role, "content": message.content})
         return cache
 
-    def now(self) -> Messages:
-        """Return the messages so far, without those that come later."""
-        return Messages(self, self._core.message_count)
+    def until(self, count: int) -> Messages:
+        """Return the first messages, without those that come later."""
+        return Messages(self, count)
 
 
 class Messages(Sequence[Message]):

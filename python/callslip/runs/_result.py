@@ -5,24 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
-from callslip.errors import (
-    ContextFull,
-    LimitExceeded,
-    ModelError,
-    ModelRefused,
-    ProtocolError,
-    RunCancelled,
-)
-from callslip.limits import limit_message, limit_name
-from callslip.models._failures import is_context_full, is_refusal
-from callslip.models._finish_reasons import quote_text
-from callslip.runs._messages import Messages
-from callslip.runs._run import Run
-from callslip.runs._ticket import Ticket
-from callslip.runs._usage import Usage
+from callslip._usage import Usage
+from callslip.runs._ending import raise_failure
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from callslip.runs._messages import Messages
+    from callslip.runs._run import Run
+    from callslip.runs._ticket import Ticket
 
     AnswerT = TypeVar("AnswerT", default=Any)
 else:
@@ -31,14 +22,15 @@ else:
 
     AnswerT = TypeVar("AnswerT")
 
-__all__ = ["AnswerT", "RunResult", "StopReason"]
+__all__ = ["AnswerT", "RunResult", "RunStatus", "StopReason"]
 
+RunStatus: TypeAlias = Literal["running", "finished"]
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult(Generic[AnswerT]):
-    """The result of a run.
+    """The result of a run, or of one turn of a conversation. It stays as it is if that continues.
 
     Attributes:
         value: The answer of the model: a value of the agent's `returns`; without that, any JSON
@@ -46,21 +38,23 @@ class RunResult(Generic[AnswerT]):
         success: Whether the task was successful, according to the model (react); `True` in the
             other protocols.
         stop_reason: `"finished"`, or `"limit"` if the model answered in its last turn.
-        run: The run, with its messages, tickets and log.
+        usage: The usage of the replies to the user's last message, or to the task.
+        total_usage: The usage of all replies so far, with those of child runs.
+        run: The run, with its log. It may have continued since.
     """
 
     value: AnswerT
     success: bool
     stop_reason: StopReason
-    run: Run = field(repr=False)
+    usage: Usage
+    total_usage: Usage
+    run: Run[AnswerT] = field(repr=False)
+    _ticket_count: int = field(repr=False)
+    _message_count: int = field(repr=False)
 
     @classmethod
-    def _of(cls, run: Run, raised: BaseException | None) -> RunResult[Any]:
+    def _of(cls, run: Run[AnswerT]) -> RunResult[AnswerT]:
         """Return the result of a run that is over.
-
-        Args:
-            run: The run.
-            raised: The exception of its model client, if there was one.
 
         Raises:
             ProtocolError: The model broke the protocol too often in a row.
@@ -71,68 +65,33 @@ class RunResult(Generic[AnswerT]):
             RunCancelled: The run was cancelled.
             UsageError: The answer is not of the type of the run's agent.
         """
-        ending = run._core.ending
+        core = run._core
+        ending = core.ending
         assert ending is not None
-        reason, error = ending.reason, ending.error
-        if error is None:
-            value = ending.value if run._agent is None else run._agent._answers.value(ending.value)
-            return RunResult(value, ending.success is not False, reason, run)
-        match reason:
-            case "limit":
-                raise LimitExceeded(limit_message(error), run, limit_name(ending.limit or ""))
-            case "violations":
-                raise ProtocolError(f"{error}; the model's words: {_last_words(run)}", run)
-            case "cancelled":
-                raise RunCancelled(error, run)
-        if is_context_full(raised, error):
-            raise ContextFull(
-                f"the model's context is full in turn {run.turns}: {error}; {_to_make_room(run)}",
-                run,
-            ) from raised
-        is_refused = is_refusal(raised, error)
-        if isinstance(raised, ModelError) and raised.run is None and not is_refused:
-            raised.run = run
-            raise raised
-        if isinstance(raised, ModelRefused) and raised.run is None:
-            raised.run = run
-            raise raised
-        if is_refused:
-            raise ModelRefused(f"the model refused to answer: {error}", run) from raised
-        raise ModelError(f"the model failed in turn {run.turns}: {error}", run) from raised
+        raise_failure(run, run._raised)
+        return RunResult(
+            value=ending.value if run._agent is None else run._agent._answers.value(ending.value),
+            success=ending.success is not False,
+            stop_reason=ending.reason,
+            usage=Usage._from_core(core.turn_usage),
+            total_usage=run.total_usage,
+            run=run,
+            _ticket_count=core.ticket_count,
+            _message_count=core.message_count,
+        )
 
     @property
     def _json(self) -> Any:
-        """The value as JSON."""
+        """The value as JSON, before the run continues."""
         ending = self.run._core.ending
         return None if ending is None else ending.value
 
     @property
     def tickets(self) -> list[Ticket]:
-        """All tickets of the run, oldest first."""
-        return self.run.tickets
+        """The tickets of the run until then, oldest first."""
+        return self.run.tickets[: self._ticket_count]
 
     @property
     def messages(self) -> Messages:
-        """All messages of the run."""
-        return self.run.messages
-
-    @property
-    def usage(self) -> Usage:
-        """The usage of the run's own replies."""
-        return self.run.usage
-
-    @property
-    def total_usage(self) -> Usage:
-        """The usage of the run and of all its child runs."""
-        return self.run.total_usage
-
-
-def _to_make_room(run: Run) -> str:
-    if run._store is None:
-        return "the run so far is the error's .run; pass history=KeepLast(…) to the agent"
-    return f"pass history=KeepLast(…) to the agent and call resume({run.id!r}) to continue the run"
-
-
-def _last_words(run: Run) -> str:
-    replies = (one["content"] for one in reversed(run.messages) if one["role"] == "assistant")
-    return quote_text(next(replies, "")) or "none"
+        """The messages of the run until then."""
+        return self.run._messages_until(self._message_count)

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 from weakref import WeakValueDictionary
 
+from callslip import _core
 from callslip._options import check_text
+from callslip._usage import Usage
 from callslip.errors import UsageError
-from callslip.events import Event
+from callslip.events import Event, read_event
 from callslip.runs._conversation import append_to_log, inject, send, send_sync
 from callslip.runs._messages import MessageCache, Messages
+from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
-from callslip.runs._usage import Usage
+from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
-    from callslip import _core
     from callslip.agent import Agent
-    from callslip.runs._result import RunResult, StopReason
+    from callslip.runs._feed import Feed
+    from callslip.runs._result import RunStatus, StopReason
     from callslip.store import TicketStore
 
 __all__ = ["Driver", "Run", "run_under_way"]
 
-_under_way: WeakValueDictionary[str, Run] = WeakValueDictionary()
+_under_way: WeakValueDictionary[str, Run[Any]] = WeakValueDictionary()
 """The runs of stores that this process works on."""
 
 
-def run_under_way(run_id: str) -> Run | None:
+def run_under_way(run_id: str) -> Run[Any] | None:
     """Return the run of this id if this process works on it and a store keeps it."""
     return _under_way.get(run_id)
 
@@ -44,12 +47,15 @@ class Driver(Protocol):
             Whether it was admitted. If not, the driver is leaving the run.
         """
 
-    def result(self) -> Awaitable[RunResult]:
+    def result(self) -> Awaitable[RunResult[Any]]:
         """Return an awaitable for the result of the run."""
 
 
-class Run:
+class Run(Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
+
+    `await run` waits for the result and raises as `Agent.run` does. Any number of tasks may do it,
+    and cancelling one of them does not end the run.
 
     `send`, `approve`, `deny` and `cancel` work during the run, from any thread, event loop or tool.
     If a store keeps the run, they return once the decision is written down, and block until then:
@@ -68,8 +74,11 @@ class Run:
         "_core",
         "_deps",
         "_driver",
+        "_feed",
+        "_left",
         "_levels",
         "_message_cache",
+        "_raised",
         "_store",
         "id",
         "task",
@@ -95,6 +104,12 @@ class Run:
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
+        # The exception of the model client that ended the run.
+        self._raised: BaseException | None = None
+        # The exception with which a driver left the run before its end.
+        self._left: BaseException | None = None
+        # For those who watch.
+        self._feed: Feed | None = None
         # How many levels of child runs may be below it, also when it is continued.
         self._levels: int | None = None
         self._children: list[Run] | None = None
@@ -104,9 +119,12 @@ class Run:
     @property
     def messages(self) -> Messages:
         """All messages so far. `history` may leave some of them out of a request to the model."""
+        return self._messages_until(self._core.message_count)
+
+    def _messages_until(self, count: int) -> Messages:
         if self._message_cache is None:
             self._message_cache = MessageCache(self._core)
-        return self._message_cache.now()
+        return self._message_cache.until(count)
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -184,7 +202,7 @@ class Run:
             # A driver would have cancelled the child runs.
             store._end_children(self.id)
 
-    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult]:
+    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message to the run.
 
         A run in progress reads it with the next message to the model, even if the model is about to
@@ -206,7 +224,7 @@ class Run:
         """
         return send(self, message, deps)
 
-    def send_sync(self, message: str, *, deps: object = None) -> RunResult:
+    def send_sync(self, message: str, *, deps: object = None) -> RunResult[AnswerT]:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
 
         Raises:
@@ -214,10 +232,49 @@ class Run:
         """
         return send_sync(self, message, deps)
 
+    def watch(self, *, after: int | None = None, children: bool = False) -> RunWatch:
+        """Watch the run: `async for event in run.watch(): …`.
+
+        The items are the `Event`s of the log from its beginning, then those that happen, with the
+        `Delta`s of replies that are arriving and the `Progress` that tools report. The iteration
+        ends with the run, and raises the exception of a run that failed. Any number of tasks and
+        threads may watch, at their own pace: a slow watcher holds up nobody, and leaving the
+        iteration ends nothing. A watcher that is late is told the deltas of the present reply in
+        fewer and longer parts, and misses those of replies that are over: their text is in
+        `model_replied`.
+
+        Args:
+            after: The `seq` of the last event that is known already, as in `Last-Event-ID`.
+                Default: from the beginning.
+            children: Whether the events of child runs, from now on, are told too, without deltas;
+                see `Event.run_id`. Their calls that are awaiting approval are told in any case.
+
+        Raises:
+            UsageError: The log has no event `after`; or, in the iteration, nothing works on this
+                run, and no store keeps it.
+        """
+        return RunWatch(self, after=after, children=children)
+
+    def __await__(self) -> Generator[Any, Any, RunResult[AnswerT]]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult[AnswerT]:
+        driver = self._driver
+        if driver is not None:
+            return await driver.result()
+        if self._left is not None:
+            raise self._left
+        if self.finished:
+            return RunResult._of(self)
+        raise UsageError(
+            f"nothing works on this run: call agent.resume({self.id!r}), or read the run that is "
+            "in progress with store.run(run_id)"
+        )
+
     @property
     def log(self) -> list[Event]:
         """All events so far. The state of a run is computed from these and from nothing else."""
-        return [Event.from_json(text, self.id) for text in self._core.records()]
+        return [read_event(text, self.id) for text in self._core.records()]
 
     def export(self) -> str:
         """Return the log as JSON lines, one for each event. `replay` and `import_run` read them."""
@@ -232,8 +289,10 @@ class Run:
     def total_usage(self) -> Usage:
         """The usage of this run and of all its child runs, finished or in progress."""
         usage = Usage._from_core(self._core.total_usage)
+        if self._children is None:
+            return usage
         ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
-        for child in self._children or ():
+        for child in self._children:
             if child.id not in ended:
                 usage += child.total_usage
         return usage
@@ -254,6 +313,11 @@ class Run:
         return self._core.finished
 
     @property
+    def status(self) -> RunStatus:
+        """`"running"` until the run is finished, even if no driver works on it."""
+        return "finished" if self.finished else "running"
+
+    @property
     def stop_reason(self) -> StopReason | None:
         """The reason for the end of the run; `None` before that."""
         ending = self._core.ending
@@ -267,6 +331,7 @@ class Run:
     def _set_driver(self, driver: Driver) -> None:
         """Record the driver that works on the run."""
         self._driver = driver
+        self._raised = self._left = None
         if self._store is not None:
             _under_way[self.id] = self
 
@@ -277,9 +342,17 @@ class Run:
             return False
         return own is store or (own.path is not None and own.path == store.path)
 
-    def _clear_driver(self) -> None:
-        """Record that no driver works on the run any more."""
+    def _clear_driver(self, raised: BaseException | None, left: BaseException | None) -> None:
+        """Record that no driver works on the run any more.
+
+        Args:
+            raised: The exception of the model client that ended the run.
+            left: The exception with which the driver left the run before its end.
+        """
+        self._raised, self._left = raised, left
         self._driver = None
+        if self._feed is not None:
+            self._feed.leave()
 
     def _add_child(self, child: Run) -> None:
         """Add a run that was started for a task of this one, or in a call."""
@@ -324,6 +397,19 @@ class Run:
                 "with store.run(run_id)"
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.export(), list(self.children))
+
     def __repr__(self) -> str:
         state = self.stop_reason or "running"
         return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={self._core.ticket_count})"
+
+
+def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:
+    """Return a run as it was when it was pickled, without its agent and its store."""
+    store = _core.Store.memory()
+    run_id = store.import_run([line for line in log.split("\n") if line])
+    core = _core.Run.load(store, run_id)
+    run: Run[Any] = Run(core, run_id, core.task)
+    run._children = children or None
+    return run

@@ -41,6 +41,7 @@ class Ticket:
             the call is in progress.
         result: The whole result as JSON values; `None` without one.
         error: The error, as the model reads it; `None` without one.
+        turn: The number of the turn whose reply made the call, from 1.
         opened_at: Unix seconds.
         completed_at: Unix seconds.
     """
@@ -56,6 +57,7 @@ class Ticket:
     outcome: Outcome | None
     result: Any
     error: str | None
+    turn: int
     opened_at: float
     completed_at: float | None
     arguments: dict[str, Any] | None = None
@@ -68,6 +70,14 @@ class Ticket:
         arguments. Characters that are not printable are escaped.
         """
         return call_line(self.tool, self.arguments)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the call to its outcome, with the time that it awaited approval.
+
+        `None` while it is in progress.
+        """
+        return None if self.completed_at is None else self.completed_at - self.opened_at
 
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:
@@ -86,6 +96,7 @@ class Ticket:
             outcome=outcome,
             result=from_json(text) if is_ok and text is not None else None,
             error=None if is_ok else text,
+            turn=row.turn,
             opened_at=row.opened_at,
             completed_at=row.completed_at,
             arguments=None if arguments is None else from_json(arguments),

@@ -160,6 +160,7 @@ impl RunState {
         if self.ending.take().is_some() {
             self.went_on_at = Some(at);
             self.turns_before = self.turn;
+            self.usage_before = self.usage;
             self.paused = 0.0;
             self.violations = 0;
             self.last_turn = None;

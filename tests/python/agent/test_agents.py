@@ -70,7 +70,7 @@ def run(request):
 
 def violation(result):
     (event,) = [event for event in result.run.log if event.kind == "violated"]
-    return event.data["violation"]
+    return event.violation
 
 
 def test_agents_are_spawned_and_waited_for_in_one_block(run):

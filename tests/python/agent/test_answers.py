@@ -20,6 +20,7 @@ from callslip import (
     ProtocolError,
     ReactProtocol,
     Retry,
+    RunCancelled,
     ScriptedModel,
     TicketStore,
     UsageError,
@@ -148,9 +149,9 @@ def test_a_misfit_is_told_whole_and_the_model_is_asked_again(protocol):
     ):
         assert part in first, first
     assert "must be an object" in second
-    codes = [e.data["violation"]["code"] for e in result.run.log if e.kind == "violated"]
+    codes = [e.violation["code"] for e in result.run.log if e.kind == "violated"]
     assert codes == ["invalid_answer", "invalid_answer"]
-    (moved,) = [event.data["move"] for event in result.run.log if event.kind == "moved"]
+    (moved,) = [event.move for event in result.run.log if event.kind == "moved"]
     assert moved["finish"]["coerced"] == ["/people"]
     replay(result.run.export())
 
@@ -315,7 +316,7 @@ def test_a_run_resumes_only_with_its_own_type():
     result = Agent(lambda _: finish(OSLO), returns=City, store=store).resume_sync(row.run_id)
     assert result.value == City(**OSLO)
     finished = store.run(row.run_id)
-    assert finished.log[-1].data["value"] == OSLO
+    assert finished.log[-1].value == OSLO
 
 
 def test_delegated_tasks_and_agents_as_tools_have_answers_of_their_own():
@@ -456,10 +457,11 @@ def test_a_run_may_be_cancelled_while_its_answer_is_checked():
         agent = Agent(lambda _: finish("x"), check_answer=check)
         async with agent.stream("x") as run:
             waiting = asyncio.ensure_future(started.wait())
-            async for event in run:
-                if getattr(event, "kind", "") == "answer_offered":
-                    await waiting
-                    run.cancel()
+            with pytest.raises(RunCancelled):
+                async for event in run:
+                    if getattr(event, "kind", "") == "answer_offered":
+                        await waiting
+                        run.cancel()
         return run.run.stop_reason
 
     assert asyncio.run(main()) == "cancelled"

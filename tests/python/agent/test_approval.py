@@ -61,7 +61,7 @@ def decide(choose, agent, task="go", **options):
     async def main():
         async with agent.stream(task, **options) as run:
             async for event in run:
-                if isinstance(event, Event) and event.data.get("needs_approval"):
+                if isinstance(event, Event) and getattr(event, "needs_approval", False):
                     for ticket in run.awaiting_approval:
                         choose(run, ticket)
         return run.result
@@ -116,7 +116,7 @@ def test_the_other_calls_of_a_block_are_made_meanwhile():
                 if isinstance(event, Event) and event.kind == "ticket_completed":
                     waiting = run.awaiting_approval
                     if waiting:
-                        assert event.data["ticket"] == 2
+                        assert event.ticket_id == "T2"
                         run.approve(waiting[0])
         return run.result
 
@@ -187,7 +187,7 @@ def test_of_the_runs_below_a_stream_is_told_what_waits_for_approval_and_nothing_
         async with outer.stream("go") as run:
             async for event in run:
                 if isinstance(event, Event) and event.run_id != run.run.id:
-                    below.append((event.kind, event.data["tool"]))
+                    below.append((event.kind, event.tool))
                 for ticket in run.awaiting_approval:
                     run.approve(ticket)
         return below, run.result.value
@@ -367,9 +367,9 @@ def test_an_approved_call_waits_for_no_neighbour():
                     run.approve("T2")
                     began = time.monotonic()
                 elif isinstance(event, Event) and event.kind == "ticket_completed":
-                    return event.data["ticket"], time.monotonic() - began
+                    return event.ticket_id, time.monotonic() - began
         return None
 
     ticket, took = asyncio.run(main())
-    assert ticket == 2
+    assert ticket == "T2"
     assert took < 30

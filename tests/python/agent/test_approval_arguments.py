@@ -45,7 +45,7 @@ def seen_by_approver(agent, task="go", choose=None):
     async def main():
         async with agent.stream(task) as run:
             async for event in run:
-                if isinstance(event, Event) and event.data.get("needs_approval"):
+                if isinstance(event, Event) and getattr(event, "needs_approval", False):
                     for ticket in run.awaiting_approval:
                         seen.append((event, ticket))
                         (choose or (lambda run, ticket: run.approve(ticket)))(run, ticket)
@@ -64,7 +64,7 @@ def test_the_whole_arguments_are_shown_whatever_the_model_says(protocol):
     model = ScriptedModel(call_once(protocol, "pay", arguments, description="pay 1 euro to ann"))
     agent = Agent(model, protocol=protocol, tools=[pay])
     ((event, ticket),), result = seen_by_approver(agent)
-    assert ticket.arguments == event.data["arguments"] == arguments
+    assert ticket.arguments == event.arguments == arguments
     assert ticket.call == f'pay {{"to": "{LONG}", "amount": 900}}'
     assert made == [(LONG, 900)]
     assert (result.tickets[0].arguments, result.tickets[0].awaiting_approval) == (arguments, False)
@@ -84,15 +84,15 @@ def test_approval_is_asked_only_when_references_are_filled():
             async for event in run:
                 if not isinstance(event, Event):
                     continue
-                if event.kind == "ticket_opened" and event.data["tool"] == "pay":
-                    assert "needs_approval" not in event.data
+                if event.kind == "ticket_opened" and event.tool == "pay":
+                    assert not event.needs_approval
                     if not run.awaiting_approval:
                         early.append(run.run.tickets[1].arguments)
                         with pytest.raises(UsageError, match="ticket that awaits approval"):
                             run.approve("T2")
                 if event.kind == "arguments_filled":
-                    assert event.data["arguments"] == {"to": "ann", "amount": 900}
-                    assert event.data["needs_approval"] is True
+                    assert event.arguments == {"to": "ann", "amount": 900}
+                    assert event.needs_approval is True
                     (ticket,) = run.awaiting_approval
                     assert ticket.arguments == {"to": "ann", "amount": 900}
                     run.approve(ticket)

@@ -182,7 +182,7 @@ def test_the_own_task_cannot_be_delegated():
     model = ScriptedModel([delegate(" the  task\n"), give("ok")])
     result = Agent(model, protocol="ticket").run_sync("the task")
     (event,) = [event for event in result.run.log if event.kind == "violated"]
-    assert event.data["violation"]["code"] == "self_delegation"
+    assert event.violation["code"] == "self_delegation"
     assert result.tickets == []
 
 
@@ -283,7 +283,7 @@ def test_react_cannot_delegate_its_own_task():
     model = ScriptedModel([act("delegate_task", task="the task"), finish()])
     result = Agent(model, delegate=True).run_sync("the task")
     (event,) = [event for event in result.run.log if event.kind == "violated"]
-    assert event.data["violation"]["code"] == "self_delegation"
+    assert event.violation["code"] == "self_delegation"
 
 
 def research(protocol):
@@ -345,8 +345,8 @@ def test_runs_started_in_a_tool_by_hand_are_below_the_run_that_calls():
     result = Agent(model, tools=[ask]).run_sync("x")
     assert result.run.children == seen
     (event,) = [event for event in seen[0].log if event.kind == "run_started"]
-    assert event.data["parent"] == {"run_id": result.run.id, "ticket": 1}
-    assert event.data["depth"] == 1
+    assert (event.parent_run, event.parent_ticket) == (result.run.id, "T1")
+    assert event.depth == 1
 
 
 def test_a_child_never_sees_the_tickets_of_its_parent():

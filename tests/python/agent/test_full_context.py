@@ -83,7 +83,7 @@ def test_a_run_that_is_not_kept_is_in_the_error():
 
 
 def shortened(run):
-    return [event.data for event in run.log if event.kind == "history_shortened"]
+    return [event for event in run.log if event.kind == "history_shortened"]
 
 
 @pytest.mark.parametrize("driver", ["sync", "async", "wrapped", "streamed"])
@@ -109,13 +109,13 @@ def test_less_is_shown_once_the_model_has_refused_a_request(driver, store):
     # The size of the context is known from the first refusal on.
     assert len(refused) == 1
     events = shortened(result.run)
-    assert events[0]["error"] == f"ValueError: {WORDS}"
-    assert not any("error" in one for one in events[1:])
+    assert events[0].error == f"ValueError: {WORDS}"
+    assert all(one.error is None for one in events[1:])
     kinds = [event.kind for event in result.run.log]
     assert kinds.count("model_replied") == result.run.turns
     assert replay(result.run.export()).messages == result.messages
     # What was left out once stays left out.
-    cuts = [(one["exchanges"], one["results"]) for one in events]
+    cuts = [(one.exchanges, one.results) for one in events]
     assert cuts == sorted(cuts)
     assert len(set(cuts)) == len(cuts)
 

@@ -189,18 +189,18 @@ def test_a_function_is_called_once_a_run(start, is_async):
         (first.id, "", "instructions"),
         (second.id, "", "instructions"),
     ]
-    kept = [one.log[0].data for one in (first, second)]
-    assert [one["instructions"]["text"] for one in kept] == ["Call 1 for Ann.", "Call 2 for Bob."]
+    kept = [one.log[0] for one in (first, second)]
+    assert [one.instructions["text"] for one in kept] == ["Call 1 for Ann.", "Call 2 for Bob."]
     # A store keeps one setup of all runs.
-    assert kept[0]["setup"] == kept[1]["setup"]
+    assert kept[0].setup == kept[1].setup
     assert replay(first.export()).messages == first.messages
 
 
 def test_text_is_kept_with_the_run(start):
     run = start(Agent(ScriptedModel([finish()]), instructions="Be brief."), "x")
-    assert run.log[0].data["setup"]["instructions"] == "Be brief."
+    assert run.log[0].setup["instructions"] == "Be brief."
     plain = start(Agent(ScriptedModel([finish()])), "x")
-    assert "instructions" not in plain.log[0].data["setup"]
+    assert "instructions" not in plain.log[0].setup
     assert replay(run.export()).messages == run.messages
 
 
@@ -289,7 +289,7 @@ def test_a_delegated_task_has_the_text_of_its_run(start):
     run = start(agent, "whole", deps=Deps("Ann"))
     (child,) = run.children
     assert prompt_of(child).endswith("\nCall 1 for Ann.\n")
-    assert child.log[0].data["instructions"]["text"] == "Call 1 for Ann."
+    assert child.log[0].instructions["text"] == "Call 1 for Ann."
     assert len(calls) == 1
 
 

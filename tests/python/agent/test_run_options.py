@@ -301,7 +301,7 @@ def test_a_resumed_run_keeps_its_own_limits(store):
     with pytest.raises(LimitExceeded) as caught:
         agent.resume_sync(run_id)
     assert caught.value.run.turns == 3
-    assert caught.value.run.log[0].data["limits"]["depth"] == 7
+    assert caught.value.run.log[0].limits["depth"] == 7
 
 
 def deeper(messages):
@@ -372,7 +372,7 @@ def test_an_earlier_conversation_stands_before_the_task(start, protocol):
     assert shown[task - 2 : task] == EARLIER
     assert "Wexcombe" in shown[task - 3]["content"]
     assert task == len(shown) - 1
-    assert run.log[0].data["messages"] == EARLIER
+    assert run.log[0].messages == EARLIER
     assert run.task == "Who am I?"
     again = replay(run.export())
     assert again.messages == run.messages
@@ -380,7 +380,7 @@ def test_an_earlier_conversation_stands_before_the_task(start, protocol):
 
 def test_without_one_nothing_is_written_down(start):
     run = start(Agent(ScriptedModel([finish()])), "x", messages=[]).run
-    assert "messages" not in run.log[0].data
+    assert run.log[0].messages is None
 
 
 def test_a_run_with_an_earlier_conversation_is_resumed_and_compacted(store):
@@ -655,7 +655,7 @@ def test_an_override_of_tools_limits_and_store():
         run = agent.run_sync("x").run
     assert run.tickets[0].result == "Nobody"
     assert [(one.run_id, one.agent) for one in store.runs()] == [(run.id, "fake")]
-    assert run.log[0].data["setup"]["limits"]["steps"] == 3
+    assert run.log[0].setup["limits"]["steps"] == 3
     assert agent.store is None
 
 

@@ -17,6 +17,7 @@ from callslip import (
     replay,
     tool,
 )
+from reading import read_to_end
 from scripted import act, delegate, finish, give, task_of, turn_of, wait
 
 
@@ -160,7 +161,8 @@ def test_a_run_is_cancelled_right_after_it_was_entered(store, thread):
                 other = threading.Thread(target=run.cancel)
                 other.start()
                 other.join()
-            events = [event.kind async for event in run]
+            items, _ = await read_to_end(run)
+            events = [event.kind for event in items]
         with pytest.raises(RunCancelled, match="the run was cancelled"):
             _ = run.result
         return run.run, events
@@ -179,7 +181,9 @@ def test_what_is_said_right_after_a_run_was_entered():
             with pytest.raises(UsageError, match="T1"):
                 run.approve("T1")
             waiting = run.send("and more")
-            events = [event async for event in run if isinstance(event, Event)]
+            items, error = await read_to_end(run)
+            assert "turns" in str(error)
+            events = [event for event in items if isinstance(event, Event)]
             with pytest.raises(Exception, match="turns"):
                 await waiting
         assert events == run.run.log

@@ -68,7 +68,7 @@ def run(agent, driver="sync"):
 
 
 def shortened(run):
-    return [event.data for event in run.log if event.kind == "history_shortened"]
+    return [event for event in run.log if event.kind == "history_shortened"]
 
 
 @pytest.mark.parametrize("driver", ["sync", "async"])
@@ -79,14 +79,14 @@ def test_the_oldest_exchanges_are_replaced_by_a_summary(driver, store):
     result = run(agent, driver)
     assert result.value == "there"
     events = shortened(result.run)
-    assert [one["summary"] for one in events] == [
+    assert [one.summary for one in events] == [
         f"summary {number}" for number in range(1, len(events) + 1)
     ]
     assert len(events) >= 2
     # The first request has the task and the replies with their outcomes, but for the last two.
     system, request = summaries.requests[0].messages
     assert system["role"] == "system"
-    left_out = events[0]["exchanges"]
+    left_out = events[0].exchanges
     assert "The task of the user:\ngo" in request["content"]
     for number in range(1, left_out + 1):
         assert f"step {number} xxx" in request["content"]
@@ -100,7 +100,7 @@ def test_the_oldest_exchanges_are_replaced_by_a_summary(driver, store):
     last = model.requests[-1]
     opening = [one for one in last if "is a summary of them:]" in one["content"]]
     assert len(opening) == 1
-    assert opening[0]["content"].endswith(f"summary of them:]\n{events[-1]['summary']}")
+    assert opening[0]["content"].endswith(f"summary of them:]\n{events[-1].summary}")
     assert "step 12 xxx" in last[-1]["content"]
     # It is paid for, and a replay pays nothing.
     assert result.usage.input_tokens == 100 * len(events)
@@ -138,7 +138,7 @@ def test_any_model_writes_summaries(summarizer, driver):
     agent = Agent(Steps(6), protocol="react", tools=[step], history=history)
     result = run(agent, driver)
     events = shortened(result.run)
-    assert [one["summary"] for one in events] == ["summary"] * len(events) != []
+    assert [one.summary for one in events] == ["summary"] * len(events) != []
     assert result.usage.input_tokens == 100 * len(events)
     assert (result.usage.cost > 0) == isinstance(summarizer, Priced)
 
@@ -184,9 +184,9 @@ def test_a_summary_that_fails_does_not_end_the_run(reply, words, driver):
     result = run(agent, driver)
     assert result.value == "there"
     first, second = shortened(result.run)[:2]
-    assert first["error"] == words
-    assert "summary" not in first
-    assert second["summary"] == "the second"
+    assert first.error == words
+    assert first.summary is None
+    assert second.summary == "the second"
     shown = next(str(one) for one in model.requests if "left out here.]" in str(one))
     assert "step 1 xxx" not in shown
 

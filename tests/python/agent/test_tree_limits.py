@@ -103,8 +103,8 @@ def test_children_draw_from_their_parent_s_account(limit):
     # Each child has one last turn beyond the limit, and so has the root.
     assert 100 <= tokens_of(result.total_usage) <= 100 + 4 * 10
     assert [child.stop_reason for child in result.run.children] == ["limit"] * 3
-    noted = [event.data["note"] for event in result.run.children[0].log if event.kind == "noted"]
-    assert noted[0] == {"exhausted": next(iter(limit))}
+    noted = [event for event in result.run.children[0].log if event.kind == "noted"]
+    assert (noted[0].note, noted[0].limit) == ("exhausted", next(iter(limit)))
     assert_replays(result.run)
 
 

@@ -49,8 +49,8 @@ def test_a_constrained_model_makes_a_valid_call(model, kind):
     (ticket,) = result.tickets
     assert ticket.result == "4 degrees and snow in Oslo"
     assert result.usage.output_tokens > 0
-    replied = [event.data for event in result.run.log if event.kind == "model_replied"]
-    assert [reply["finish_reason"] for reply in replied] == ["stop", "stop"]
+    replied = [event for event in result.run.log if event.kind == "model_replied"]
+    assert [reply.finish_reason for reply in replied] == ["stop", "stop"]
 
 
 def test_the_prefix_is_cached_between_turns(model):

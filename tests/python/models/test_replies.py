@@ -364,16 +364,16 @@ def test_a_stream_that_breaks_off_is_cut(client):
     # All that comes before the end is known, and nothing after it.
     model = Scripted(iter(events[: at + 1]), ANSWER)
     result = Agent(model, protocol="chatty").run_sync("what is it?")
-    replies = [event.data for event in result.run.log if event.kind == "model_replied"]
-    assert replies[0]["finish_reason"] == "length"
-    assert replies[0]["text"] == ANSWER
+    replies = [event for event in result.run.log if event.kind == "model_replied"]
+    assert replies[0].finish_reason == "length"
+    assert replies[0].text == ANSWER
 
 
 def test_a_program_s_own_pieces_need_no_end():
     assert ask(iter(["It is ", "42."])).value == ANSWER
     assert ask(iter([ModelChunk("It is "), ModelChunk("42.")])).value == ANSWER
     replied = ask(iter(["It is 42."])).run.log[2]
-    assert (replied.kind, replied.data["finish_reason"]) == ("model_replied", "stop")
+    assert (replied.kind, replied.finish_reason) == ("model_replied", "stop")
 
 
 # Ends in each client's words.
@@ -403,7 +403,7 @@ def test_a_program_s_own_pieces_need_no_end():
 def test_a_reply_that_was_cut(result):
     run = Agent(Scripted(result, ANSWER), protocol="chatty").run_sync("what is it?").run
     replied = next(event for event in run.log if event.kind == "model_replied")
-    assert replied.data["finish_reason"] == "length"
+    assert replied.finish_reason == "length"
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def run(model, *, is_async, **options):
 
 
 def failures(run):
-    return [event.data for event in run.log if event.kind == "model_attempt_failed"]
+    return [event for event in run.log if event.kind == "model_attempt_failed"]
 
 
 def check_kept(run):
@@ -103,10 +103,10 @@ def test_failures_that_pass_are_retried_in_all_orders(servers, wire, stream):
     # The client's own retries are off.
     assert (server.script, len(server.asked)) == ([], 3 * len(pairs) + 1)
     told = failures(work)
-    assert {one["model"] for one in told} == {wire[0]}
-    assert [one["turn"] for one in told] == [at // 2 + 1 for at in range(2 * len(pairs))]
+    assert {one.model for one in told} == {wire[0]}
+    assert [one.turn for one in told] == [at // 2 + 1 for at in range(2 * len(pairs))]
     streamed = ("broken", "error inside")
-    assert [one.get("dropped", False) for one in told] == [
+    assert [one.dropped for one in told] == [
         stream and word in streamed for word in itertools.chain(*pairs)
     ]
     assert [event.kind for event in work.log][:5] == [
@@ -132,7 +132,7 @@ def test_failures_that_do_not_pass_end_the_run(servers, wire, stream, word):
         assert (server.script, made) == ([], [])
         told = failures(work)
         assert len(told) == len(before) + 1
-        assert [one["wait"] is None for one in told] == [False] * len(before) + [True]
+        assert [one.wait is None for one in told] == [False] * len(before) + [True]
         assert "sk-abc" not in work.export()
         check_kept(work)
 
@@ -153,7 +153,7 @@ def test_another_model_takes_over_after_any_failure(servers, wire, stream):
     result, work, made = run(model, is_async=wire[1], limits=Limits(turns=None))
     assert (getattr(result, "value", result), made) == ("first again", list(range(len(pairs))))
     assert (first.script, second.script) == ([], [])
-    assert [one["model"] for one in failures(work)] == [wire[0]] * 2 * len(pairs)
+    assert [one.model for one in failures(work)] == [wire[0]] * 2 * len(pairs)
     # They are asked the same.
     assert first.asked[:-1:2] == second.asked == first.asked[1::2]
     check_kept(work)
@@ -168,7 +168,7 @@ def test_a_reply_that_does_not_come_is_given_up(servers, wire, stream):
     result, work, _ = run(model, is_async=wire[1])
     assert result.value == "there"
     (told,) = failures(work)
-    assert told["error"] == "TimeoutError: the model did not reply within 0.3 seconds"
+    assert told.error == "TimeoutError: the model did not reply within 0.3 seconds"
     check_kept(work)
 
 
@@ -178,7 +178,7 @@ def test_a_server_says_how_long_to_wait(servers):
     try:
         server.retry_after = "3600"
         server.script[:] = ["429", "hung up", finish("there")]
-        waits = [one["wait"] for one in failures(run(model, is_async=False)[1])]
+        waits = [one.wait for one in failures(run(model, is_async=False)[1])]
     finally:
         server.retry_after = "0"
     assert waits[0] == 0.02
@@ -204,7 +204,7 @@ def test_a_run_that_failed_is_resumed(servers, wire, tmp_path):
         agent = Agent(model, tools=[step], store=store)
         result = asyncio.run(agent.resume(work.id)) if is_async else agent.resume_sync(work.id)
         assert (result.value, made) == ("there", [1])
-        assert [one["turn"] for one in failures(result.run)] == [2, 2, 2]
+        assert [one.turn for one in failures(result.run)] == [2, 2, 2]
         check_kept(store.run(work.id))
         (row,) = store.runs()
         # The stream that broke had reported a part of its usage, if its client does.

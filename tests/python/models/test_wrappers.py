@@ -51,7 +51,7 @@ def run(agent, *, is_async):
 
 
 def failures(run):
-    return [event.data for event in run.log if event.kind == "model_attempt_failed"]
+    return [event for event in run.log if event.kind == "model_attempt_failed"]
 
 
 def wrap(model, order):
@@ -137,8 +137,8 @@ def test_a_stream_shows_that_a_reply_begins_anew():
         at for at, item in enumerate(items) if getattr(item, "kind", "") == "model_attempt_failed"
     )
     assert any(isinstance(item, Delta) for item in items[:at])
-    assert items[at].data["dropped"] is True
-    assert items[at].data["error"] == "ConnectionError: gone"
+    assert items[at].dropped is True
+    assert items[at].error == "ConnectionError: gone"
     answers = [item.text for item in items[at:] if isinstance(item, Delta.Answer)]
     assert "".join(answers) == "there"
 
@@ -208,7 +208,7 @@ def test_the_last_error_is_that_of_the_run():
     with pytest.raises(ModelError, match="KeyError") as caught:
         Agent(model).run_sync("go")
     assert type(caught.value) is ModelError
-    told = [(one["error"], one["wait"]) for one in failures(caught.value.run)]
+    told = [(one.error, one.wait) for one in failures(caught.value.run)]
     assert told == [("ModelRefused: no", 0.0), ("KeyError: 'key'", None)]
 
 
@@ -216,8 +216,8 @@ def test_secrets_and_long_words_stay_out_of_the_log():
     words = "api_key=abcdef123456 " + "x" * 5_000
     model = Retrying(ScriptedModel([ConnectionError(words), finish()]), backoff=0.001)
     (told,) = failures(Agent(model).run_sync("go").run)
-    assert "abcdef123456" not in told["error"]
-    assert len(told["error"]) < 600
+    assert "abcdef123456" not in told.error
+    assert len(told.error) < 600
 
 
 class Answer(Exception):  # noqa: N818
@@ -426,7 +426,7 @@ def test_failed_attempts_are_paid_for(chunk_size):
     assert result.usage.input_tokens == 2_000
     assert result.usage.cost == pytest.approx(0.004)
     (told,) = failures(result.run)
-    assert told["usage"]["cost"] == pytest.approx(0.002)
+    assert told.usage.cost == pytest.approx(0.002)
     assert replay(result.run.export()).usage == result.usage
 
 

@@ -75,7 +75,7 @@ def violation(first, **options):
     assert result.tickets == []
     event = next(event for event in result.run.log if event.kind == "violated")
     assert "Nothing of it was executed" in result.messages[3]["content"]
-    return event.data["violation"]
+    return event.violation
 
 
 def test_a_direct_answer():

@@ -99,7 +99,7 @@ def codes(reply):
 
 
 def refusals(result):
-    return [event.data["violation"]["code"] for event in result.run.log if event.kind == "violated"]
+    return [event.violation["code"] for event in result.run.log if event.kind == "violated"]
 
 
 def test_every_code_has_a_reply():

@@ -66,7 +66,7 @@ def feedback(first, **options):
     assert result.tickets == []
     assert result.run.violations == 1
     event = next(event for event in result.run.log if event.kind == "violated")
-    return event.data["violation"]["code"], asked(result.messages)[2]["content"]
+    return event.violation["code"], asked(result.messages)[2]["content"]
 
 
 def test_a_call_then_the_answer():
@@ -167,7 +167,7 @@ def test_args_as_an_object_is_a_repair():
         '{"thought": "t", "action": "calculator", "args": {"expression": "1"}}', finish("1")
     )
     replied = next(event for event in result.run.log if event.kind == "model_replied")
-    assert [repair["code"] for repair in replied.data["repairs"]] == ["args_object"]
+    assert [repair["code"] for repair in replied.repairs] == ["args_object"]
 
 
 def test_strict_refuses_what_would_be_repaired():

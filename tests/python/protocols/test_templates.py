@@ -180,7 +180,7 @@ def test_the_seeds_run_on_the_local_model(name):
             run = agent.run_sync("What is the weather in Oslo?").run
         except LimitExceeded as error:  # its last turn need not be an answer
             run = error.run
-    codes = {event.data["violation"]["code"] for event in run.log if event.kind == "violated"}
+    codes = {event.violation["code"] for event in run.log if event.kind == "violated"}
     if name == "chatty":
         # Its seed teaches how to give tasks away: the small model gives away more than its
         # bounds let it write, and that is refused.

@@ -56,7 +56,7 @@ def violation(first, **options):
     result = run(first, give("done"), **options)
     assert result.tickets == []
     event = next(event for event in result.run.log if event.kind == "violated")
-    return event.data["violation"], result.messages[3]["content"]
+    return event.violation, result.messages[3]["content"]
 
 
 def test_return_any_json():
@@ -271,7 +271,7 @@ def test_a_call_whose_result_was_not_loaded_is_answered_with_the_move_that_loads
     assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in text
     assert "result you have" not in text
     event = next(event for event in result.run.log if event.kind == "violated")
-    assert event.data["violation"]["code"] == "repeated"
+    assert event.violation["code"] == "repeated"
     # It is no breach of the syntax.
     assert result.run.violations == 1
     assert replay(result.run).export() == result.run.export()
@@ -321,7 +321,7 @@ def test_a_failed_call_whose_failure_was_not_seen_names_the_move_that_shows_it()
     assert len(result.tickets) == 1
     assert '{"type": "LOAD_TICKET", "ticket_id": "T1"}' in result.messages[5]["content"]
     event = next(event for event in result.run.log if event.kind == "violated")
-    assert event.data["violation"]["code"] == "repeated_after_failure"
+    assert event.violation["code"] == "repeated_after_failure"
 
 
 def test_a_repeatable_call_is_made_again_without_loading():
@@ -508,7 +508,7 @@ def test_an_unknown_type():
 def test_missing_thoughts_are_a_repair():
     result = run('<output>{"type": "RETURN", "value": 1}</output>')
     replied = next(event for event in result.run.log if event.kind == "model_replied")
-    assert [repair["code"] for repair in replied.data["repairs"]] == ["missing_thoughts"]
+    assert [repair["code"] for repair in replied.repairs] == ["missing_thoughts"]
 
 
 def test_a_payload_as_a_string_of_json():

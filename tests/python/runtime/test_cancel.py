@@ -22,6 +22,7 @@ from callslip import (
     tool,
 )
 from callslip._threads.commits import Commits
+from reading import read_to_end
 from scripted import (
     act,
     block,
@@ -183,7 +184,8 @@ def test_by_run_cancel(state, thread):
                 run.cancel()
             else:
                 await asyncio.to_thread(run.cancel)
-            events = [event async for event in run if isinstance(event, Event)]
+            events, error = await read_to_end(run)
+            assert isinstance(error, RunCancelled)
             with pytest.raises(RunCancelled):
                 _ = run.result
         assert events[-1].kind == "run_finished"
@@ -371,12 +373,10 @@ def test_by_run_cancel_while_it_waits_for_its_turn(of):
             async with agent.stream("second") as second:
                 await asyncio.sleep(0.1)
                 second.cancel()
-                async for _ in second:
-                    pass
+                await read_to_end(second)
                 assert second.run.stop_reason == "cancelled"
             first.cancel()
-            async for _ in first:
-                pass
+            await read_to_end(first)
         assert others() == []
         return first.run, second.run
 
@@ -422,9 +422,10 @@ def test_nothing_begins_that_was_cancelled_before_it_was_written_down(
             delegate = protocol != "react"
             agent = Agent(model, protocol=protocol, tools=[work], delegate=delegate, store=store)
             async with agent.stream("go") as run:
-                async for event in run:
-                    if isinstance(event, Event) and event.kind == on:
-                        run.cancel()
+                with pytest.raises(RunCancelled):
+                    async for event in run:
+                        if isinstance(event, Event) and event.kind == on:
+                            run.cancel()
             assert_all_ended(run.run)
             assert run.run.children == []
 

@@ -618,4 +618,4 @@ def test_what_a_call_leaves_behind_is_no_part_of_it():
         await outer.run("go")
         return await left[0]
 
-    assert "parent" not in asyncio.run(main()).run.log[0].data
+    assert asyncio.run(main()).run.log[0].parent_run is None

@@ -28,7 +28,7 @@ def agent(request):
 
 
 def said(run):
-    return [event.data["text"] for event in run.log if event.kind == "user_said"]
+    return [event.text for event in run.log if event.kind == "user_said"]
 
 
 def test_a_message_that_nobody_waits_for_is_heard_with_the_next(agent):

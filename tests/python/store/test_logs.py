@@ -125,4 +125,4 @@ def test_numbers_of_any_length_come_back():
     worker = Agent(lambda messages: reply, protocol="ticket", limits=Limits(json_digits=6000))
     result = worker.run_sync("go")
     assert str(result.value) == text
-    assert result.run.log[-1].data["value"] == result.value
+    assert result.run.log[-1].value == result.value

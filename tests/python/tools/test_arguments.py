@@ -136,9 +136,9 @@ def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_st
     given = {"count": "5", "tags": '["a"]', "ratio": 2}
     agent = Agent(ScriptedModel([act("f", **given), finish()]), protocol="react", tools=[f])
     result = agent.run_sync("go")
-    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
-    assert opened["coerced"] == ["/count", "/tags"]
-    assert opened["arguments"] == {"count": 5, "tags": ["a"], "ratio": 2}
+    (opened,) = (event for event in result.run.log if event.kind == "ticket_opened")
+    assert opened.coerced == ["/count", "/tags"]
+    assert opened.arguments == {"count": 5, "tags": ["a"], "ratio": 2}
     assert result.tickets[0].result == [5, ["a"], 2.0]
 
     strict = ReactProtocol(strict=True)
@@ -150,7 +150,7 @@ def test_what_is_read_as_another_type_is_recorded_or_refused_where_reading_is_st
         "Observation: Your reply was not executed: 'count' must be an integer: "
         'got the string "5"; \'tags\' must be [str]: got the string "[\\"a\\"]".\n'
     )
-    (opened,) = (event.data for event in result.run.log if event.kind == "ticket_opened")
+    (opened,) = (event for event in result.run.log if event.kind == "ticket_opened")
     assert "coerced" not in opened
 
 

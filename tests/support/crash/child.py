@@ -43,7 +43,7 @@ async def watched(agent: Agent, job: Job, approver: Approver, *, children: bool)
     """Begin a job and watch it; its calls, and at times those below it, are approved from here."""
     async with agent.stream(job.task, children=children) as run:
         async for event in run:
-            if isinstance(event, Event) and event.data.get("needs_approval"):
+            if isinstance(event, Event) and getattr(event, "needs_approval", False):
                 for ticket in run.awaiting_approval if approver.chance else ():
                     approver.decide_on(run.run, ticket)
     return run.result

@@ -107,7 +107,7 @@ def child(path: Path, task: str, decision: str, way: str, protocol: Any) -> None
     async def in_stream() -> None:
         async with agent.stream(task) as run:
             async for event in run:
-                if isinstance(event, Event) and event.data.get("needs_approval"):
+                if isinstance(event, Event) and getattr(event, "needs_approval", False):
                     give(run.run, decision)
 
     if way == "loop":

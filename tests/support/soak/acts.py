@@ -18,6 +18,7 @@ from callslip import (
     TicketStore,
     UsageError,
 )
+from reading import read_to_end
 from soak.checks import is_over
 from soak.crew import Crew
 
@@ -101,8 +102,7 @@ class Acts:
                     await asyncio.to_thread(stream.cancel)
 
             cancelling = asyncio.create_task(cancel())
-            async for _ in stream:
-                pass
+            await read_to_end(stream)
             await cancelling
         with suppress(UsageError):
             await self.outcome(self.result(stream))
@@ -126,10 +126,11 @@ class Acts:
 
             answering = asyncio.create_task(answer())
             events = 0
-            async for event in stream:
-                events += isinstance(event, Event)
-                if slow:
-                    await asyncio.sleep(random.random() * slow)
+            with suppress(RunFailed):
+                async for event in stream:
+                    events += isinstance(event, Event)
+                    if slow:
+                        await asyncio.sleep(random.random() * slow)
             await answering
         self.seen("streams read slowly" if slow else "streams read at once")
         await self.outcome(self.result(stream))
@@ -183,8 +184,7 @@ class Acts:
                 await self.outcome(answer)
 
             saying = asyncio.create_task(say())
-            async for _ in stream:
-                pass
+            await read_to_end(stream)
             await saying
         return stream.run
 
@@ -243,11 +243,12 @@ class Acts:
 
 async def read(stream: Any, enough: int, slow: float) -> None:
     seen = 0
-    async for _ in stream:
-        seen += 1
-        if seen >= enough:
-            return
-        await asyncio.sleep(slow)
+    with suppress(RunFailed):
+        async for _ in stream:
+            seen += 1
+            if seen >= enough:
+                return
+            await asyncio.sleep(slow)
 
 
 def cancel_by_task(store: TicketStore, name: str) -> None:

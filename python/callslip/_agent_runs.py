@@ -1,0 +1,271 @@
+"""Runs of an agent that are started, streamed or resumed: what `Agent` has beside `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Generic, cast, overload
+
+from callslip import _lazy
+from callslip._runtime.background import start_task
+from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.resume_all import resume_all, resume_all_sync
+from callslip._runtime.sessions import new_session, resumed_session, said_session
+from callslip._runtime.sync_stream import SyncStream
+from callslip._threads.current_loop import check_loop, is_in_loop
+from callslip.errors import UsageError
+from callslip.runs import Run, RunResult
+from callslip.runs._conversation import check_message, send_to_driver
+from callslip.runs._result import AnswerT
+from callslip.runs._run import run_under_way
+from callslip.tools._context import not_in_a_tool
+
+if TYPE_CHECKING:
+    from callslip._runtime.stream import RunStream
+    from callslip.agent import Agent
+    from callslip.limits import Limits
+
+__all__ = ["AgentRuns"]
+
+
+class AgentRuns(Generic[AnswerT]):
+    """The methods of `Agent` that start, stream and resume runs."""
+
+    @property
+    def _agent(self) -> Agent[AnswerT]:
+        return cast("Agent[AnswerT]", self)
+
+    @overload
+    def start(
+        self,
+        task: str,
+        *,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> Run[AnswerT]: ...
+
+    @overload
+    def start(self, *, run: str, say: str | None = None, deps: object = None) -> Run[AnswerT]: ...
+
+    def start(
+        self,
+        task: str | None = None,
+        *,
+        run: str | None = None,
+        say: str | None = None,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> Run[AnswerT]:
+        """Start a run in a task of its own, and return it at once.
+
+        The run works on its own, on the event loop that is running; nobody need watch it.
+        `await run` waits for its result, and `run.watch()` tells its events to any number of
+        watchers. If the loop ends before the run, as with `asyncio.run`, a run without a store is
+        cancelled; a run that a store keeps is left, and can be resumed.
+
+        Args:
+            task: The task of a new run.
+            run: The id of a run of the store, in place of a task. It is resumed, or takes the next
+                turn of the conversation. A run that this process works on already goes on.
+            say: A user message for that run.
+            deps: As for `run`.
+            limits: As for `run`.
+            messages: As for `run`.
+
+        Raises:
+            UsageError: No event loop is running, an argument is of a wrong type, or this was called
+                inside a tool; or as for `resume`.
+            StoreError: The run cannot be written down; or as for `resume`.
+        """
+        if not is_in_loop():
+            raise UsageError(
+                "expected a running event loop: got none; call run_sync or stream_sync, or call "
+                "start inside an async function"
+            )
+        not_in_a_tool("start", "run")
+        if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
+            return self._start_kept(cast("str", run), say, deps)
+        session = new_session(
+            self._agent, cast("str", task), deps=deps, limits=limits, messages=messages
+        )
+        start_task(session)
+        return session.run
+
+    def _start_kept(self, run_id: str, message: str | None, deps: object) -> Run[AnswerT]:
+        """Start a run of the store, or send the message to the run that is in progress."""
+        store = self._agent._in_effect()._required_store()
+        under_way = run_under_way(run_id)
+        if under_way is not None and under_way._is_in_store(store):
+            if message is None:
+                return under_way
+            if send_to_driver(under_way, message, deps) is not None:
+                return under_way
+        session = said_session(self._agent, run_id, message, deps)
+        start_task(session)
+        return session.run
+
+    @overload
+    def stream(
+        self,
+        task: str,
+        *,
+        children: bool = False,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> RunStream[AnswerT]: ...
+
+    @overload
+    def stream(
+        self, *, run: str, say: str | None = None, children: bool = False, deps: object = None
+    ) -> RunStream[AnswerT]: ...
+
+    def stream(
+        self,
+        task: str | None = None,
+        *,
+        run: str | None = None,
+        say: str | None = None,
+        children: bool = False,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> RunStream[AnswerT]:
+        """Run a task and stream its events.
+
+        Use it as `async with agent.stream(…) as run:` and then `async for event in run: …`. The
+        items are the `Event`s of the log, `Delta`s of replies that are still arriving, and
+        `Progress` that tools report. The iteration raises the exception of a run that failed. The
+        stream applies backpressure. Leaving the block early cancels the run.
+
+        Args:
+            task: The task, for the first user message.
+            run: The id of a run of the store, in place of a task. It is resumed, or takes the next
+                turn of the conversation; its earlier events are not streamed.
+            say: A user message for that run.
+            children: Whether the events of child runs are streamed too, without deltas; see
+                `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
+            deps: As for `run`.
+            limits: As for `run`.
+            messages: As for `run`.
+
+        Raises:
+            UsageError: An argument is of a wrong type; or, as the block is entered, as for
+                `resume`.
+            StoreError: The run cannot be written down; or, as the block is entered, as for
+                `resume`.
+        """
+        from callslip._runtime.stream import RunStream
+
+        if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
+            opened = partial(said_session, self._agent, cast("str", run), say, deps)
+            return RunStream(opened, children=children)
+        session = new_session(
+            self._agent, cast("str", task), deps=deps, limits=limits, messages=messages
+        )
+        return RunStream(session, children=children)
+
+    def stream_sync(
+        self,
+        task: str,
+        *,
+        children: bool = False,
+        deps: object = None,
+        limits: Limits | None = None,
+        messages: Sequence[Mapping[str, str]] = (),
+    ) -> SyncStream[AnswerT]:
+        """Run a task and stream its events to synchronous code: `for event in …: …`.
+
+        The arguments and the items are those of `stream`. The run works on an event loop in another
+        thread. It begins with the first item, and is cancelled if the iteration is left early.
+
+        Raises:
+            UsageError: It was called inside a tool; or as for `stream`.
+            StoreError: As for `stream`.
+        """
+        not_in_a_tool("stream_sync", "stream")
+        return SyncStream(
+            self.stream(task, children=children, deps=deps, limits=limits, messages=messages)
+        )
+
+    async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
+        """Resume a run of the store, on the caller's event loop.
+
+        Completed model and tool calls are not repeated. A call that was in progress when its
+        process ended is treated according to the `effect` of its tool. The run keeps its prompt,
+        its instructions and its limits. A run that was cancelled, or whose model failed, continues
+        too; the result of any other finished run is returned again.
+
+        Args:
+            run_id: The id of the run.
+            deps: As for `run`. They are not kept with the run, so pass them again.
+
+        Raises:
+            UsageError: This agent has no store, or its protocol or tools are not those of the run.
+            StoreError: There is no such run, it cannot be read, or another driver works on it.
+            ProtocolError: As for `run`, and so are the other exceptions.
+        """
+        check_loop()
+        # Reading a long log takes time, and waits until the store has written earlier events.
+        return await drive_async(
+            await _lazy.asyncio.to_thread(resumed_session, self._agent, run_id, deps)
+        )
+
+    def resume_sync(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
+        """Resume a run of the store, in this thread. As `resume`.
+
+        Raises:
+            UsageError: It was called inside a tool; or as for `resume`.
+        """
+        not_in_a_tool("resume_sync", "resume")
+        return drive_sync(resumed_session(self._agent, run_id, deps))
+
+    async def resume_all(
+        self, *, at_once: int = 32, deps: object = None
+    ) -> dict[str, RunResult[AnswerT] | Exception]:
+        """Resume all unfinished runs of this agent's name that no driver works on.
+
+        Args:
+            at_once: The number of runs in progress at once, 1 or more.
+            deps: As for `resume`, for each of the runs.
+
+        Returns:
+            For each run id, oldest first, the result or the exception of `resume`. A run that fails
+            does not stop the others.
+
+        Raises:
+            UsageError: `at_once` is less than 1, or this agent has no store.
+            StoreError: The store cannot be read.
+        """
+        return await resume_all(self._agent, lambda run_id: self.resume(run_id, deps=deps), at_once)
+
+    def resume_all_sync(self, *, deps: object = None) -> dict[str, RunResult[AnswerT] | Exception]:
+        """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
+        return resume_all_sync(self._agent, lambda run_id: self.resume_sync(run_id, deps=deps))
+
+
+def _check_start(task: str | None, run: str | None, say: str | None, *, has_options: bool) -> bool:
+    """Whether a run of the store is to continue, and no new run is to be started.
+
+    Raises:
+        UsageError: The arguments are for both, or for neither.
+    """
+    if run is None:
+        if task is None:
+            raise UsageError("expected a task, or run=… with the id of a run: got neither")
+        if say is not None:
+            raise UsageError("expected say= with run=…: got a task; pass the message as the task")
+        return False
+    if task is not None:
+        raise UsageError("expected a task or run=…: got both; pass a message to a run as say=…")
+    if has_options:
+        raise UsageError(
+            "the run keeps its limits and messages: pass limits and messages to a task"
+        )
+    if not isinstance(run, str):
+        raise UsageError(f"expected run= as the id of a run: got {type(run).__name__}")
+    if say is not None:
+        check_message(say)
+    return True

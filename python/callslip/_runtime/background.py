@@ -1,0 +1,59 @@
+"""Runs in tasks of their own, on the event loop that is running."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from callslip import _lazy
+from callslip._runtime.drive import drive_async
+from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
+from callslip.errors import RunFailed
+from callslip.runs._feed import feed_of
+
+if TYPE_CHECKING:
+    from asyncio import Task
+
+    from callslip._runtime.session import RunSession
+    from callslip.runs import RunResult
+
+__all__ = ["start_task"]
+
+_log = logging.getLogger("callslip")
+
+_tasks: set[Task[RunResult]] = set()
+"""The event loop keeps only weak references to tasks."""
+
+
+def start_task(session: RunSession) -> None:
+    """Drive a run to its end in a task of its own.
+
+    A run that a store keeps is left as it is if the task is cancelled, as at the end of
+    `asyncio.run`, and can be resumed.
+    """
+    session.is_kept = session.store is not None
+    # Whoever watches later is told of the present reply from its beginning.
+    feed_of(session.run)
+    if session.agent._instructions.is_called:
+        session.run._set_driver(UnstartedDriver(session))
+    else:
+        EarlyDriver(session)
+    loop = _lazy.asyncio.get_running_loop()
+    task = loop.create_task(drive_async(session), name=f"run {session.run.id}")
+    _tasks.add(task)
+    task.add_done_callback(lambda task: _on_done(task, session))
+
+
+def _on_done(task: Task[RunResult], session: RunSession) -> None:
+    _tasks.discard(task)
+    if task.cancelled():
+        if session.run._driver is not None:
+            # A task that is cancelled before its start does nothing at all.
+            with session:
+                if not session.is_kept:
+                    session.cancel()
+        return
+    error = task.exception()
+    # The failure of a run is raised to those who watch it and to those who await it.
+    if error is not None and not isinstance(error, RunFailed):
+        _log.error("run %s was left before its end", session.run.id, exc_info=error)

@@ -1,0 +1,82 @@
+"""Events of a run's log, and progress, which is not logged.
+
+The set of events is closed: each is an object of one of the classes below `Event`.
+"""
+
+from __future__ import annotations
+
+from callslip._core import Delta
+from callslip._json import from_json
+from callslip.events._event import Event, EventKind
+from callslip.events._of_replies import (
+    AnswerOffered,
+    HistoryShortened,
+    ModelAsked,
+    ModelAttemptFailed,
+    ModelReplied,
+    Moved,
+    Violated,
+)
+from callslip.events._of_runs import Compacted, Noted, RunFinished, RunStarted, UserSaid
+from callslip.events._of_tickets import Approved, ArgumentsFilled, TicketCompleted, TicketOpened
+from callslip.events._progress import Progress
+
+__all__ = [
+    "AnswerOffered",
+    "Approved",
+    "ArgumentsFilled",
+    "Compacted",
+    "Delta",
+    "Event",
+    "EventKind",
+    "HistoryShortened",
+    "ModelAsked",
+    "ModelAttemptFailed",
+    "ModelReplied",
+    "Moved",
+    "Noted",
+    "Progress",
+    "RunFinished",
+    "RunStarted",
+    "TicketCompleted",
+    "TicketOpened",
+    "UserSaid",
+    "Violated",
+    "read_event",
+]
+
+_CLASSES: dict[str, type[Event]] = {
+    own.kind: own
+    for own in (
+        RunStarted,
+        ModelAsked,
+        ModelAttemptFailed,
+        HistoryShortened,
+        ModelReplied,
+        Violated,
+        AnswerOffered,
+        Moved,
+        UserSaid,
+        TicketOpened,
+        ArgumentsFilled,
+        Approved,
+        TicketCompleted,
+        Noted,
+        RunFinished,
+        Compacted,
+    )
+}
+
+
+def read_event(text: str, run_id: str = "") -> Event:
+    """Return the event of one line of a log, as `Run.export` returns them.
+
+    Args:
+        text: The line.
+        run_id: The id of the run, which only the first line has.
+    """
+    record = from_json(text)
+    ((kind, data),) = record["event"].items()
+    own = _CLASSES[kind]
+    place = {"seq": record["seq"], "at": record["at"], "run_id": run_id}
+    return own(**{**place, **own._fields(data)})

@@ -1,0 +1,88 @@
+"""What all events have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from callslip._json import to_json
+from callslip._usage import Usage
+
+__all__ = ["Event", "EventKind", "Json", "ticket_id", "with_ticket", "with_usage"]
+
+EventKind: TypeAlias = Literal[
+    "run_started",
+    "model_asked",
+    "model_attempt_failed",
+    "history_shortened",
+    "model_replied",
+    "violated",
+    "answer_offered",
+    "moved",
+    "user_said",
+    "ticket_opened",
+    "arguments_filled",
+    "approved",
+    "ticket_completed",
+    "noted",
+    "run_finished",
+    "compacted",
+]
+
+Json: TypeAlias = Mapping[str, Any]
+"""A part of an event as JSON values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One entry of a run's log: an object of one of the classes of this module.
+
+    Attributes:
+        kind: The kind of event, one for each class. A constant of the class.
+        seq: The position in the log, from 0.
+        at: The time in Unix seconds.
+        run_id: The id of the run.
+    """
+
+    kind: ClassVar[EventKind]
+    seq: int
+    at: float
+    run_id: str
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of the class for those of the log."""
+        return data
+
+    def to_json(self) -> str:
+        """Return the event as a JSON object: `kind` and the fields of the class."""
+        return to_json({"kind": self.kind, **_own_fields(self)})
+
+
+def _own_fields(value: Any) -> dict[str, Any]:
+    return {
+        field.name: _own_fields(own) if isinstance(own, Usage) else own
+        for field in fields(value)
+        for own in (getattr(value, field.name),)
+    }
+
+
+def ticket_id(number: int) -> str:
+    """Return the id of the ticket of this number."""
+    return f"T{number}"
+
+
+def with_ticket(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a log with the id of their ticket."""
+    data["ticket_id"] = ticket_id(data.pop("ticket"))
+    return data
+
+
+def with_usage(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a log with their usage as an object."""
+    usage = data.get("usage")
+    if usage is not None:
+        usage.pop("unpriced", None)
+        data["usage"] = Usage(**usage)
+    return data

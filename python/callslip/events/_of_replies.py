@@ -1,0 +1,152 @@
+"""Events of requests to the model, and of its replies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from callslip._usage import Usage
+from callslip.events._event import Event, EventKind, Json, with_usage
+
+__all__ = [
+    "AnswerOffered",
+    "HistoryShortened",
+    "ModelAsked",
+    "ModelAttemptFailed",
+    "ModelReplied",
+    "Moved",
+    "Violated",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked(Event):
+    """The model is asked for its next reply.
+
+    Attributes:
+        turn: The number of the turn, from 1.
+    """
+
+    kind: ClassVar[EventKind] = "model_asked"
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAttemptFailed(Event):
+    """A request for a reply failed in `Retrying` or `Fallback`. Nothing of the reply was executed.
+
+    Attributes:
+        turn: The number of the turn.
+        model: The name of the model.
+        error: The error.
+        wait: Seconds until the next attempt; `None` if there is none with the same messages.
+        dropped: Whether a part of the reply was streamed, which is void now.
+        usage: The usage of the attempt; `None` if the client does not report it.
+    """
+
+    kind: ClassVar[EventKind] = "model_attempt_failed"
+    turn: int
+    model: str
+    error: str
+    wait: float | None
+    dropped: bool = False
+    usage: Usage | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_usage(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryShortened(Event):
+    """The conversation was too long for the model, which is shown less of it from this request on.
+
+    Attributes:
+        turn: The number of the turn.
+        exchanges: How many of the oldest exchanges are left out, in all.
+        results: How many of the oldest exchanges are left out or shown without loaded results.
+        summary: The text in the place of the exchanges that are left out; `None` without one.
+        error: Why the request before, or the summary, failed; `None` if neither did.
+        usage: The usage of the summary; `None` without one.
+    """
+
+    kind: ClassVar[EventKind] = "history_shortened"
+    turn: int
+    exchanges: int
+    results: int
+    summary: str | None = None
+    error: str | None = None
+    usage: Usage | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_usage(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReplied(Event):
+    """The model has replied.
+
+    Attributes:
+        turn: The number of the turn.
+        text: The reply, as far as it was read.
+        streamed: Whether it was read chunk by chunk.
+        finish_reason: The reason for its end, as the client reports it; `"stop"` if the stream was
+            stopped.
+        usage: Its usage; `None` if the client does not report it.
+        repairs: What was repaired in it: `code` and `span` of each repair.
+    """
+
+    kind: ClassVar[EventKind] = "model_replied"
+    turn: int
+    text: str
+    streamed: bool
+    finish_reason: str
+    usage: Usage | None
+    repairs: list[dict[str, Any]]
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_usage(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated(Event):
+    """The reply broke the protocol; nothing in it is executed.
+
+    Attributes:
+        turn: The number of the turn.
+        violation: Its `code`, `message`, `span`, `hint` and so on, as JSON.
+    """
+
+    kind: ClassVar[EventKind] = "violated"
+    turn: int
+    violation: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOffered(Event):
+    """The model gave an answer that the program checks: `check_answer`, or validators of `returns`.
+
+    Attributes:
+        turn: The number of the turn.
+        move: The answer, as in `Moved`.
+    """
+
+    kind: ClassVar[EventKind] = "answer_offered"
+    turn: int
+    move: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved(Event):
+    """The reply asks for this move.
+
+    Attributes:
+        turn: The number of the turn.
+        move: The move as JSON: `finish`, `call`, `delegate`, `await` or `load` with its content.
+    """
+
+    kind: ClassVar[EventKind] = "moved"
+    turn: int
+    move: Json

@@ -1,0 +1,132 @@
+"""Events of a run as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from callslip.events._event import Event, EventKind, Json, ticket_id
+from callslip.limits import limit_message, limit_name
+
+__all__ = ["Compacted", "Noted", "RunFinished", "RunStarted", "UserSaid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """The run began.
+
+    Attributes:
+        task: The task, as the user has written it.
+        agent: The name of the agent.
+        version: The version of the log.
+        setup: The prompt, the tools and the settings, as JSON.
+        parent_run: The id of the parent run; `None` for a run without one.
+        parent_ticket: The id of the ticket in the parent run.
+        depth: The number of runs above it.
+        limits: The limits of the run, if they are not those of `setup`, as JSON.
+        instructions: The instructions that a function returned, as JSON: their `text`; `inserted`
+            replaces `removed` bytes of the prompt in `setup` from the byte `at` on. Instructions
+            that are text are in `setup`.
+        messages: The earlier conversation that was passed as `messages=`.
+    """
+
+    kind: ClassVar[EventKind] = "run_started"
+    task: str
+    agent: str
+    version: int
+    setup: Json
+    parent_run: str | None = None
+    parent_ticket: str | None = None
+    depth: int = 0
+    limits: Json | None = None
+    instructions: Json | None = None
+    messages: list[dict[str, str]] | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        parent = data.pop("parent", None)
+        if parent is not None:
+            data["parent_run"] = parent["run_id"]
+            data["parent_ticket"] = ticket_id(parent["ticket"])
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSaid(Event):
+    """A message of the user came, by `Run.send`.
+
+    Attributes:
+        text: The message.
+    """
+
+    kind: ClassVar[EventKind] = "user_said"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted(Event):
+    """A decision of the runtime that the model is shown.
+
+    Attributes:
+        note: `"last_turn"`, `"exhausted"` (a limit of this run or of one above is reached by the
+            runs below it) or `"resumed"`.
+        limit: The field of `Limits`; `None` for a run that was resumed.
+    """
+
+    kind: ClassVar[EventKind] = "noted"
+    note: Literal["last_turn", "exhausted", "resumed"]
+    limit: str | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        note = data["note"]
+        if isinstance(note, dict):
+            ((data["note"], limit),) = note.items()
+            data["limit"] = limit_name(limit)
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    """The run ended.
+
+    Attributes:
+        reason: As `Run.stop_reason`.
+        value: The answer as JSON values; `None` without one.
+        success: Whether the task was successful, according to the model (react).
+        error: The error that ended the run; `None` without one.
+        limit: The field of `Limits` that was reached; `None` without one.
+    """
+
+    kind: ClassVar[EventKind] = "run_finished"
+    reason: Literal["finished", "limit", "violations", "model_error", "cancelled"]
+    value: Any
+    success: bool | None
+    error: str | None
+    limit: str | None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        if data["limit"] is not None:
+            data["limit"] = limit_name(data["limit"])
+            if data["error"] is not None:
+                data["error"] = limit_message(data["error"])
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted(Event):
+    """The events so far were folded into this one by `TicketStore.compact`.
+
+    Attributes:
+        start: The fields of `run_started`, as JSON.
+        hash: SHA-256 of the lines that it replaces.
+        sum: SHA-256 of `state`.
+        state: The state of the run, as JSON.
+    """
+
+    kind: ClassVar[EventKind] = "compacted"
+    start: Json
+    hash: str
+    sum: str
+    state: Json

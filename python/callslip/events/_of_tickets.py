@@ -1,0 +1,125 @@
+"""Events of tool calls and delegated tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from callslip.events._event import Event, EventKind, Json, ticket_id, with_ticket
+
+__all__ = ["Approved", "ArgumentsFilled", "TicketCompleted", "TicketOpened"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketOpened(Event):
+    """A call is made, or a task is given to a child run.
+
+    Attributes:
+        ticket_id: The id of the ticket, such as `"T1"`.
+        ticket_kind: `"tool_call"` or `"task"`.
+        turn: The number of the turn whose reply asks for it.
+        call: Its position among the calls of that reply, from 0.
+        call_id: The model's own id for the call (chatty).
+        description: As `Ticket.description`.
+        tool: The name of the tool.
+        arguments: The checked arguments. References to other calls are as they were written.
+        needs: The ids of the tickets that the arguments refer to.
+        detached: Whether the model continues without its outcome (chatty).
+        needs_approval: Whether it awaits approval now.
+        coerced: JSON pointers of the arguments that were read as another type than they were
+            written in.
+    """
+
+    kind: ClassVar[EventKind] = "ticket_opened"
+    ticket_id: str
+    ticket_kind: Literal["tool_call", "task"] = "tool_call"
+    turn: int
+    call: int
+    call_id: str | None
+    description: str
+    tool: str
+    arguments: Json
+    needs: list[str]
+    detached: bool = False
+    needs_approval: bool = False
+    coerced: list[str] | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        if "kind" in data:
+            data["ticket_kind"] = data.pop("kind")
+        data["needs"] = [ticket_id(number) for number in data["needs"]]
+        return with_ticket(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsFilled(Event):
+    """The results that a call refers to have arrived.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        arguments: The checked arguments, final.
+        needs_approval: Whether it awaits approval now.
+    """
+
+    kind: ClassVar[EventKind] = "arguments_filled"
+    ticket_id: str
+    arguments: Json
+    needs_approval: bool = False
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_ticket(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved(Event):
+    """A person approved a call.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        at_rest: Whether no driver worked on the run, so that the call has not begun.
+    """
+
+    kind: ClassVar[EventKind] = "approved"
+    ticket_id: str
+    at_rest: bool = False
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_ticket(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketCompleted(Event):
+    """A call or a task ended.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        outcome: As `Ticket.outcome`; `"not_begun"` for a call that was given up before it began.
+        result: The whole result as JSON values; `None` without one.
+        error: The error, as the model reads it; `None` without one.
+        transient: Whether the failure may pass by itself.
+        spent: The usage, tickets and runs of a child run with all runs below it, as JSON; `None`
+            for a call.
+    """
+
+    kind: ClassVar[EventKind] = "ticket_completed"
+    ticket_id: str
+    outcome: Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled", "not_begun"]
+    result: Any = None
+    error: str | None = None
+    transient: bool = False
+    spent: Json | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        outcome = data["outcome"]
+        if isinstance(outcome, dict):
+            ((data["outcome"], content),) = outcome.items()
+            if data["outcome"] == "ok":
+                data["result"] = content
+            else:
+                data["error"] = content["message"]
+                data["transient"] = content.get("transient", False)
+        return with_ticket(data)

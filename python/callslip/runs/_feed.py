@@ -1,0 +1,356 @@
+"""What happens in a run, for everyone who watches it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING
+from typing import Protocol as TypingProtocol
+from weakref import WeakValueDictionary
+
+from callslip import _lazy
+from callslip._core import Delta
+from callslip.events import (
+    ArgumentsFilled,
+    Event,
+    ModelAsked,
+    ModelAttemptFailed,
+    ModelReplied,
+    Noted,
+    Progress,
+    RunFinished,
+    TicketOpened,
+    read_event,
+)
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
+    from callslip.runs._run import Run
+
+__all__ = ["Feed", "FeedReader", "ReplyDeltas", "feed_of", "is_wanted", "merged", "take_over_feed"]
+
+_RECENT = 512
+"""Events that are kept as objects. Older ones are read from the log again."""
+
+_REPLIES = 8
+"""Replies whose deltas are kept."""
+
+_OTHERS = 1024
+"""Events of child runs, and reports of progress, that are kept for slow watchers."""
+
+_feeds: WeakValueDictionary[tuple[str | int, str], Feed] = WeakValueDictionary()
+"""The feeds of runs that stores keep, by store and id: several objects may be of one run."""
+
+_feeds_lock = threading.Lock()
+
+
+class FeedReader(TypingProtocol):
+    """A reader that is passed everything at once, and that the run waits for."""
+
+    def on_event(self, item: Event | Delta) -> None:
+        """Take an event or a delta, in the thread of the driver."""
+
+    def on_progress(self, progress: Progress) -> None:
+        """Take a report of progress, in any thread."""
+
+    async def backpressure(self) -> None:
+        """Return once the reader has caught up."""
+
+
+class ReplyDeltas:
+    """The deltas of one reply.
+
+    Attributes:
+        begin: The position in the log at which the reply began to arrive.
+        end: The position of the event that ended it; `None` before that.
+        deltas: Its deltas so far.
+    """
+
+    __slots__ = ("begin", "deltas", "end")
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.end: int | None = None
+        self.deltas: list[Delta] = []
+
+
+class Feed:
+    """Tells watchers that there is news in a run, and keeps what the log does not have.
+
+    Events are in the log, so a watcher reads them at its own pace, and a slow one holds up nobody.
+
+    Args:
+        run: The run.
+
+    Attributes:
+        run: The object of the run that is driven, or was driven last.
+        published: How many events of the log were told of.
+        reader: The reader that the run waits for; `None` without one.
+        wants_children: Whether the events of child runs are told too.
+        version: Changes with everything that happens.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run: Run = run
+        self.published: int = run._core.event_count
+        self.reader: FeedReader | None = None
+        self.wants_children: bool = False
+        self.version = 0
+        self._above: Feed | None = None
+        # One lock for the log, in which watchers' threads may look too, and one for all the rest.
+        self._publishing = threading.RLock()
+        self._lock = threading.Lock()
+        self._wakers: list[_Waker] = []
+        self._has_woken = False
+        self._recent: dict[int, Event] = {}
+        self._replies: dict[int, ReplyDeltas] = {}
+        self._reply: ReplyDeltas | None = None
+        # Of child runs, and of tools that report: the latest ones, and how many there were.
+        self._others: deque[Event | Progress] = deque(maxlen=_OTHERS)
+        self._others_count = 0
+
+    def follow(self, run: Run) -> None:
+        """Read the log of this object from now on: another driver takes over the run."""
+        with self._publishing:
+            self.run = run
+
+    def want_children(self) -> None:
+        """Have the events of child runs told too, also of those that are in progress."""
+        self.wants_children = True
+        for child in self.run._children or ():
+            feed_of(child).tell(self)
+
+    def tell(self, above: Feed) -> None:
+        """Tell the feed of the parent run too, from now on."""
+        self._above = above
+        self.want_children()
+
+    def publish(self) -> None:
+        """Tell of the events that are new in the log."""
+        with self._publishing:
+            core = self.run._core
+            records = core.records(self.published)
+            for text in records:
+                event = read_event(text, core.run_id)
+                self._note_reply(event)
+                self._recent[event.seq] = event
+                self._recent.pop(event.seq - _RECENT, None)
+                self.published += 1
+                if self.reader is not None:
+                    self.reader.on_event(event)
+                if self._above is not None:
+                    self._above.on_child_event(event)
+        if records:
+            self.notify()
+
+    def _note_reply(self, event: Event) -> None:
+        if isinstance(event, ModelReplied | ModelAttemptFailed | RunFinished):
+            if self._reply is not None:
+                self._reply.end = event.seq
+            self._reply = None
+        is_resumed = isinstance(event, Noted) and event.note == "resumed"
+        if isinstance(event, ModelAsked | ModelAttemptFailed) or is_resumed:
+            begin = event.seq + 1
+            self._reply = self._replies[begin] = ReplyDeltas(begin)
+            while len(self._replies) > _REPLIES:
+                del self._replies[next(iter(self._replies))]
+
+    def on_delta(self, delta: Delta) -> None:
+        """Tell of a part of a reply."""
+        if self._reply is not None:
+            self._reply.deltas.append(delta)
+        if self.reader is not None:
+            self.reader.on_event(delta)
+        self.notify()
+
+    def on_child_event(self, event: Event) -> None:
+        """Tell of an event of a child run."""
+        if self.reader is not None:
+            self.reader.on_event(event)
+        self._add_other(event)
+        if self._above is not None:
+            self._above.on_child_event(event)
+
+    def on_progress(self, progress: Progress) -> None:
+        """Tell of the progress of a tool, from any thread."""
+        if self.reader is not None:
+            self.reader.on_progress(progress)
+        self._add_other(progress)
+        if self._above is not None:
+            self._above.on_progress(progress)
+
+    def _add_other(self, item: Event | Progress) -> None:
+        with self._lock:
+            self._others.append(item)
+            self._others_count += 1
+        self.notify()
+
+    async def backpressure(self) -> None:
+        """Wait for readers, also of the parent run, and let the watchers have their turn."""
+        feed: Feed | None = self
+        while feed is not None:
+            if feed.reader is not None:
+                await feed.reader.backpressure()
+            feed = feed._above
+        if self._has_woken:
+            self._has_woken = False
+            await _lazy.asyncio.sleep(0)
+
+    def leave(self) -> None:
+        """Tell that the driver has left the run. A reply that is not complete is void."""
+        self.publish()
+        if self._reply is not None:
+            del self._replies[self._reply.begin]
+            self._reply = None
+        self.notify()
+
+    def events(self, position: int, published: int) -> list[Event]:
+        """Return the events between two positions, or the first ones of them."""
+        events = []
+        while position < published and (event := self._recent.get(position)) is not None:
+            events.append(event)
+            position += 1
+        if position < published and not events:
+            texts = self.run._core.records(position)[: published - position]
+            events = [read_event(text, self.run.id) for text in texts]
+        return events
+
+    def reply_at(self, position: int) -> ReplyDeltas | None:
+        """Return the reply that arrived, or arrives, between this event and the one before."""
+        reply = self._replies.get(position)
+        live = self._reply
+        if reply is None and live is not None and live.begin <= position:
+            # Events of calls that start early stand within the reply.
+            return live
+        return reply
+
+    @property
+    def others_count(self) -> int:
+        """How many events of child runs and reports of progress there were."""
+        return self._others_count
+
+    def others_since(self, count: int) -> tuple[list[Event | Progress], int]:
+        """Return those of them that came after so many, and how many there are now."""
+        with self._lock:
+            new = min(self._others_count - count, len(self._others))
+            return list(self._others)[len(self._others) - new :], self._others_count
+
+    def notify(self) -> None:
+        """Wake all watchers that are waiting."""
+        with self._lock:
+            self.version += 1
+            if not self._wakers:
+                return
+            wakers, self._wakers = self._wakers, []
+        self._has_woken = True
+        for waker in wakers:
+            waker.wake()
+
+    async def wait(self, version: int) -> None:
+        """Wait until something is newer than this version."""
+        waker = _Waker(_lazy.asyncio.get_running_loop())
+        with self._lock:
+            if self.version != version:
+                return
+            self._wakers.append(waker)
+        try:
+            await waker.future
+        finally:
+            with self._lock, suppress(ValueError):
+                self._wakers.remove(waker)
+
+
+class _Waker:
+    """A watcher that is waiting on its event loop."""
+
+    __slots__ = ("_loop", "future")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self.future: Future[None] = loop.create_future()
+
+    def wake(self) -> None:
+        if _lazy.asyncio._get_running_loop() is self._loop:
+            self._set()
+            return
+        # A closed loop has no watcher any more.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._set)
+
+    def _set(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+def is_wanted(item: Event | Delta | Progress, run_id: str, *, children: bool) -> bool:
+    """Whether those who watch a run are told of this, which may be of one of its child runs.
+
+    Args:
+        item: The item.
+        run_id: The id of the run.
+        children: Whether they want to know of child runs more than calls to approve.
+    """
+    if children or isinstance(item, Delta) or item.run_id == run_id:
+        return True
+    if isinstance(item, Progress):
+        return False
+    return isinstance(item, TicketOpened | ArgumentsFilled) and item.needs_approval
+
+
+def merged(deltas: list[Delta]) -> list[Delta]:
+    """Return the deltas with parts of one text put together."""
+    return [
+        delta
+        for (kind, call), group in groupby(enumerate(deltas), _text_of)
+        for delta in _together(kind, call, [one for _, one in group])
+    ]
+
+
+def _text_of(numbered: tuple[int, Delta]) -> tuple[type[Delta], int | None]:
+    number, delta = numbered
+    kind = type(delta)
+    if isinstance(delta, Delta.Arguments):
+        return kind, delta.call
+    # Parts that are no text stand alone.
+    return kind, (number if isinstance(delta, Delta.CallId | Delta.Tool) else None)
+
+
+def _together(kind: type[Delta], call: int | None, group: list[Delta]) -> list[Delta]:
+    if len(group) == 1:
+        return group
+    text = "".join(delta.text for delta in group)  # type: ignore[attr-defined]
+    make: Callable[..., Delta] = kind
+    return [make(text) if call is None else make(call, text)]
+
+
+def feed_of(run: Run) -> Feed:
+    """Return the feed of a run, made if there is none yet."""
+    with _feeds_lock:
+        if run._feed is None:
+            run._feed = _kept(run) or Feed(run)
+            if run._store is not None:
+                _feeds[_key(run)] = run._feed
+        return run._feed
+
+
+def take_over_feed(run: Run) -> None:
+    """Give a run that is to be driven the feed of those who watch another object of it."""
+    if run._feed is None and run._store is not None and _feeds:
+        with _feeds_lock:
+            run._feed = _kept(run)
+    if run._feed is not None:
+        run._feed.follow(run)
+
+
+def _kept(run: Run) -> Feed | None:
+    return None if run._store is None else _feeds.get(_key(run))
+
+
+def _key(run: Run) -> tuple[str | int, str]:
+    store = run._store
+    assert store is not None
+    return store.path or id(store), run.id
