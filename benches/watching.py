@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from callslip import Agent, Event, ReactProtocol, Run, tool
 
@@ -42,7 +43,7 @@ async def read(run: Run) -> int:
 
 
 async def runs(count: int, watchers: int) -> tuple[int, list[Event]]:
-    """Drive so many runs with so many watchers each. Returns what all of them were told, and a log."""
+    """Drive runs with watchers. Returns the number of events told, and a log."""
     agent = Agent(model, protocol=ReactProtocol(examples=False), tools=[step])
     if not watchers:
         results = await asyncio.gather(*(agent.run("go") for _ in range(count)))
@@ -107,7 +108,7 @@ def main() -> None:
         total, result = cpu(lambda: runs(options.runs, options.watchers))
         told, log = result  # type: ignore[misc]
         watched.append((total - alone) / told * 1e6)
-        seconds, passed = cpu(lambda: fan_out(options.runs, options.watchers, log))
+        seconds, passed = cpu(partial(fan_out, options.runs, options.watchers, log))
         assert passed == told
         bare.append(seconds / told * 1e6)
     print(f"{options.runs} runs of {len(log)} events, {options.watchers} watchers each\n")
