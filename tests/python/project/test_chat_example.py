@@ -2,46 +2,12 @@
 
 import asyncio
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 
-APP = Path(__file__).resolve().parents[3] / "examples/chat/app.py"
-
-
-class Server:
-    """The program, in a process of its own."""
-
-    def __init__(self, path):
-        self.path = path
-        self.port = 0
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, str(APP), "--store", str(self.path), "--port", str(self.port)],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        lines = []
-        for line in self.process.stderr:
-            lines.append(line)
-            if found := re.search(r"running on http://127\.0\.0\.1:(\d+)", line):
-                self.port = int(found[1])
-                return
-        raise AssertionError("".join(lines))
-
-    def kill(self):
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
-        self.process.stderr.close()
+from chat_server import Server
 
 
 @pytest.fixture
