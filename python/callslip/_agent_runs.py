@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Generic, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from callslip import _lazy
 from callslip._runtime.background import start_task
@@ -167,6 +167,7 @@ class AgentRuns(Generic[AnswerT]):
         )
         return RunStream(session, children=children)
 
+    @overload
     def stream_sync(
         self,
         task: str,
@@ -175,7 +176,14 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, str]] = (),
-    ) -> SyncStream[AnswerT]:
+    ) -> SyncStream[AnswerT]: ...
+
+    @overload
+    def stream_sync(
+        self, *, run: str, say: str | None = None, children: bool = False, deps: object = None
+    ) -> SyncStream[AnswerT]: ...
+
+    def stream_sync(self, task: str | None = None, **options: Any) -> SyncStream[AnswerT]:
         """Run a task and stream its events to synchronous code: `for event in …: …`.
 
         The arguments and the items are those of `stream`. The run works on an event loop in another
@@ -186,9 +194,7 @@ class AgentRuns(Generic[AnswerT]):
             StoreError: As for `stream`.
         """
         not_in_a_tool("stream_sync", "stream")
-        return SyncStream(
-            self.stream(task, children=children, deps=deps, limits=limits, messages=messages)
-        )
+        return SyncStream(self.stream(cast("str", task), **options))
 
     async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
         """Resume a run of the store, on the caller's event loop.

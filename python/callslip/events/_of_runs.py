@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from callslip.events._event import Event, EventKind, Json, ticket_id
@@ -40,7 +40,7 @@ class RunStarted(Event):
     depth: int = 0
     limits: Json | None = None
     instructions: Json | None = None
-    messages: list[dict[str, str]] | None = None
+    messages: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from callslip.events._event import Event, EventKind, Json, ticket_id, with_ticket
@@ -42,7 +42,7 @@ class TicketOpened(Event):
     needs: list[str]
     detached: bool = False
     needs_approval: bool = False
-    coerced: list[str] | None = None
+    coerced: list[str] = field(default_factory=list)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -380,7 +380,7 @@ def test_an_earlier_conversation_stands_before_the_task(start, protocol):
 
 def test_without_one_nothing_is_written_down(start):
     run = start(Agent(ScriptedModel([finish()])), "x", messages=[]).run
-    assert run.log[0].messages is None
+    assert run.log[0].messages == []
 
 
 def test_a_run_with_an_earlier_conversation_is_resumed_and_compacted(store):

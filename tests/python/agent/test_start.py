@@ -506,6 +506,18 @@ def test_a_stream_of_synchronous_code():
 SCRIPT = [act("look", at="it"), finish("seen it all")]
 
 
+def test_a_conversation_is_streamed_to_synchronous_code(path):
+    with TicketStore(path) as store:
+        agent = chat(store=store)
+        first = agent.stream_sync("one")
+        assert [item.kind for item in first if isinstance(item, Event)][-1] == "run_finished"
+        second = agent.stream_sync(run=first.run.id, say="two")
+        assert next(second).kind == "user_said"
+        assert [item.kind for item in second if isinstance(item, Event)][-1] == "run_finished"
+        assert (first.result.value, second.result.value) == ("answer 1", "answer 2")
+        assert second.run.log[-1].value == "answer 2"
+
+
 def test_a_stream_of_synchronous_code_raises_what_ended_its_run():
     def model(messages):
         raise ConnectionError("gone")

@@ -73,7 +73,7 @@ def run(api, *calls, choose=None):
     async def main():
         async with Agent(model, tools=api).stream("go") as stream:
             async for event in stream:
-                if isinstance(event, Event) and event.data.get("needs_approval"):
+                if isinstance(event, Event) and getattr(event, "needs_approval", False):
                     for ticket in stream.awaiting_approval:
                         asked.append(ticket)
                         assert sent == []
@@ -170,7 +170,7 @@ def test_references_are_looked_at_when_they_are_filled():
         agent = Agent(ScriptedModel([calls, "done"]), protocol="chatty", tools=[api, who])
         async with agent.stream("go") as stream:
             async for event in stream:
-                if isinstance(event, Event) and event.data.get("needs_approval"):
+                if isinstance(event, Event) and getattr(event, "needs_approval", False):
                     for ticket in stream.awaiting_approval:
                         asked.append(ticket.arguments)
                         stream.deny(ticket)

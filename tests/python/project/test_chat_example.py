@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from chat_server import Server
+from example_server import Server
 
 
 @pytest.fixture
 def server(tmp_path):
-    server = Server(tmp_path / "chat.sqlite")
+    server = Server("chat/app.py", "--store", tmp_path / "chat.sqlite")
     server.start()
     yield server
     server.kill()
@@ -21,9 +21,7 @@ def server(tmp_path):
 @asynccontextmanager
 async def browser(server):
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
-        base_url=f"http://127.0.0.1:{server.port}", timeout=60, limits=limits
-    ) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
         yield client
 
 
@@ -91,7 +89,7 @@ ANSWER = "You said: hello. " + "I have nothing to add, and I say it at length. "
 
 
 def test_the_page_is_there(server):
-    reply = httpx.get(f"http://127.0.0.1:{server.port}/", timeout=60)
+    reply = httpx.get(f"{server.url}/", timeout=60)
     assert "EventSource" in reply.text
 
 
@@ -179,7 +177,7 @@ def test_fifty_clients_at_once(server):
 
 
 def test_a_run_that_is_not_there(server):
-    base = f"http://127.0.0.1:{server.port}"
+    base = server.url
     reply = httpx.post(f"{base}/runs/none/messages", json={"text": "x"}, timeout=60)
     assert reply.status_code == 404
     reply = httpx.post(f"{base}/runs/none/tickets/T1", json={"approved": True}, timeout=60)

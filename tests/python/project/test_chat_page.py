@@ -6,7 +6,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from chat_server import Server
+from example_server import Server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 OPTIONS = [
@@ -32,7 +32,7 @@ def browser():
 
 @pytest.fixture
 def server(tmp_path):
-    server = Server(tmp_path / "chat.sqlite")
+    server = Server("chat/app.py", "--store", tmp_path / "chat.sqlite")
     server.start()
     yield server
     server.kill()
@@ -44,7 +44,7 @@ def page(browser, server):
     context.set_default_timeout(60_000)
     expect.set_options(timeout=60_000)
     page = context.new_page()
-    page.goto(f"http://127.0.0.1:{server.port}/")
+    page.goto(f"{server.url}/")
     yield page
     context.close()
 

@@ -215,7 +215,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest(protocol: str) -> None:
     model = ScriptedModel(steps(protocol, calls, "no"))
     agent = Agent(model, protocol=PROTOCOLS[protocol](tool_tokens=1), tools=functions())
     result = agent.run_sync("go")
-    message = outcomes(result)[0]["message"]
+    message = outcomes(result)[0]
     assert message.startswith("Error calling tool 'describe_tool': unknown ")
     assert "'stock_chese': " in message
     assert "stock_cheese'" in message
