@@ -316,7 +316,7 @@ def _text_of(numbered: tuple[int, Delta]) -> tuple[type[Delta], int | None]:
     if isinstance(delta, Delta.Arguments):
         return kind, delta.call
     # Parts that are no text stand alone.
-    return kind, (number if isinstance(delta, Delta.CallId | Delta.Tool) else None)
+    return kind, (None if hasattr(delta, "text") else number)
 
 
 def _together(kind: type[Delta], call: int | None, group: list[Delta]) -> list[Delta]:

@@ -147,6 +147,17 @@ class Acts:
             await asyncio.wait([reading])
         return stream.run
 
+    async def started(self, store: TicketStore | None) -> Ended:
+        """Leave a run to itself, with watchers that come and go; each is told everything once."""
+        agent = self.crew.agent(store, asks=False)
+        run = agent.start(task())
+        told = await asyncio.gather(*(follow(run) for _ in range(random.randint(0, 4))))
+        ended = await self.outcome(awaited(run))
+        for events in told:
+            assert events == run.log, "a watcher was not told of everything once"
+        self.seen("runs that were watched from beside")
+        return ended
+
     async def conversation(self, store: TicketStore | None) -> Ended:
         """Say more once it has ended, however it did; at times give up waiting for that."""
         agent = self.crew.agent(store, asks=store is not None)
@@ -249,6 +260,27 @@ async def read(stream: Any, enough: int, slow: float) -> None:
             if seen >= enough:
                 return
             await asyncio.sleep(slow)
+
+
+async def awaited(run: Run) -> RunResult:
+    return await run
+
+
+async def follow(run: Run) -> list[Event]:
+    """Watch a run to its end, and come back at times."""
+    events: list[Event] = []
+    with suppress(RunFailed):
+        while not (run.finished and events and events[-1].kind == "run_finished"):
+            enough = random.choice((1, 5, 1000))
+            async for item in run.watch(after=events[-1].seq if events else None):
+                if isinstance(item, Event):
+                    events.append(item)
+                    enough -= 1
+                if not enough:
+                    break
+                if random.random() < 0.1:
+                    await asyncio.sleep(brief() / 20)
+    return events
 
 
 def cancel_by_task(store: TicketStore, name: str) -> None:

@@ -118,6 +118,7 @@ class Soak:
             acts.cancelled_run,
             acts.watched,
             acts.left_early,
+            acts.started,
             acts.conversation,
             acts.interrupted,
             acts.resumed,
