@@ -37,7 +37,7 @@ def backoff(first: float, number: int, longest: float) -> float:
         longest: The longest wait in seconds.
     """
     # A larger exponent would be no float any more.
-    doubled = first * 2 ** min(number - 1, 64)
+    doubled = first * 2.0 ** min(number - 1, 64)
     return min(doubled, longest) * random.uniform(0.5, 1.0)  # noqa: S311
 
 

@@ -364,14 +364,14 @@ impl PyRun {
         &self,
         py: Python<'_>,
         ticket: u32,
-        error: String,
+        error: &str,
         wait: f64,
         now: f64,
     ) -> CoreResult<Vec<PyCommand>> {
         let ticket = TicketId(ticket);
         self.input(py, now, |machine| {
             let attempt = machine.attempts(ticket);
-            machine.tool_attempt_failed(FailedCall { ticket, attempt, error, wait: Some(wait) }, now);
+            machine.tool_attempt_failed(FailedCall::new(ticket, attempt, error, Some(wait)), now);
         })
     }
 

@@ -8,6 +8,7 @@ use super::snapshot::Snapshot;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
+use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -88,6 +89,16 @@ pub struct FailedCall {
     pub error: String,
     /// Seconds until the next attempt; `None` if there is no other.
     pub wait: Option<f64>,
+}
+
+impl FailedCall {
+    /// Characters of an error. The whole one of the last attempt is the outcome of the ticket.
+    const ERROR: usize = 4_000;
+
+    /// A failed attempt, with its error truncated to what a log has room for.
+    pub fn new(ticket: TicketId, attempt: u32, error: &str, wait: Option<f64>) -> Self {
+        Self { ticket, attempt, error: truncate(error, Self::ERROR), wait }
+    }
 }
 
 /// What the model is shown no longer, from one request on. The messages of the run never change.

@@ -247,7 +247,7 @@ impl RunMachine {
         if attempt > 1
             && let Outcome::Error { message, .. } = &outcome
         {
-            self.tool_attempt_failed(FailedCall { ticket, attempt, error: message.clone(), wait: None }, now);
+            self.tool_attempt_failed(FailedCall::new(ticket, attempt, message, None), now);
         }
         self.complete_task(ticket, outcome.after_attempts(attempt), None, now);
     }

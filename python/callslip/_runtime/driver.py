@@ -8,7 +8,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip._core import Command
-from callslip._runtime import model_attempts
+from callslip._runtime import model_attempts, tool_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
@@ -18,6 +18,7 @@ from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
 from callslip.models._reply import ModelReply, open_result
+from callslip.tools import Outcome
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
@@ -356,6 +357,8 @@ class _Driver(SessionDriver):
                         outcome = tool._outcome_of_error(error)
                     else:
                         outcome = tool._outcome_of_result(result)
+                if isinstance(outcome, Outcome.Error):
+                    outcome = await tool_attempts.repeat(session, command, outcome)
         except asyncio.CancelledError:
             call.cancelled = True
             self._reraise_if_cancelled(scope)

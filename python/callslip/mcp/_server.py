@@ -49,7 +49,9 @@ class ServerOptions(TypedDict, total=False):
         needs_approval: Whether calls wait until a person approves them; or the names of the tools
             whose calls wait. Default: `False`.
         repeatable: Whether the same call may be made any number of times, as for polling; or the
-            names of the tools whose calls may be repeated. Default: `False`.
+            names of the tools whose calls may be repeated: their failed calls are tried again, as
+            those with the hints `readOnlyHint` and `idempotentHint` are, and they are repeated
+            after a crash. Default: `False`.
         timeout: Seconds until a call fails; `None` for no limit. Default: 60. The clock stops while
             a model or a person answers a request of the server.
         connect_timeout: Seconds for connecting. Default: 30.
@@ -77,10 +79,12 @@ class MCPServer(ToolSource):
     """A server whose tools an agent may call. Create one by `MCPServer.stdio` or `MCPServer.http`.
 
     The hints of a tool decide its effect: `readOnlyHint` makes it `readonly` and `pure`,
-    `idempotentHint` makes it `idempotent`. The effect of any other tool is `once`.
+    `idempotentHint` makes it `idempotent`, and so does `repeatable`. The effect of any other tool
+    is `once`.
 
-    If the connection to the server is lost, all calls in progress fail at once and none of them is
-    repeated. The next call reconnects once, and fails if that fails.
+    If the connection to the server is lost, all calls in progress fail at once. Those that may be
+    repeated are tried again up to twice, all others never. The next call reconnects once, and fails
+    if that fails.
     """
 
     on_same_name = "use a prefix for the MCP server: MCPServer.…(…, prefix='files_')"

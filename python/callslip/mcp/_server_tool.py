@@ -44,7 +44,9 @@ class ServerTool(SchemaTool):
         hints = offer.annotations
         readonly = hints is not None and hints.read_only_hint is True
         idempotent = hints is not None and hints.idempotent_hint is True
-        effect: Effect = "pure" if readonly else "idempotent" if idempotent else "once"
+        effect: Effect = (
+            "pure" if readonly else "idempotent" if idempotent or repeatable else "once"
+        )
         super().__init__(
             perform,
             name=f"{prefix}{offer.name}",

@@ -92,7 +92,8 @@ class OpenAPI(
     """The operations of an OpenAPI document (version 3.0 or 3.1), with a client or handlers.
 
     The effect of a call, and whether it may start early, follow from the method (`GET` changes
-    nothing). A handler that is a `Tool` has its own options instead.
+    nothing, `PUT` and `DELETE` are idempotent). Calls that may be repeated are tried up to 3 times
+    if the failure may pass by itself. A handler that is a `Tool` has its own options instead.
 
     Args:
         document: The document as a dict. It is not changed.
@@ -117,7 +118,9 @@ class OpenAPI(
             of such an operation, as `/users/{name}` with `all` for `/users/all`. If that operation
             is not offered, the call is refused.
         repeatable: Whether the same call may be made any number of times, as for polling, or
-            patterns as in `include` for the operations whose calls may be repeated.
+            patterns as in `include` for the operations whose calls may be repeated: their
+            failed calls are tried again, as those of `GET`, `PUT` and `DELETE` are, and they
+            are repeated after a crash.
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
             own: `"uploads.example.com"`. The host of the document's first server, or of its
             replacement, is always trusted.
@@ -198,7 +201,7 @@ class OpenAPI(
 
     def _make_tool(self, name: str, *, asks: bool, repeats: bool) -> Tool[..., Any]:
         if name in self._handlers:
-            return HandlerTool(name, self._handlers[name], asks=asks)
+            return HandlerTool(name, self._handlers[name], self.document, asks=asks)
         assert self._sent is not None
         return OperationTool(name, self.document, self._sent, asks=asks, repeats=repeats)
 

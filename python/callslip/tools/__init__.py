@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
+from callslip.tools._retries import RetryOn
 from callslip.tools._tool import Effect, Reconcile, Tool
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "NotDone",
     "Outcome",
     "Retry",
+    "RetryOn",
     "Tool",
     "ToolLike",
     "ToolSource",
@@ -75,6 +77,8 @@ def tool(
     effect: Effect = "once",
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
+    retries: int | None = None,
+    retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: bool = False,
@@ -89,6 +93,8 @@ def tool(
     effect: Effect = "once",
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
+    retries: int | None = None,
+    retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: bool = False,
@@ -108,8 +114,17 @@ def tool(
             process ended. It returns the call's result, or raises `NotDone` if the call had no
             effect and must be made. Without it, the model learns that the call is in doubt.
         repeatable: Whether the same call may be made any number of times, as for polling.
-        timeout: Seconds until a call fails; `None` for no limit. A sync function cannot be stopped:
-            it continues in its thread, and its result is dropped, unless it checks
+        retries: How many further attempts the runtime makes at a call that failed, before the model
+            reads of it. Default: `None`, which is 2 if the tool is `readonly`, or its effect is
+            `"idempotent"` or `"pure"`, and 0 otherwise. A number is obeyed for any tool: pass it
+            for a tool with `effect="once"` only if a failed call had no effect.
+        retry_on: The failures that are followed by another attempt: a type of exceptions, a tuple
+            of types, or a function of the exception that returns whether. Default: `None`, failures
+            that may pass by themselves: `TimeoutError`, `ConnectionError`, the same of an HTTP
+            client, the statuses 408, 425, 429, 502, 503 and 504, and exceptions with
+            `is_transient = True`. `Retry` is never followed by another attempt.
+        timeout: Seconds until an attempt fails; `None` for no limit. A sync function cannot be
+            stopped: it continues in its thread, and its result is dropped, unless it checks
             `Context.cancelled`. A generator is closed at its next item.
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
             limit. Waiting does not count towards `timeout`. A call inside another call shares its
@@ -132,6 +147,8 @@ def tool(
             effect=effect,
             reconcile=reconcile,
             repeatable=repeatable,
+            retries=retries,
+            retry_on=retry_on,
             timeout=timeout,
             concurrency=concurrency,
             needs_approval=needs_approval,
