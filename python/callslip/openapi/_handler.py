@@ -25,9 +25,11 @@ class HandlerTool(Tool[..., Any]):
         document: Document,
         *,
         asks: bool,
+        retries: int,
     ) -> None:
         # A handler that is a tool has its own options; any other function those of the operation.
         self._document = None if isinstance(handler, Tool) else document
+        self._most_retries = retries
         own = handler if isinstance(handler, Tool) else Tool(handler, name=name)
         super().__init__(
             own,
@@ -48,7 +50,7 @@ class HandlerTool(Tool[..., Any]):
         """How many further attempts a failed call gets."""
         if self._document is None:
             return super().retries
-        return retries_of(json.loads(self._document.spec(self.name)))
+        return retries_of(json.loads(self._document.spec(self.name)), self._most_retries)
 
     def _bind(
         self, arguments: Mapping[str, Any], context: Context | None

@@ -21,11 +21,10 @@ __all__ = ["OperationTool", "retries_of"]
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
-def retries_of(specification: Mapping[str, Any]) -> int:
+def retries_of(specification: Mapping[str, Any], most: int) -> int:
     """Return how many further attempts a failed call of an operation gets."""
-    return retries_by_effect(
-        specification.get("effect", "once"), readonly=specification.get("readonly", False)
-    )
+    effect, readonly = specification.get("effect", "once"), specification.get("readonly", False)
+    return retries_by_effect(effect, readonly=readonly, most=most)
 
 
 class OperationTool(Tool[..., Any]):
@@ -39,6 +38,7 @@ class OperationTool(Tool[..., Any]):
         *,
         asks: bool,
         repeats: bool,
+        retries: int,
     ) -> None:
         method = name.partition(" ")[0]
         effect: Effect = "pure" if method in _SAFE else "once"
@@ -46,6 +46,7 @@ class OperationTool(Tool[..., Any]):
             effect = "idempotent"
         self._document = document
         self._client = client
+        self._most_retries = retries
         super().__init__(
             self._perform,
             name=name,
@@ -68,7 +69,7 @@ class OperationTool(Tool[..., Any]):
     @property
     def retries(self) -> int:
         """How many further attempts a failed call gets, by the effect of the operation."""
-        return retries_of(self._specification)
+        return retries_of(self._specification, self._most_retries)
 
     @property
     def description(self) -> str:

@@ -8,20 +8,26 @@ from typing import Any, TypeAlias
 from callslip._failure import is_transient, log_failure, unwrap_group
 from callslip.errors import UsageError
 
-__all__ = ["RetryOn", "RetryRule", "retries_by_effect"]
+__all__ = ["RETRIES", "RetryOn", "RetryRule", "check_retries", "retries_by_effect"]
 
 RetryOn: TypeAlias = (
     "type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] | None"
 )
 """The failures after which a call is made again: types of exceptions, or a function of one."""
 
-_RETRIES = 2
+RETRIES = 2
 """Further attempts at a call that may be repeated."""
 
 
-def retries_by_effect(effect: str, *, readonly: bool) -> int:
-    """Return how many further attempts a call gets if the program does not say."""
-    return _RETRIES if readonly or effect != "once" else 0
+def check_retries(retries: object) -> None:
+    """Raise `UsageError` if an option is not a number of further attempts."""
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise UsageError(f"expected retries to be a whole number from 0: got {retries!r}")
+
+
+def retries_by_effect(effect: str, *, readonly: bool, most: int = RETRIES) -> int:
+    """Return how many further attempts a call gets: `most` if it may be repeated, else 0."""
+    return most if readonly or effect != "once" else 0
 
 
 class RetryRule:
@@ -43,9 +49,8 @@ class RetryRule:
     __slots__ = ("retries", "retry_on")
 
     def __init__(self, retries: int | None, retry_on: RetryOn) -> None:
-        is_count = isinstance(retries, int) and not isinstance(retries, bool) and retries >= 0
-        if retries is not None and not is_count:
-            raise UsageError(f"expected retries to be a whole number from 0: got {retries!r}")
+        if retries is not None:
+            check_retries(retries)
         _check_retry_on(retry_on)
         self.retries: int | None = retries
         self.retry_on: Any = retry_on
