@@ -8,12 +8,13 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip._core import Command
-from callslip._runtime import model_attempts, tool_attempts
+from callslip._runtime import model_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
 from callslip._runtime.start import instruct
+from callslip._runtime.tool_attempts import repeat
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
@@ -358,7 +359,7 @@ class _Driver(SessionDriver):
                     else:
                         outcome = tool._outcome_of_result(result)
                 if isinstance(outcome, Outcome.Error):
-                    outcome = await tool_attempts.repeat(session, command, outcome)
+                    outcome = await repeat(session, command, outcome, call_tool)
         except asyncio.CancelledError:
             call.cancelled = True
             self._reraise_if_cancelled(scope)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from callslip import _lazy
 from callslip._backoff import backoff
 from callslip._runtime.calls import Call
-from callslip._runtime.on_loop import call_tool
 from callslip.tools import Outcome
 
 if TYPE_CHECKING:
@@ -24,7 +24,13 @@ _LONGEST = 60.0
 """The longest wait in seconds. If a server asks for more, there is no other attempt."""
 
 
-async def repeat(session: RunSession, command: Command.CallTool, outcome: Outcome) -> Outcome:
+Attempt: TypeAlias = "Callable[[RunSession, Command.CallTool, Call], Awaitable[Outcome]]"
+"""Calls a tool once, and waits for the outcome."""
+
+
+async def repeat(
+    session: RunSession, command: Command.CallTool, outcome: Outcome, attempt: Attempt
+) -> Outcome:
     """Make further attempts at a call while there are any, and return the last outcome.
 
     No slot of the tool is held during a wait.
@@ -33,6 +39,7 @@ async def repeat(session: RunSession, command: Command.CallTool, outcome: Outcom
         session: The session of the run.
         command: The call.
         outcome: The outcome of the first attempt.
+        attempt: Makes another one.
     """
     while (wait := _record_failure(session, command, outcome)) is not None:
         if session.commits is not None:
@@ -41,7 +48,7 @@ async def repeat(session: RunSession, command: Command.CallTool, outcome: Outcom
         # An attempt that timed out may still run in its thread: it keeps its own state.
         call = Call(session, command.ticket)
         try:
-            outcome = await call_tool(session, command, call)
+            outcome = await attempt(session, command, call)
         except _lazy.asyncio.CancelledError:
             call.cancelled = True
             raise

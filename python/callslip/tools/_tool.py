@@ -176,16 +176,7 @@ class Tool(Generic[P, R]):
             name: The name that the model writes. Default: the function's name.
             description: The description for the model. Default: the function's docstring without
                 its sections.
-            readonly: As for `tool`, also all further options. Default: `False`.
-            effect: Default: `"once"`.
-            reconcile: Default: `None`.
-            repeatable: Default: `False`.
-            retries: Default: `None`, which is 2 for `readonly`, `"idempotent"` and `"pure"` tools
-                and 0 for others.
-            retry_on: Default: `None`, failures that may pass by themselves.
-            timeout: Default: `None`, no limit.
-            concurrency: Default: `None`, no limit.
-            needs_approval: Default: `False`.
+            readonly: This and all further options are those of `tool`, with the same defaults.
 
         Raises:
             UsageError: The function is not callable, `parameters` is not the schema of an object,
