@@ -164,23 +164,27 @@ class Tool(Generic[P, R]):
         concurrency: int | None = None,
         needs_approval: bool = False,
     ) -> Tool[..., Any]:
-        """Make a tool of a function and a JSON Schema, for tools that are known at run time only.
+        """Make a tool of a function and a JSON Schema, in place of type hints.
 
-        The type hints of the function are not read, except for that of a parameter annotated with
-        `Context`. Calls are checked against the schema.
+        Only the hint of a parameter annotated with `Context` is read.
 
         Args:
-            function: A sync or async function. It is called with the arguments by keyword, as JSON
-                values; `**arguments` takes any.
-            parameters: JSON Schema of the arguments, of type `object`. It is copied.
+            function: A sync or async function, called with the arguments by keyword.
+            parameters: JSON Schema of an object: the arguments, which are checked against it.
             name: The name that the model writes. Default: the function's name.
-            description: The description for the model. Default: the function's docstring without
-                its sections.
-            readonly: This and all further options are those of `tool`, with the same defaults.
+            description: The description for the model. Default: that of the docstring.
+            readonly: As for `tool`. Default: `False`.
+            effect: As for `tool`. Default: `"once"`.
+            reconcile: As for `tool`. Default: `None`.
+            repeatable: As for `tool`. Default: `False`.
+            retries: As for `tool`. Default: 2 or 0, by the effect.
+            retry_on: As for `tool`. Default: failures that may pass by themselves.
+            timeout: As for `tool`. Default: `None`, no limit.
+            concurrency: As for `tool`. Default: `None`, no limit.
+            needs_approval: As for `tool`. Default: `False`.
 
         Raises:
-            UsageError: The function is not callable, `parameters` is not the schema of an object,
-                or an option is out of range.
+            UsageError: `parameters` is not the schema of an object, or an option is wrong.
             ToolError: The function has no name, or the schema cannot be used.
         """
         made: Tool[..., Any] = Tool(
@@ -199,7 +203,7 @@ class Tool(Generic[P, R]):
             names=enclosing_names(sys._getframe(1)),
         )
         made._schema = object_schema(parameters)
-        # Faults of the schema are reported here, and not when an agent is made.
+        # Faults of the schema are reported now, not with the first agent.
         ToolSet([made._spec()])
         return made
 
