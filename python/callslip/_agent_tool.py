@@ -52,6 +52,8 @@ class AgentTool(Tool[[str], Any]):
             name=name,
             description=description,
             effect="idempotent",
+            # Its model has attempts of its own.
+            retries=0,
             needs_approval=needs_approval,
             concurrency=concurrency,
         )

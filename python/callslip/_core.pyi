@@ -75,6 +75,10 @@ class TicketRow:
         """Whether it awaits approval."""
 
     @property
+    def attempts(self) -> int:
+        """How many attempts were made, the one that is waited for among them."""
+
+    @property
     def outcome(self) -> Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled"] | None:
         """How it ended; `None` while it is in progress."""
 
@@ -282,12 +286,26 @@ class Outcome:
     class Error(Outcome):
         """It failed. The same call may be repeated if the failure is transient."""
 
-        __match_args__: ClassVar[tuple[str, ...]] = ("message", "transient")
-        def __new__(cls, message: str, transient: bool = False) -> Outcome.Error: ...
+        __match_args__: ClassVar[tuple[str, ...]] = ("message", "transient", "again", "wait")
+        def __new__(
+            cls,
+            message: str,
+            transient: bool = False,
+            *,
+            again: bool | None = None,
+            wait: float | None = None,
+        ) -> Outcome.Error: ...
         @property
         def message(self) -> str: ...
         @property
         def transient(self) -> bool: ...
+        @property
+        def again(self) -> bool | None:
+            """Whether the runtime may make the call again; `None` if it may if transient."""
+
+        @property
+        def wait(self) -> float | None:
+            """Seconds that a server asks to wait before that; `None` if it does not ask."""
 
     @final
     class Retry(Outcome):
@@ -967,6 +985,10 @@ class Run:
     def has_early_calls(self) -> bool: ...
     @property
     def limits_usage(self) -> bool: ...
+    def tool_attempt_failed(
+        self, ticket: int, error: str, wait: float, now: float
+    ) -> list[Command]: ...
+    def attempts(self, ticket: int) -> int: ...
     def complete_call(self, ticket: int, outcome: Outcome, now: float) -> list[Command]: ...
     def complete_task(
         self, ticket: int, outcome: Outcome, run: Run | None, now: float

@@ -22,6 +22,9 @@ __all__ = ["ResultError", "from_json", "to_json"]
 class ResultError(ValueError):
     """A result has no JSON form, by a fault of its tool."""
 
+    # Another attempt would return the like.
+    _is_final = True
+
 
 def to_json(value: object) -> str:
     """Return compact JSON text for any object.

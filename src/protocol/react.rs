@@ -223,7 +223,7 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
         MessageEntry::Result { ticket, times } => {
             let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };
             let mut text = format!("Observation: {}", outcomes.text(ticket, outcome));
-            if matches!(outcome, crate::ticket::Outcome::Error { .. }) {
+            if matches!(outcome, crate::ticket::Outcome::Error { transient: false, .. }) {
                 text.push_str(" Check the arguments before you go on; the same call is not run a second time.");
             }
             if let Some(note) = repetition(*times) {

@@ -26,10 +26,13 @@ pub(super) enum PyOutcome {
     Ok {
         json: Py<PyString>,
     },
-    #[pyo3(constructor = (message, transient = false))]
+    /// `again` is whether the runtime may make the call again, and `wait` the seconds that were asked for before that.
+    #[pyo3(constructor = (message, transient = false, *, again = None, wait = None))]
     Error {
         message: Py<PyString>,
         transient: bool,
+        again: Option<bool>,
+        wait: Option<f64>,
     },
     Retry {
         message: Py<PyString>,
@@ -84,7 +87,7 @@ impl PyOutcome {
                     .map_err(|cause| value(format!("expected the JSON text of a result: {cause}")))?;
                 Outcome::Ok(json.into())
             }
-            Self::Error { message, transient } => Outcome::Error { message: read(message)?, transient: *transient },
+            Self::Error { message, transient, .. } => Outcome::Error { message: read(message)?, transient: *transient },
             Self::Retry { message } => Outcome::Retry { message: read(message)? },
             Self::InDoubt { message } => Outcome::InDoubt { message: read(message)? },
         })

@@ -11,7 +11,7 @@ use super::setup::{Grammars, PySetup, Situation};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
 use crate::protocol::grammar::Bounds;
-use crate::run::{Command, FailedAttempt, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume};
+use crate::run::{Command, FailedAttempt, FailedCall, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume};
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -357,6 +357,27 @@ impl PyRun {
     #[getter]
     fn limits_usage(&self) -> CoreResult<bool> {
         Ok(self.lock()?.machine().limits_usage())
+    }
+
+    /// An attempt at a call failed, and another one follows after so many seconds.
+    fn tool_attempt_failed(
+        &self,
+        py: Python<'_>,
+        ticket: u32,
+        error: &str,
+        wait: f64,
+        now: f64,
+    ) -> CoreResult<Vec<PyCommand>> {
+        let ticket = TicketId(ticket);
+        self.input(py, now, |machine| {
+            let attempt = machine.attempts(ticket);
+            machine.tool_attempt_failed(FailedCall::new(ticket, attempt, error, Some(wait)), now);
+        })
+    }
+
+    /// How many attempts at a call were made, the one that is waited for among them.
+    fn attempts(&self, ticket: u32) -> CoreResult<u32> {
+        Ok(self.lock()?.machine().attempts(TicketId(ticket)))
     }
 
     /// Completes a task with the outcome of its run.

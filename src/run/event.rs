@@ -8,12 +8,13 @@ use super::snapshot::Snapshot;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
+use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
@@ -90,6 +91,29 @@ pub struct FailedAttempt {
     /// What it cost, where the client says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
+}
+
+/// One attempt at a tool call that has failed, where the runtime makes another one or has made several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailedCall {
+    /// The ticket of the call.
+    pub ticket: TicketId,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// What went wrong, as the model would read it.
+    pub error: String,
+    /// Seconds until the next attempt; `None` if there is no other.
+    pub wait: Option<f64>,
+}
+
+impl FailedCall {
+    /// Characters of an error. The whole one of the last attempt is the outcome of the ticket.
+    const ERROR: usize = 4_000;
+
+    /// A failed attempt, with its error truncated to what a log has room for.
+    pub fn new(ticket: TicketId, attempt: u32, error: &str, wait: Option<f64>) -> Self {
+        Self { ticket, attempt, error: truncate(error, Self::ERROR), wait }
+    }
 }
 
 /// What the model is shown no longer, from one request on. The messages of the run never change.
@@ -297,6 +321,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         at_rest: bool,
     },
+    /// An attempt at a call failed. Another one follows, or the call ends with this failure.
+    ToolAttemptFailed(Box<FailedCall>),
     /// A call ended.
     TicketCompleted {
         ticket: TicketId,

@@ -4,7 +4,7 @@
 
 use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
-use super::event::{Event, Parent, Record, Start, StopReason, VERSION};
+use super::event::{Event, FailedCall, Parent, Record, Start, StopReason, VERSION};
 use super::limits::{Limit, Limits};
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
@@ -240,9 +240,28 @@ impl RunMachine {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
-    /// Completes a call. A second outcome of the same ticket is ignored.
+    /// Completes a call. A second outcome of the same ticket is ignored. If earlier attempts failed, the failure of the
+    /// last one is recorded as theirs are.
     pub fn complete_call(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
-        self.complete_task(ticket, outcome, None, now);
+        let attempt = self.attempts(ticket);
+        if attempt > 1
+            && let Outcome::Error { message, .. } = &outcome
+        {
+            self.tool_attempt_failed(FailedCall::new(ticket, attempt, message, None), now);
+        }
+        self.complete_task(ticket, outcome.after_attempts(attempt), None, now);
+    }
+
+    /// An attempt at a call failed. Another one follows after a time, or the call is completed with the failure.
+    pub fn tool_attempt_failed(&mut self, failed: FailedCall, now: f64) {
+        if self.state.phase != Phase::Finished && self.state.is_next_failure(&failed) {
+            self.emit(Event::ToolAttemptFailed(Box::new(failed)), now);
+        }
+    }
+
+    /// How many attempts at a call were made, the one that is waited for among them.
+    pub fn attempts(&self, ticket: TicketId) -> u32 {
+        self.state.tickets.get(ticket).map_or(1, |ticket| ticket.attempts)
     }
 
     /// Completes a task with the outcome of its run and the amounts that it has spent.

@@ -28,7 +28,7 @@ pub use crate::protocol::{Message, Role};
 pub use account::{Account, Spent};
 pub use command::{Command, Setup};
 pub use compatibility::differences;
-pub use event::{Event, FailedAttempt, Note, Opened, Parent, Record, Shortened, Start, StopReason, Usage};
+pub use event::{Event, FailedAttempt, FailedCall, Note, Opened, Parent, Record, Shortened, Start, StopReason, Usage};
 pub use input::InputError;
 pub use limits::{Limit, Limits};
 pub use machine::RunMachine;

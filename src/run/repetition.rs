@@ -171,6 +171,7 @@ mod tests {
                 role: None,
                 detached: false,
                 parked: false,
+                attempts: 1,
                 arguments: None,
                 turn: 1,
                 call_id: None,

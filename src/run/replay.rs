@@ -1,6 +1,6 @@
 //! A log driven through the machine once more: the replies and outcomes that it records must give the same events.
 
-use super::event::{Event, FailedAttempt, Note, Record, Shortened, StopReason};
+use super::event::{Event, FailedAttempt, FailedCall, Note, Record, Shortened, StopReason};
 use super::limits::Limit;
 use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::resume::{self, LoadError};
@@ -88,6 +88,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }
+        Event::ToolAttemptFailed(failed) => machine.tool_attempt_failed(FailedCall::clone(failed), at),
         Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
             machine.complete_task(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }

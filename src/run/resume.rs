@@ -6,7 +6,7 @@ use super::machine::{RunMachine, SharedLimits};
 use super::replay;
 use super::snapshot::{Snapshot, sha256};
 use super::state::Phase;
-use crate::ticket::{Outcome, TicketKind};
+use crate::ticket::{Outcome, TicketId, TicketKind};
 use crate::tool::Effect;
 use std::sync::Arc;
 use thiserror::Error;
@@ -178,7 +178,9 @@ impl RunMachine {
             })
             .collect();
         for (ticket, tool, again, early) in under_way {
-            if early {
+            if let Some(outcome) = self.last_failure(ticket) {
+                self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now);
+            } else if early {
                 // It was started for a reply that never came, and the next one may ask for something else.
                 self.cancel_call(ticket, true, now);
             } else if again {
@@ -192,5 +194,11 @@ impl RunMachine {
             }
         }
         self.advance(now);
+    }
+
+    /// The outcome of a call whose attempts have all failed, in a log that ends right after the last of them.
+    fn last_failure(&self, ticket: TicketId) -> Option<Outcome> {
+        let message = self.state.open_calls.get(&ticket)?.failure.clone()?;
+        Some(Outcome::Error { message, transient: true }.after_attempts(self.attempts(ticket)))
     }
 }

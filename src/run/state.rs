@@ -4,7 +4,7 @@ mod fold;
 mod next_message;
 
 use super::account::Spent;
-use super::event::{Event, Note, Shortened, StopReason, Usage};
+use super::event::{Event, FailedCall, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
 use super::repetition::Repetition;
@@ -52,6 +52,9 @@ pub(super) struct OpenCall {
     position: usize,
     /// The repetition guard's key, once the arguments are whole.
     pub(super) key: Option<String>,
+    /// The failure of its last attempt, where no other one follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<String>,
 }
 
 impl OpenCall {
@@ -240,6 +243,7 @@ impl RunState {
             }
             Event::AnswerOffered { turn, .. } => *turn == self.turn && self.midway,
             Event::TicketOpened(opened) => opened.ticket == self.tickets.next_id() && opened.needs.iter().all(known),
+            Event::ToolAttemptFailed(failed) => self.is_next_failure(failed),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::ArgumentsFilled { ticket, .. } => {
@@ -247,6 +251,12 @@ impl RunState {
             }
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
+    }
+
+    /// Whether this attempt at a call is the one that can fail now.
+    pub(super) fn is_next_failure(&self, failed: &FailedCall) -> bool {
+        let is_open = self.open_calls.get(&failed.ticket).is_some_and(|call| call.failure.is_none());
+        is_open && self.tickets.get(failed.ticket).is_some_and(|ticket| ticket.attempts == failed.attempt)
     }
 
     /// Whether the model is shown no more than before.

@@ -53,6 +53,11 @@ impl Run {
                     row.parked = parked;
                 }
             }
+            TicketChange::Attempted { ticket, attempts } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.attempts = attempts;
+                }
+            }
             TicketChange::Approved { ticket } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.parked = false;

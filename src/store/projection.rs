@@ -14,6 +14,8 @@ pub(super) enum TicketChange<'a> {
     Completed { ticket: TicketId, outcome: &'a Outcome },
     /// What this one is called with.
     Filled { ticket: TicketId, arguments: String, parked: bool },
+    /// This one is tried this often so far.
+    Attempted { ticket: TicketId, attempts: u32 },
     /// A person has approved of this one.
     Approved { ticket: TicketId },
     /// A log begins with its snapshot: these are all its tickets.
@@ -33,6 +35,7 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             turn: opened.turn,
             call_id: opened.call_id.clone(),
             parked: opened.needs_approval && opened.needs.is_empty(),
+            attempts: 1,
             opened_at: record.at,
             completed_at: None,
             outcome: None,
@@ -41,6 +44,10 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
         Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
             TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
+        }
+        Event::ToolAttemptFailed(failed) => {
+            let attempts = failed.attempt.saturating_add(u32::from(failed.wait.is_some()));
+            TicketChange::Attempted { ticket: failed.ticket, attempts }
         }
         Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
         Event::Compacted { state, .. } if first => {
@@ -61,6 +68,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         turn: ticket.turn,
         call_id: ticket.call_id.clone(),
         parked: ticket.parked,
+        attempts: ticket.attempts,
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,

@@ -86,6 +86,8 @@ pub struct TicketRow {
     pub call_id: Option<String>,
     /// Whether it waits for a person's approval.
     pub parked: bool,
+    /// How many attempts were made, the one that is waited for among them.
+    pub attempts: u32,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.

@@ -66,6 +66,13 @@ impl TicketList {
         }
     }
 
+    /// An attempt at it has failed, so that it is tried this often so far.
+    pub(crate) fn set_attempts(&mut self, id: TicketId, attempts: u32) {
+        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+            ticket.attempts = attempts;
+        }
+    }
+
     /// A person has approved of it.
     pub(crate) fn approve(&mut self, id: TicketId) {
         if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {

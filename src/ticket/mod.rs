@@ -76,6 +76,17 @@ impl Outcome {
         matches!(self, Self::Ok(_))
     }
 
+    /// The same, with how often the call was tried where that is more than once.
+    #[must_use]
+    pub fn after_attempts(self, attempts: u32) -> Self {
+        match self {
+            Self::Error { message, transient } if attempts > 1 => {
+                Self::Error { message: format!("{message} The call was tried {attempts} times."), transient }
+            }
+            other => other,
+        }
+    }
+
     /// The word for it: `ok`, `error`, `retry`, `in_doubt`, `denied` or `cancelled`.
     pub fn word(&self) -> &'static str {
         match self {
@@ -174,6 +185,9 @@ pub struct Ticket {
     pub turn: u32,
     /// The model's own name for the call (chatty).
     pub call_id: Option<String>,
+    /// How many attempts were made, the one that is waited for among them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub attempts: u32,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.
@@ -186,6 +200,15 @@ impl Ticket {
     pub fn status(&self) -> Status {
         if self.outcome.is_some() { Status::Completed } else { Status::InProgress }
     }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]

@@ -3,7 +3,7 @@
 pub mod agent_tools;
 mod answer_type;
 mod coerce;
-mod describe;
+pub(crate) mod describe;
 mod flat_schema;
 mod interface;
 mod json_text;

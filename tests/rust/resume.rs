@@ -201,13 +201,15 @@ fn random_runs_come_to_all_of_it() {
                 Event::TicketCompleted { outcome: Outcome::Denied { .. }, .. } => "a refusal",
                 Event::TicketCompleted { outcome, spent: Some(_), .. } if outcome.is_cancelled() => "a run given up",
                 Event::TicketCompleted { spent: Some(_), .. } => "the end of a run",
+                Event::ToolAttemptFailed(failed) if failed.wait.is_none() => "the last attempt at a call",
+                Event::ToolAttemptFailed(_) => "an attempt at a call",
                 _ => "anything else",
             };
             *seen.entry(what).or_default() += 1;
             over = matches!(record.event, Event::RunFinished { .. });
         }
     }
-    assert_eq!(seen.len(), 12, "{seen:?}");
+    assert_eq!(seen.len(), 14, "{seen:?}");
     assert!(seen.values().all(|times| *times > 2), "{seen:?}");
 }
 

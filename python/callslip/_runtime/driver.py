@@ -14,10 +14,12 @@ from callslip._runtime.cancel_scope import CancelScope, cancellations_before, ra
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
 from callslip._runtime.start import instruct
+from callslip._runtime.tool_attempts import repeat
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
 from callslip.models._reply import ModelReply, open_result
+from callslip.tools import Outcome
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
@@ -361,6 +363,8 @@ class _Driver(SessionDriver):
                         outcome = tool._outcome_of_error(error)
                     else:
                         outcome = tool._outcome_of_result(result)
+                if isinstance(outcome, Outcome.Error):
+                    outcome = await repeat(session, command, outcome, call_tool)
         except asyncio.CancelledError:
             call.cancelled = True
             self._reraise_if_cancelled(scope)

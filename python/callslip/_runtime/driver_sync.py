@@ -14,14 +14,15 @@ from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip._core import Command
 from callslip._failure import is_cancelled, is_failure
 from callslip._runtime.calls import Call
 from callslip._runtime.model_attempts import ModelAttempts
-from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, read_stream, run_task
 from callslip._runtime.start import instruct_sync
+from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.models._direct import too_late
@@ -83,6 +84,7 @@ class _Driver(SessionDriver):
         super().__init__(session)
         self._todo: deque[Command] = deque()
         self._calls: dict[int, tuple[Call | None, Callable[[], object] | None]] = {}
+        self._waiting = WaitingCalls(session)
         # Child runs that were given up and may not have ended yet.
         self._ending: list[Future[Any]] = []
         # Work for the run's own thread: outcomes of calls, messages, functions.
@@ -168,7 +170,8 @@ class _Driver(SessionDriver):
                 self._todo.extend(self._ask())
             case Command.CallTool():
                 # A call with no other call or command beside it needs no thread.
-                if self._todo or self._calls or self._session.core.deadline is not None:
+                is_alone = not (self._todo or self._calls or self._waiting)
+                if not is_alone or self._session.core.deadline is not None:
                     self._start(command)
                 else:
                     self._todo.extend(self._call(command))
@@ -183,13 +186,14 @@ class _Driver(SessionDriver):
 
     def _handle_next(self) -> None:
         """Wait for the end of a call, of the grace or of the run's time, and handle it."""
-        until = [self._session.remaining()]
+        until = [self._session.remaining(), self._waiting.remaining()]
         if self._grace_ends is not None:
             until.append(self._grace_ends - time.perf_counter())
         bounds = [max(0.0, seconds) for seconds in until if seconds is not None]
         try:
             handle = self._arrived.get(timeout=min(bounds) if bounds else None)
         except Empty:
+            self._todo.extend(self._waiting.take_due())
             if self._grace_ends is not None and time.perf_counter() >= self._grace_ends:
                 self._grace_ends = None
                 self._todo.extend(self._session.end_grace())
@@ -360,7 +364,14 @@ class _Driver(SessionDriver):
         finally:
             self._inline = None
             call.end()
-        return session.complete_call(command.ticket, outcome)
+        return self._end_attempt(command, outcome)
+
+    def _end_attempt(self, command: Command.CallTool, outcome: Outcome) -> Sequence[Command]:
+        """Complete a call, or let it wait for its next attempt."""
+        if self._waiting.add(command, outcome):
+            self._wait_until_written()
+            return ()
+        return self._session.complete_call(command.ticket, outcome)
 
     def _check_answer(self, command: Command.CheckAnswer) -> Sequence[Command]:
         session, answers = self._session, self._session.agent._answers
@@ -394,7 +405,7 @@ class _Driver(SessionDriver):
         if tool.is_async or tool.gate is not None:
             future = pool.on_loop(call_tool(session, command, call))
         else:
-            future = pool.submit(_call_to_end, tool.call, command.arguments, context)
+            future = pool.submit(call_to_end, tool.call, command.arguments, context)
         call.leave()
         self._calls[ticket] = (call, future.cancel)
 
@@ -429,7 +440,7 @@ class _Driver(SessionDriver):
             if not is_cancelled(error):
                 raise
             outcome = self._session.cancelled_outcome(command)
-        self._todo.extend(self._session.complete_call(command.ticket, outcome))
+        self._todo.extend(self._end_attempt(command, outcome))
 
     def _complete_task(
         self,
@@ -449,6 +460,7 @@ class _Driver(SessionDriver):
         self._todo.extend(self._session.complete_task(command.ticket, outcome, run))
 
     def _give_up(self, ticket: int) -> None:
+        self._waiting.drop(ticket)
         call, cancel = self._calls.pop(ticket, (None, None))
         if call is not None:
             call.cancelled = True
@@ -482,11 +494,3 @@ class _Driver(SessionDriver):
         finally:
             self._awaited = None
         return result.get()
-
-
-def _call_to_end(call: Callable[..., Any], *args: Any) -> Outcome:
-    """Call a tool in the pool, and wait there if it returns an awaitable."""
-    outcome = call(*args)
-    if hasattr(outcome, "__await__"):
-        outcome = pool.on_loop(pool.coroutine_of(outcome)).result().get()
-    return cast("Outcome", outcome)

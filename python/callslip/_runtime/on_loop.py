@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
-__all__ = ["PendingResult", "SessionDriver", "call_tool", "read_stream", "run_task"]
+__all__ = ["PendingResult", "SessionDriver", "call_to_end", "call_tool", "read_stream", "run_task"]
 
 
 async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outcome, Run | None]:
@@ -69,6 +69,14 @@ async def _call(
         outcome = await pool.result_of(inside)
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)
+    return cast("Outcome", outcome)
+
+
+def call_to_end(call: Callable[..., Any], *args: Any) -> Outcome:
+    """Call a tool in the pool, and wait there if it returns an awaitable."""
+    outcome = call(*args)
+    if hasattr(outcome, "__await__"):
+        outcome = pool.on_loop(pool.coroutine_of(outcome)).result().get()
     return cast("Outcome", outcome)
 
 

@@ -18,7 +18,13 @@ from callslip.events._of_replies import (
     Violated,
 )
 from callslip.events._of_runs import Compacted, Noted, RunFinished, RunStarted, UserSaid
-from callslip.events._of_tickets import Approved, ArgumentsFilled, TicketCompleted, TicketOpened
+from callslip.events._of_tickets import (
+    Approved,
+    ArgumentsFilled,
+    TicketCompleted,
+    TicketOpened,
+    ToolAttemptFailed,
+)
 from callslip.events._progress import Progress
 
 __all__ = [
@@ -40,6 +46,7 @@ __all__ = [
     "RunStarted",
     "TicketCompleted",
     "TicketOpened",
+    "ToolAttemptFailed",
     "UserSaid",
     "Violated",
     "read_event",
@@ -60,6 +67,7 @@ _CLASSES: dict[str, type[Event]] = {
         TicketOpened,
         ArgumentsFilled,
         Approved,
+        ToolAttemptFailed,
         TicketCompleted,
         Noted,
         RunFinished,

@@ -24,6 +24,7 @@ EventKind: TypeAlias = Literal[
     "ticket_opened",
     "arguments_filled",
     "approved",
+    "tool_attempt_failed",
     "ticket_completed",
     "noted",
     "run_finished",

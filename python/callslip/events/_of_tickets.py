@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from callslip.events._event import Event, EventKind, Json, ticket_id, with_ticket
 
-__all__ = ["Approved", "ArgumentsFilled", "TicketCompleted", "TicketOpened"]
+__all__ = ["Approved", "ArgumentsFilled", "TicketCompleted", "TicketOpened", "ToolAttemptFailed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,30 @@ class Approved(Event):
     kind: ClassVar[EventKind] = "approved"
     ticket_id: str
     at_rest: bool = False
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_ticket(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAttemptFailed(Event):
+    """An attempt at a call failed. Another one follows, or the call ends with this failure.
+
+    It is only written if a call has several attempts.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        attempt: The number of the attempt, from 1.
+        error: The error, as the model would read it.
+        wait: Seconds until the next attempt; `None` if there is none.
+    """
+
+    kind: ClassVar[EventKind] = "tool_attempt_failed"
+    ticket_id: str
+    attempt: int
+    error: str
+    wait: float | None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from callslip.mcp._server_tool import ServerTool
 from callslip.mcp._session import McpSession, ServerFailure, SessionLost, live_sessions
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.tools import Context, Fail, Tool, ToolSource
+from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -49,7 +50,10 @@ class ServerOptions(TypedDict, total=False):
         needs_approval: Whether calls wait until a person approves them; or the names of the tools
             whose calls wait. Default: `False`.
         repeatable: Whether the same call may be made any number of times, as for polling; or the
-            names of the tools whose calls may be repeated. Default: `False`.
+            names of the tools whose calls may be repeated: their failed calls are tried again, and
+            they are repeated after a crash. Default: `False`.
+        retries: How many further attempts the runtime makes at a call that may be repeated, by the
+            hints of the tool or by `repeatable`, if the failure may pass by itself. Default: 2.
         timeout: Seconds until a call fails; `None` for no limit. Default: 60. The clock stops while
             a model or a person answers a request of the server.
         connect_timeout: Seconds for connecting. Default: 30.
@@ -67,6 +71,7 @@ class ServerOptions(TypedDict, total=False):
     exclude: Sequence[str]
     needs_approval: bool | Collection[str]
     repeatable: bool | Collection[str]
+    retries: int
     timeout: float | None
     connect_timeout: float
     sampling: object
@@ -77,10 +82,12 @@ class MCPServer(ToolSource):
     """A server whose tools an agent may call. Create one by `MCPServer.stdio` or `MCPServer.http`.
 
     The hints of a tool decide its effect: `readOnlyHint` makes it `readonly` and `pure`,
-    `idempotentHint` makes it `idempotent`. The effect of any other tool is `once`.
+    `idempotentHint` makes it `idempotent`, and so does `repeatable`. The effect of any other tool
+    is `once`.
 
-    If the connection to the server is lost, all calls in progress fail at once and none of them is
-    repeated. The next call reconnects once, and fails if that fails.
+    If the connection to the server is lost, all calls in progress fail at once. Those that may be
+    repeated are tried again up to twice, all others never. The next call reconnects once, and fails
+    if that fails.
     """
 
     on_same_name = "use a prefix for the MCP server: MCPServer.…(…, prefix='files_')"
@@ -94,6 +101,7 @@ class MCPServer(ToolSource):
         exclude: Sequence[str] = (),
         needs_approval: bool | Collection[str] = False,
         repeatable: bool | Collection[str] = False,
+        retries: int = 2,
         timeout: float | None = 60.0,
         connect_timeout: float = 30.0,
         sampling: object = None,
@@ -121,6 +129,8 @@ class MCPServer(ToolSource):
         self._exclude = exclude
         self._needs_approval = needs_approval
         self._repeatable = repeatable
+        check_retries(retries)
+        self._retries = retries
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._callbacks = _callbacks(sampling, elicitation, transport.name)
@@ -358,6 +368,7 @@ class MCPServer(ToolSource):
                 prefix=self._prefix,
                 needs_approval=tool.name in asks,
                 repeatable=tool.name in repeats,
+                retries=self._retries,
             )
             for tool in tools
             if (include is None or tool.name in include) and tool.name not in exclude

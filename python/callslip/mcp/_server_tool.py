@@ -8,6 +8,7 @@ from callslip._failure import log_failure, message_of
 from callslip._redaction import redact_likely_secrets
 from callslip.mcp._session import ServerFailure
 from callslip.tools import Context, Effect, Outcome
+from callslip.tools._retries import retries_by_effect
 from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ServerTool(SchemaTool):
         prefix: str,
         needs_approval: bool,
         repeatable: bool,
+        retries: int,
     ) -> None:
         async def perform(arguments: dict[str, Any], context: Context | None) -> Any:
             return await server.call(offer.name, arguments, context)
@@ -44,7 +46,9 @@ class ServerTool(SchemaTool):
         hints = offer.annotations
         readonly = hints is not None and hints.read_only_hint is True
         idempotent = hints is not None and hints.idempotent_hint is True
-        effect: Effect = "pure" if readonly else "idempotent" if idempotent else "once"
+        effect: Effect = (
+            "pure" if readonly else "idempotent" if idempotent or repeatable else "once"
+        )
         super().__init__(
             perform,
             name=f"{prefix}{offer.name}",
@@ -54,6 +58,7 @@ class ServerTool(SchemaTool):
             effect=effect,
             needs_approval=needs_approval,
             repeatable=repeatable,
+            retries=retries_by_effect(effect, readonly=readonly, most=retries),
         )
 
     def _outcome_of_error(self, error: Exception) -> Outcome:

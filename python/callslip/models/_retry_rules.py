@@ -1,4 +1,4 @@
-"""Whether a failed request is worth another one, and how long to wait before it.
+"""Whether a failed request is worth another one.
 
 Everything is read by name, because none of the client libraries need be installed: status codes,
 codes and types of errors, headers, and names of classes.
@@ -6,17 +6,12 @@ codes and types of errors, headers, and names of classes.
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
-
+from callslip._backoff import headers_of, raised_from, safe_field
 from callslip._failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
-from callslip.models._failures import causes_of, codes_of, is_context_full, is_refusal
-from callslip.models._fields import field
+from callslip.models._failures import codes_of, is_context_full, is_refusal
 
-__all__ = ["is_for_another_model", "is_retriable", "requested_wait"]
+__all__ = ["is_for_another_model", "is_retriable"]
 
 _STATUSES = frozenset({408, 409, 424, 425, 429})
 """Those below 500."""
@@ -117,7 +112,7 @@ def is_retriable(error: BaseException) -> bool:
         return False
     if is_context_full(error) or is_refusal(error):
         return False
-    chain = list(_raised_from(error))
+    chain = list(raised_from(error))
     codes = {code.lower() for one in chain for code in codes_of(one)}
     if codes & _QUOTA:
         return False
@@ -135,24 +130,9 @@ def is_for_another_model(error: BaseException) -> bool:
     return not isinstance(error, _OWN_FAULTS) or is_retriable(error)
 
 
-def requested_wait(error: BaseException) -> float | None:
-    """Return the seconds that the server asks to wait; `None` if it does not ask."""
-    for one in _raised_from(error):
-        headers = _headers(one)
-        milliseconds = _seconds(headers.get("retry-after-ms"))
-        if milliseconds is not None:
-            return milliseconds / 1000
-        wait = _retry_after(headers.get("retry-after"))
-        if wait is None:
-            wait = _retry_info(_safe(one, "details"))
-        if wait is not None:
-            return wait
-    return None
-
-
 def _decide(error: BaseException, codes: set[str]) -> bool | None:
     """Whether an exception is worth a retry; `None` if it does not say."""
-    said = _headers(error).get("x-should-retry", "").lower()
+    said = headers_of(error).get("x-should-retry", "").lower()
     if said in ("true", "false"):
         return said == "true"
     if codes & _BEDROCK:
@@ -174,75 +154,16 @@ def _decide(error: BaseException, codes: set[str]) -> bool | None:
     return None
 
 
-def _raised_from(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its direct causes: another one that was being handled says nothing."""
-    expected: BaseException | None = error
-    for one in causes_of(error):
-        if one is not expected:
-            return
-        yield one
-        expected = one.__cause__
-
-
 def _status(error: BaseException) -> int | None:
     """Return the HTTP status of a client's exception."""
-    response = _safe(error, "response")
+    response = safe_field(error, "response")
     for value in (
-        _safe(error, "status_code"),
-        _safe(response, "status_code"),
-        _safe(_safe(response, "ResponseMetadata"), "HTTPStatusCode"),
-        _safe(error, "status"),
-        _safe(error, "code"),
+        safe_field(error, "status_code"),
+        safe_field(response, "status_code"),
+        safe_field(safe_field(response, "ResponseMetadata"), "HTTPStatusCode"),
+        safe_field(error, "status"),
+        safe_field(error, "code"),
     ):
         if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
             return value
-    return None
-
-
-def _headers(error: BaseException) -> dict[str, str]:
-    """Return the headers of the response, with names in small letters."""
-    for owner in (_safe(error, "response"), error):
-        headers = _safe(owner, "headers")
-        try:
-            items = headers.items()  # type: ignore[attr-defined]
-            return {str(name).lower(): str(value) for name, value in items}
-        except Exception:  # noqa: BLE001, S112  # there are none
-            continue
-    return {}
-
-
-def _safe(owner: object, name: str) -> object:
-    try:
-        return field(owner, name)
-    except Exception:  # noqa: BLE001  # the exception's own fields are at fault
-        return None
-
-
-def _retry_after(text: str | None) -> float | None:
-    """Read seconds, or an HTTP date."""
-    seconds = _seconds(text)
-    if seconds is not None or text is None:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        seconds = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _retry_info(details: object) -> float | None:
-    """Read the `retryDelay` of Google's error details, such as `"17s"`."""
-    inner = field(field(details, "error"), "details")
-    entries = details if inner is None else inner
-    for entry in entries if isinstance(entries, (list, tuple)) else ():
-        delay = entry.get("retryDelay") if isinstance(entry, Mapping) else None
-        if isinstance(delay, str):
-            return _seconds(delay.removesuffix("s"))
     return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
+from callslip._backoff import backoff, requested_wait
 from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts
-from callslip.models._retry_rules import is_retriable, requested_wait
+from callslip.models._retry_rules import is_retriable
 from callslip.models._wrapper import Wrapper
 
 __all__ = ["Retrying"]
@@ -87,9 +87,7 @@ class Retrying(Wrapper):
     def _wait(self, error: Exception, number: int) -> float:
         asked = requested_wait(error)
         if asked is None:
-            # A larger exponent would be no float any more.
-            doubled = self._backoff * 2 ** min(number - 1, 64)
-            asked = min(doubled, self._max_wait) * random.uniform(0.5, 1.0)  # noqa: S311
+            asked = backoff(self._backoff, number, self._max_wait)
         return min(asked, self._max_wait)
 
     def __repr__(self) -> str:

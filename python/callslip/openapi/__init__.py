@@ -35,6 +35,7 @@ from callslip.openapi._handler import HandlerTool
 from callslip.openapi._server import Servers
 from callslip.openapi._tool import OperationTool
 from callslip.tools import Tool, ToolSource
+from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
     import os
@@ -56,6 +57,7 @@ class AppOptions(TypedDict, total=False):
     read_only: bool
     needs_approval: bool | Sequence[str]
     repeatable: bool | Sequence[str]
+    retries: int
     headers: Mapping[str, str]
     trusted_hosts: Sequence[str]
     timeout: float
@@ -117,7 +119,10 @@ class OpenAPI(
             of such an operation, as `/users/{name}` with `all` for `/users/all`. If that operation
             is not offered, the call is refused.
         repeatable: Whether the same call may be made any number of times, as for polling, or
-            patterns as in `include` for the operations whose calls may be repeated.
+            patterns as in `include` for the operations whose calls may be repeated: their
+            failed calls are tried again, and they are repeated after a crash.
+        retries: How many further attempts a failed call gets if it may be repeated (`GET`, `HEAD`,
+            `PUT`, `DELETE`, `repeatable`) and the failure may pass by itself. Default: 2.
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
             own: `"uploads.example.com"`. The host of the document's first server, or of its
             replacement, is always trusted.
@@ -152,6 +157,7 @@ class OpenAPI(
         read_only: bool = False,
         needs_approval: bool | Sequence[str] = False,
         repeatable: bool | Sequence[str] = False,
+        retries: int = 2,
         headers: Mapping[str, str] | None = None,
         trusted_hosts: Sequence[str] = (),
         timeout: float = 30.0,
@@ -160,6 +166,7 @@ class OpenAPI(
     ) -> None:
         document = _as_text(document)
         _check_bounds(timeout, max_response_bytes)
+        check_retries(retries)
         whole = Document(document.content)
         _warn(whole, whole.notes())
         found = _match_handlers(whole, {} if handlers is None else handlers)
@@ -192,15 +199,20 @@ class OpenAPI(
                 responses=ResponseOptions(timeout, max_response_bytes, validate_responses),
             )
         self.tools: dict[str, Tool[..., Any]] = {
-            name: self._make_tool(name, asks=name in approved, repeats=name in repeated)
+            name: self._make_tool(
+                name, asks=name in approved, repeats=name in repeated, retries=retries
+            )
             for name in names
         }
 
-    def _make_tool(self, name: str, *, asks: bool, repeats: bool) -> Tool[..., Any]:
-        if name in self._handlers:
-            return HandlerTool(name, self._handlers[name], asks=asks)
+    def _make_tool(self, name: str, *, asks: bool, repeats: bool, retries: int) -> Tool[..., Any]:
+        document, handler = self.document, self._handlers.get(name)
+        if handler is not None:
+            return HandlerTool(name, handler, document, asks=asks, retries=retries)
         assert self._sent is not None
-        return OperationTool(name, self.document, self._sent, asks=asks, repeats=repeats)
+        return OperationTool(
+            name, document, self._sent, asks=asks, repeats=repeats, retries=retries
+        )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], **options: Unpack[Options]) -> Self:

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from callslip import _lazy
+from callslip._backoff import retry_after
 from callslip._core import Document
 from callslip._failure import describe_failure, is_transient, log_failure, message_of
 from callslip._json import to_json
@@ -142,7 +143,7 @@ class Client:
         if status in TRANSIENT:
             # A busy server has not executed the request.
             advice = retry_hint("GET" if status in (425, 429, 503) else name)
-            return Outcome.Error(f"{told} {advice}", transient=True)
+            return Outcome.Error(f"{told} {advice}", transient=True, wait=retry_after(headers))
         return Outcome.Error(told)
 
     async def _send(

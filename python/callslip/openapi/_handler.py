@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from callslip._core import Document
+from callslip.openapi._tool import retries_of
 from callslip.tools import Context, Tool
 
 __all__ = ["HandlerTool"]
@@ -16,8 +19,17 @@ class HandlerTool(Tool[..., Any]):
     """A handler called with the arguments of its operation."""
 
     def __init__(
-        self, name: str, handler: Tool[..., Any] | Callable[..., Any], *, asks: bool
+        self,
+        name: str,
+        handler: Tool[..., Any] | Callable[..., Any],
+        document: Document,
+        *,
+        asks: bool,
+        retries: int,
     ) -> None:
+        # A handler that is a tool has its own options; any other function those of the operation.
+        self._document = None if isinstance(handler, Tool) else document
+        self._most_retries = retries
         own = handler if isinstance(handler, Tool) else Tool(handler, name=name)
         super().__init__(
             own,
@@ -25,18 +37,27 @@ class HandlerTool(Tool[..., Any]):
             readonly=own.readonly,
             effect=own.effect,
             repeatable=own.repeatable,
+            retries=own._retry_rule.retries,
+            retry_on=own._retry_rule.retry_on,
             timeout=own.timeout,
             needs_approval=own.needs_approval or asks,
             names=own._names,
         )
         self.gate = own.gate
 
+    @property
+    def retries(self) -> int:
+        """How many further attempts a failed call gets."""
+        if self._document is None:
+            return super().retries
+        return retries_of(json.loads(self._document.spec(self.name)), self._most_retries)
+
     def _bind(
         self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         signature = self._signature
         known = signature.parameters["properties"]
-        further = signature.parameters["additionalProperties"] is not False
+        further = signature.parameters.get("additionalProperties") is not False
         renamed: dict[str, Any] = {}
         for name, value in arguments.items():
             python_name = name if name in known else _python_name(name)

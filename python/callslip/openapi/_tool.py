@@ -11,13 +11,20 @@ from callslip._core import Document
 from callslip._threads.timeout import awaited_within
 from callslip.openapi._response import retry_hint
 from callslip.tools import Context, Effect, Outcome, Tool
+from callslip.tools._retries import retries_by_effect
 
 if TYPE_CHECKING:
     from callslip.openapi._client import Client
 
-__all__ = ["OperationTool"]
+__all__ = ["OperationTool", "retries_of"]
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+def retries_of(specification: Mapping[str, Any], most: int) -> int:
+    """Return how many further attempts a failed call of an operation gets."""
+    effect, readonly = specification.get("effect", "once"), specification.get("readonly", False)
+    return retries_by_effect(effect, readonly=readonly, most=most)
 
 
 class OperationTool(Tool[..., Any]):
@@ -31,13 +38,15 @@ class OperationTool(Tool[..., Any]):
         *,
         asks: bool,
         repeats: bool,
+        retries: int,
     ) -> None:
         method = name.partition(" ")[0]
         effect: Effect = "pure" if method in _SAFE else "once"
-        if method in {"PUT", "DELETE"}:
+        if method in {"PUT", "DELETE"} or (repeats and method not in _SAFE):
             effect = "idempotent"
         self._document = document
         self._client = client
+        self._most_retries = retries
         super().__init__(
             self._perform,
             name=name,
@@ -56,6 +65,11 @@ class OperationTool(Tool[..., Any]):
     def _specification(self) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(self._document.spec(self.name))
         return described
+
+    @property
+    def retries(self) -> int:
+        """How many further attempts a failed call gets, by the effect of the operation."""
+        return retries_of(self._specification, self._most_retries)
 
     @property
     def description(self) -> str:
@@ -82,7 +96,8 @@ class OperationTool(Tool[..., Any]):
         """Return the outcome of a call that raised `error`."""
         outcome = super()._outcome_of_error(error)
         if isinstance(outcome, Outcome.Error) and outcome.transient:
-            return Outcome.Error(f"{outcome.message} {retry_hint(self.name)}", transient=True)
+            told = f"{outcome.message} {retry_hint(self.name)}"
+            return Outcome.Error(told, transient=True, again=outcome.again, wait=outcome.wait)
         return outcome
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:

@@ -44,6 +44,8 @@ class Ticket:
         turn: The number of the turn whose reply made the call, from 1.
         opened_at: Unix seconds.
         completed_at: Unix seconds.
+        attempts: How many attempts were made: 1, or more if failed attempts were followed by
+            others. An attempt that the run waits for is counted.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Ticket:
     opened_at: float
     completed_at: float | None
     arguments: dict[str, Any] | None = None
+    attempts: int = 1
 
     @property
     def call(self) -> str:
@@ -100,4 +103,5 @@ class Ticket:
             opened_at=row.opened_at,
             completed_at=row.completed_at,
             arguments=None if arguments is None else from_json(arguments),
+            attempts=row.attempts,
         )

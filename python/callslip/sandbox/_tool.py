@@ -70,6 +70,7 @@ class ScriptTool(Tool[..., Any]):
             name=name,
             description=describe(runner) if description is None else description,
             effect="idempotent" if in_a_box else "once",
+            retries=0,
             needs_approval=needs_approval,
         )
         self.runner = runner

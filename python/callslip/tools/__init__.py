@@ -14,11 +14,13 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
+from callslip.tools._retries import RetryOn
 from callslip.tools._tool import Effect, Reconcile, Tool
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ __all__ = [
     "NotDone",
     "Outcome",
     "Retry",
+    "RetryOn",
     "Tool",
     "ToolLike",
     "ToolSource",
@@ -75,6 +78,8 @@ def tool(
     effect: Effect = "once",
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
+    retries: int | None = None,
+    retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: bool = False,
@@ -89,6 +94,8 @@ def tool(
     effect: Effect = "once",
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
+    retries: int | None = None,
+    retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: bool = False,
@@ -96,46 +103,44 @@ def tool(
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
     Args:
-        function: A sync or async function with type hints; also a method, a `functools.partial` or
-            a callable object. A parameter annotated with `Context` receives the context of the
-            call, and the model does not see it.
+        function: A function, method, `partial` or callable object, sync or async, with type hints.
+            A parameter annotated with `Context` receives the context, and no model sees it.
         name: The name that the model writes. Default: the function's name.
         description: The description for the model. Default: the docstring without its sections.
         readonly: Whether the tool changes nothing. Such a call may start while the rest of its
             block is still arriving.
         effect: The consequence of a crash during a call; see `Effect`.
         reconcile: With `effect="once"`: a function of the `Context` of a call during which the
-            process ended. It returns the call's result, or raises `NotDone` if the call had no
-            effect and must be made. Without it, the model learns that the call is in doubt.
+            process ended, which returns the result or raises `NotDone`: the call is made then.
         repeatable: Whether the same call may be made any number of times, as for polling.
-        timeout: Seconds until a call fails; `None` for no limit. A sync function cannot be stopped:
-            it continues in its thread, and its result is dropped, unless it checks
-            `Context.cancelled`. A generator is closed at its next item.
+        retries: How many further attempts a failed call gets before the model reads of it. Default:
+            2 if the tool is `readonly`, `"idempotent"` or `"pure"`, else 0. A number is obeyed for
+            any tool, so that a `"once"` call may take effect twice.
+        retry_on: The failures that are followed by another attempt: a type of exceptions, a tuple
+            of types, or a function of one. Default: those that may pass by themselves.
+        timeout: Seconds until an attempt fails; `None` for no limit. A sync function cannot be
+            stopped: its result is dropped, and `Context.cancelled` is true.
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
-            limit. Waiting does not count towards `timeout`. A call inside another call shares its
-            slot. A sync call that timed out keeps its slot until its thread has returned.
+            limit. Waiting does not count towards `timeout`. A call inside another shares its slot.
         needs_approval: Whether each call waits until a person approves it with `run.approve`.
 
     Raises:
         UsageError: The function is not callable, or an option is out of range.
-        ToolError: The function has no name. A signature that cannot be described raises this when
-            an agent is created.
+        ToolError: The function has no name; or, with the first agent, no signature to describe.
     """
-    names = enclosing_names(sys._getframe(1))
-
-    def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
-        return Tool(
-            function,
-            name=name,
-            description=description,
-            readonly=readonly,
-            effect=effect,
-            reconcile=reconcile,
-            repeatable=repeatable,
-            timeout=timeout,
-            concurrency=concurrency,
-            needs_approval=needs_approval,
-            names=names,
-        )
-
+    decorate = partial(
+        Tool,
+        name=name,
+        description=description,
+        readonly=readonly,
+        effect=effect,
+        reconcile=reconcile,
+        repeatable=repeatable,
+        retries=retries,
+        retry_on=retry_on,
+        timeout=timeout,
+        concurrency=concurrency,
+        needs_approval=needs_approval,
+        names=enclosing_names(sys._getframe(1)),
+    )
     return decorate if function is None else decorate(function)

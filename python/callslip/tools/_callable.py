@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
 from callslip import _lazy
+from callslip._json import ResultError, from_json, to_json
 from callslip.errors import ToolError, UsageError
 from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
@@ -23,6 +24,7 @@ __all__ = [
     "enclosing_names",
     "is_async",
     "name_of",
+    "object_schema",
 ]
 
 _MOST_ITEMS = 1_000_000
@@ -171,6 +173,32 @@ def check_text(option: str, text: object) -> None:
     """Raise `UsageError` if an option is neither text nor `None`."""
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{option} must be text: got {text!r}")
+
+
+def object_schema(parameters: object) -> dict[str, Any]:
+    """Return a copy of the JSON Schema of an object.
+
+    Raises:
+        UsageError: It is not one, or is not JSON.
+    """
+    if not isinstance(parameters, Mapping):
+        raise UsageError(
+            "expected parameters as the JSON Schema of an object: got "
+            f"{type(parameters).__name__}: pass {{'type': 'object', 'properties': {{…}}}}"
+        )
+    try:
+        schema: dict[str, Any] = from_json(to_json(parameters))
+    except ResultError as error:
+        raise UsageError(f"expected parameters as JSON: {error}") from None
+    kind = schema.setdefault("type", "object")
+    if kind != "object":
+        raise UsageError(f"expected parameters of the type 'object': got {kind!r}")
+    properties = schema.setdefault("properties", {})
+    if not isinstance(properties, dict):
+        raise UsageError(
+            f"expected properties of parameters as an object: got {type(properties).__name__}"
+        )
+    return schema
 
 
 def check_seconds(option: str, seconds: object) -> None:

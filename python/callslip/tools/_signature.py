@@ -33,6 +33,8 @@ _REPORTED = 16
 class ArgumentsError(ModelFacing):
     """Arguments match the schema, but cannot be converted to the types of their parameters."""
 
+    _is_final = True
+
     def text_for_model(self) -> str:
         """Return all faults, in one line."""
         return f"InvalidArguments: {one_line(redact_likely_secrets(message_of(self)), 2000)}"
@@ -115,6 +117,7 @@ def read_signature(
     context_type: type,
     descriptions: Mapping[str, str],
     names: Mapping[str, Any] | None = None,
+    schema: dict[str, Any] | None = None,
 ) -> Signature:
     """Read the signature of a function.
 
@@ -125,10 +128,13 @@ def read_signature(
         descriptions: The parameters' descriptions, from the docstring.
         names: Local names of the scope in which the function was defined, for annotations that are
             text.
+        schema: JSON Schema of the arguments, in place of the hints of the function.
 
     Raises:
         ToolError: The function has `*args`, or an annotation cannot be resolved or described.
     """
+    if schema is not None:
+        return _signature_of_schema(schema, function, name, context_type, names or {})
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
@@ -143,6 +149,34 @@ def read_signature(
         if parameter.name not in bound:
             reader.read(parameter, resolve(parameter))
     return reader.signature()
+
+
+def _signature_of_schema(
+    schema: dict[str, Any],
+    function: Callable[..., Any],
+    name: str,
+    context_type: type,
+    names: Mapping[str, Any],
+) -> Signature:
+    positional: list[tuple[str, Any]] = []
+    context = None
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        parameters = []
+    resolve = _Resolver(function, name, names)
+    for parameter in parameters:
+        if parameter.kind is _POSITIONAL_ONLY:
+            default = parameter.default
+            positional.append((parameter.name, None if default is _EMPTY else default))
+        try:
+            annotation = resolve(parameter)
+        except ToolError:
+            # The other hints are not read.
+            continue
+        if context is None and _is_context(annotation, context_type):
+            context = parameter.name
+    return Signature(schema, tuple(positional), context, {}, {})
 
 
 class _Reader:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
+from callslip._backoff import requested_wait
+from callslip._core import ToolSet
 from callslip._failure import (
     describe_failure,
     is_transient,
@@ -24,12 +27,15 @@ from callslip.tools._callable import (
     check_text,
     collect_result,
     doc_of,
+    enclosing_names,
     is_async,
     name_of,
+    object_schema,
 )
 from callslip.tools._context import Context, state_of
 from callslip.tools._docstring import read_docstring
 from callslip.tools._outcome import Fail, Outcome, Retry
+from callslip.tools._retries import RetryOn, RetryRule
 
 if TYPE_CHECKING:
     from callslip.tools._signature import Signature
@@ -64,7 +70,7 @@ class Tool(Generic[P, R]):
         reconcile: Returns the result of a call during which the process ended; `None` if that
             cannot be found out.
         repeatable: Whether the same call may be made any number of times.
-        timeout: Seconds until a call fails; `None` for no limit.
+        timeout: Seconds until an attempt at a call fails; `None` for no limit.
         gate: Limits the number of calls that run at once; `None` for no limit.
         needs_approval: Whether each call waits until a person approves it.
         is_async: Whether the function is known to return a coroutine.
@@ -94,6 +100,8 @@ class Tool(Generic[P, R]):
         effect: Effect = "once",
         reconcile: Reconcile | None = None,
         repeatable: bool = False,
+        retries: int | None = None,
+        retry_on: RetryOn = None,
         timeout: float | None = None,
         concurrency: int | None = None,
         needs_approval: bool = False,
@@ -114,7 +122,10 @@ class Tool(Generic[P, R]):
         check_seconds("timeout", timeout)
         if not isinstance(needs_approval, bool):
             raise UsageError(f"needs_approval must be True or False: got {needs_approval!r}")
+        self._retry_rule = RetryRule(retries, retry_on)
+        self._schema: dict[str, Any] | None = None
         if isinstance(function, Tool):
+            self._schema = function._schema
             function = function._function
         # Without its attributes: a callable object may have its own `name` or `timeout`.
         functools.update_wrapper(self, function, updated=())
@@ -127,10 +138,74 @@ class Tool(Generic[P, R]):
         self.effect = effect
         self.reconcile = reconcile
         self.repeatable = repeatable
+        if retry_on is not None and retries is None and not self.retries:
+            raise UsageError(
+                "retry_on has no effect on a tool whose calls are not repeated: pass retries=… too"
+            )
         self.timeout = timeout
         self.gate = None if concurrency is None else Gate(concurrency)
         self.needs_approval = needs_approval
         self.is_async = is_async(function)
+
+    @staticmethod
+    def from_schema(
+        function: Callable[..., Any],
+        *,
+        parameters: Mapping[str, Any],
+        name: str | None = None,
+        description: str | None = None,
+        readonly: bool = False,
+        effect: Effect = "once",
+        reconcile: Reconcile | None = None,
+        repeatable: bool = False,
+        retries: int | None = None,
+        retry_on: RetryOn = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        needs_approval: bool = False,
+    ) -> Tool[..., Any]:
+        """Make a tool of a function and a JSON Schema, in place of type hints.
+
+        Only the hint of a parameter annotated with `Context` is read.
+
+        Args:
+            function: A sync or async function, called with the arguments by keyword.
+            parameters: JSON Schema of an object: the arguments, which are checked against it.
+            name: The name that the model writes. Default: the function's name.
+            description: The description for the model. Default: that of the docstring.
+            readonly: As for `tool`. Default: `False`.
+            effect: As for `tool`. Default: `"once"`.
+            reconcile: As for `tool`. Default: `None`.
+            repeatable: As for `tool`. Default: `False`.
+            retries: As for `tool`. Default: 2 or 0, by the effect.
+            retry_on: As for `tool`. Default: failures that may pass by themselves.
+            timeout: As for `tool`. Default: `None`, no limit.
+            concurrency: As for `tool`. Default: `None`, no limit.
+            needs_approval: As for `tool`. Default: `False`.
+
+        Raises:
+            UsageError: `parameters` is not the schema of an object, or an option is wrong.
+            ToolError: The function has no name, or the schema cannot be used.
+        """
+        made: Tool[..., Any] = Tool(
+            function,
+            name=name,
+            description=description,
+            readonly=readonly,
+            effect=effect,
+            reconcile=reconcile,
+            repeatable=repeatable,
+            retries=retries,
+            retry_on=retry_on,
+            timeout=timeout,
+            concurrency=concurrency,
+            needs_approval=needs_approval,
+            names=enclosing_names(sys._getframe(1)),
+        )
+        made._schema = object_schema(parameters)
+        # Faults of the schema are reported now, not with the first agent.
+        ToolSet([made._spec()])
+        return made
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function. The arguments are not checked."""
@@ -152,11 +227,14 @@ class Tool(Generic[P, R]):
             effect=self.effect,
             reconcile=self.reconcile,
             repeatable=self.repeatable,
+            retries=self._retry_rule.retries,
+            retry_on=self._retry_rule.retry_on,
             timeout=self.timeout,
             needs_approval=self.needs_approval,
             names=self._names,
         )
         bound.gate = self.gate
+        bound._schema = self._schema
         return bound
 
     def __repr__(self) -> str:
@@ -172,6 +250,11 @@ class Tool(Generic[P, R]):
         own = self._own_description
         return own if own is not None else self._documentation[0]
 
+    @property
+    def retries(self) -> int:
+        """How many further attempts the runtime makes at a call that failed."""
+        return self._retry_rule.count(self.effect, readonly=self.readonly)
+
     @functools.cached_property
     def _signature(self) -> Signature:
         from callslip.tools._signature import read_signature
@@ -180,8 +263,9 @@ class Tool(Generic[P, R]):
             self._function,
             name=self.name,
             context_type=Context,
-            descriptions=self._documentation[1],
+            descriptions={} if self._schema is not None else self._documentation[1],
             names=self._names,
+            schema=self._schema,
         )
         self._names = None
         return signature
@@ -292,4 +376,6 @@ class Tool(Generic[P, R]):
             return Outcome.Retry(message_of(signal) or f"call '{self.name}' again")
         log_failure(self.name, error)
         text = f"Error calling tool '{self.name}': {describe_failure(error)}."
-        return Outcome.Error(text, transient=is_transient(error))
+        again = self._retry_rule.applies_to(self.name, error)
+        wait = requested_wait(error) if again else None
+        return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)

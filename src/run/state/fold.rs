@@ -4,7 +4,7 @@ use super::{Ending, OpenCall, Phase, RunState};
 use crate::codes::Code;
 use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, unknown_keys};
 use crate::reply::Value;
-use crate::run::event::{Event, Note, Opened, Start, Usage};
+use crate::run::event::{Event, FailedCall, Note, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::repetition;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
@@ -53,6 +53,7 @@ impl RunState {
                     self.unbegun.insert(*ticket);
                 }
             }
+            Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
             Event::TicketCompleted { ticket, outcome, spent } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
@@ -210,6 +211,7 @@ impl RunState {
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
+            attempts: 1,
             opened_at: at,
             completed_at: None,
             outcome: None,
@@ -225,6 +227,7 @@ impl RunState {
             needs: needs.clone(),
             position: *call,
             key,
+            failure: None,
         };
         self.open_calls.insert(*ticket, Box::new(open));
         self.batch.insert(*call, *ticket);
@@ -232,6 +235,14 @@ impl RunState {
             self.batch_open = self.batch_open.saturating_sub(1);
         }
         self.midway = self.midway && self.batch.len() < self.batch_size;
+    }
+
+    fn on_attempt_failed(&mut self, failed: &FailedCall) {
+        let is_last = failed.wait.is_none();
+        self.tickets.set_attempts(failed.ticket, failed.attempt.saturating_add(u32::from(!is_last)));
+        if let Some(call) = self.open_calls.get_mut(&failed.ticket).filter(|_| is_last) {
+            call.failure = Some(failed.error.clone());
+        }
     }
 
     fn on_ticket_completed(&mut self, id: TicketId, outcome: &Outcome, at: f64, protocol: &dyn Protocol) {

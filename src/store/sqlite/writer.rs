@@ -254,6 +254,11 @@ impl Writer {
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked])?;
                 Ok(())
             }
+            TicketChange::Attempted { ticket, attempts } => {
+                let update = "UPDATE ticket SET attempts = ?3 WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, attempts])?;
+                Ok(())
+            }
             TicketChange::Approved { ticket } => {
                 let update = "UPDATE ticket SET parked = 0 WHERE run = ?1 AND id = ?2";
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0])?;
@@ -330,7 +335,7 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+         completed_at, outcome, parked, attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -345,6 +350,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.completed_at,
         row.outcome,
         row.parked,
+        row.attempts,
     ])?;
     Ok(())
 }

@@ -38,7 +38,9 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         Some("pure") => Effect::Pure,
         Some("idempotent") => Effect::Idempotent,
         None if safe => Effect::Pure,
-        None if matches!(operation.method.as_str(), "PUT" | "DELETE") => Effect::Idempotent,
+        None if flag("repeatable", false) || matches!(operation.method.as_str(), "PUT" | "DELETE") => {
+            Effect::Idempotent
+        }
         _ => Effect::Once,
     };
     ToolSpec {

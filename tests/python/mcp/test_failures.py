@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from callslip import ToolError
+from callslip import ToolError, UsageError
+from callslip._runtime import tool_attempts
 from callslip.mcp import MCPServer
 from serving import (
     SERVERS,
@@ -30,6 +31,7 @@ from serving import (
     start_http,
     stdio,
     stop,
+    tickets,
 )
 
 
@@ -150,6 +152,33 @@ def test_a_server_that_ends_itself_is_quoted():
             "Error calling tool 'end_with': the MCP server 'files' was lost during the call, which "
             "may have taken effect: its last words: disk is full."
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "attempts"),
+    [({}, 1), ({"repeatable": ["end_*"]}, 3), ({"repeatable": True, "retries": 1}, 2)],
+    ids=str,
+)
+def test_calls_that_may_be_repeated_are_tried_again(monkeypatch, options, attempts):
+    monkeypatch.setattr(tool_attempts, "_FIRST", 0.0)
+    with stdio(name="files", **options) as server:
+        (ticket,) = tickets(server, ("end_with", {"words": "disk is full"}))
+        assert (ticket.outcome, ticket.attempts) == ("error", attempts)
+        again = f" The call was tried {attempts} times." if attempts > 1 else ""
+        assert ticket.error.endswith(f"its last words: disk is full.{again}")
+
+
+def test_hints_say_which_calls_may_be_repeated(monkeypatch):
+    monkeypatch.setattr(tool_attempts, "_FIRST", 0.0)
+    with http_process() as (port, process), at(port, name="web") as server:
+        by_name = {one.name: one for one in server.as_tools()}
+        assert [by_name[name].retries for name in ("add", "move", "pid")] == [2, 2, 0]
+        assert result(server, "add", a=1, b=2) == {"result": "3"}
+        stop(process)
+        asked = [("add", {"a": 1, "b": 2}), ("pid", {})]
+        assert [one.attempts for one in tickets(server, *asked)] == [3, 1]
+    with pytest.raises(UsageError, match="expected retries to be a whole number from 0: got None"):
+        stdio(retries=None)
 
 
 def test_a_command_that_is_not_there_is_said_when_the_agent_is_made():

@@ -3,7 +3,7 @@
 use callslip::protocol::{Chatty, FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};
 use callslip::run::{
-    Account, Command, FailedAttempt, Limits, Phase, Record, RunMachine, Setup, Shortened, Spent, Usage,
+    Account, Command, FailedAttempt, FailedCall, Limits, Phase, Record, RunMachine, Setup, Shortened, Spent, Usage,
 };
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::agent_tools::{background, delegate};
@@ -353,6 +353,13 @@ impl RandomRun {
             let spent = self.below.remove(&ticket).unwrap_or_else(|| spent(more));
             self.machine.complete_task(ticket, outcome(more), Some(spent), self.now);
         } else {
+            for _ in 0..more % 3 {
+                let failed =
+                    FailedCall::new(ticket, self.machine.attempts(ticket), "E: no.", Some(f64::from(more) / 3.0));
+                self.machine.tool_attempt_failed(failed, self.now);
+                self.take();
+                self.now += 0.5;
+            }
             self.machine.complete_call(ticket, outcome(more), self.now);
         }
     }

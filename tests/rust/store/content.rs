@@ -324,3 +324,21 @@ fn a_log_that_begins_with_a_snapshot_can_be_taken_in() {
         assert_eq!(row.task, "Say \"setup\":null and \u{1F600}");
     });
 }
+
+#[test]
+fn tickets_say_how_often_their_calls_were_tried() {
+    with_each(|store| {
+        let mut events =
+            vec![started("r"), asked(1), replied(1), opened(1), attempt_failed(1, 1), attempt_failed(1, 2)];
+        events.extend([attempt_failed(1, 3), completed(1, ok("1")), opened(2), attempt_failed(2, 1)]);
+        let appended = records(0, events);
+        store.append("r", appended).unwrap();
+        let attempts = || -> Vec<u32> {
+            let rows = store.tickets(&TicketFilter::default()).unwrap();
+            rows.iter().rev().map(|row| row.attempts).collect()
+        };
+        assert_eq!(attempts(), [3, 2]);
+        store.append("r", records(10, [opened(3)])).unwrap();
+        assert_eq!(attempts(), [3, 2, 1]);
+    });
+}

@@ -2,7 +2,9 @@
 
 use callslip::protocol::{FinishReason, Message, React, Role};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Event, Limits, Note, Opened, Parent, Record, Setup, Spent, Start, StopReason, Usage, event};
+use callslip::run::{
+    Event, FailedCall, Limits, Note, Opened, Parent, Record, Setup, Spent, Start, StopReason, Usage, event,
+};
 use callslip::store::{Durability, MemoryStore, SqliteStore, Store};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use callslip::tool::ToolSet;
@@ -136,6 +138,11 @@ pub(crate) fn opened(ticket: u32) -> Event {
 
 pub(crate) fn approved(ticket: u32) -> Event {
     Event::Approved { ticket: TicketId(ticket), at_rest: ticket.is_multiple_of(5) }
+}
+
+pub(crate) fn attempt_failed(ticket: u32, attempt: u32) -> Event {
+    let wait = (!attempt.is_multiple_of(3)).then_some(1.5);
+    Event::ToolAttemptFailed(Box::new(FailedCall::new(TicketId(ticket), attempt, "E: \"no\".", wait)))
 }
 
 pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
