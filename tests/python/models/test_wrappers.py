@@ -31,9 +31,9 @@ from callslip import (
     replay,
     tool,
 )
+from callslip._backoff import requested_wait
 from callslip.models import Bounds
 from callslip.models._call import ModelCall
-from callslip._backoff import requested_wait
 from callslip.models._retry_rules import is_for_another_model, is_retriable
 from scripted import act, finish, give
 from serving import eventually
