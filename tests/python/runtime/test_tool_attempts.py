@@ -27,7 +27,7 @@ from callslip import (
 from callslip._runtime import tool_attempts
 from callslip._runtime.session import RunSession
 from flaky_server import flaky_server
-from scripted import act, block, call, finish, give, wait
+from scripted import act, block, call, finish, give, turn_of, wait
 
 DOCUMENT = {
     "openapi": "3.1.0",
@@ -643,3 +643,43 @@ def test_each_failure_is_in_the_file_before_the_next_attempt(tmp_path):
     assert [one.attempts for one in store.tickets()] == [3, 3]
     assert [one.attempts for one in store.run(result.run.id).tickets] == [3]
     store.close()
+
+
+@drivers
+def test_a_call_that_started_early_is_tried_again_while_its_reply_arrives(run):
+    work, calls = failing(ConnectionError("no"), ConnectionError("no"))
+    rest = threading.Event()
+
+    # The sync driver reads the reply in its own thread, and the calls wait for that.
+    early = 1 if run is run_sync else 3
+
+    def looked() -> str:
+        if len(calls) + 1 == early:
+            rest.set()
+        return work()
+
+    one = made(looked, is_async=False, readonly=True)
+    reply = block(("a", "work", {}), ("b", "beside", {"n": 1}))
+    first = reply.index("beside") - 20
+
+    async def model(messages):
+        if turn_of(messages):
+            yield "Done."
+            return
+        yield reply[:first]
+        while not rest.is_set():
+            await asyncio.sleep(0.001)
+        yield reply[first:]
+
+    @tool
+    def beside(n: int) -> int:
+        """Do something else."""
+        return n
+
+    result = run(Agent(model, protocol="chatty", tools=[one, beside]))
+    kinds = [event.kind for event in result.run.log]
+    assert [one.outcome for one in result.tickets] == ["ok", "ok"]
+    assert (len(calls), result.tickets[0].attempts) == (3, 3)
+    is_before = kinds.index("tool_attempt_failed") < kinds.index("model_replied")
+    assert is_before is (run is run_async)
+    assert replay(result.run).export() == result.run.export()
