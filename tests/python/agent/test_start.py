@@ -532,7 +532,11 @@ def test_a_stream_of_synchronous_code_raises_what_ended_its_run():
 
 @pytest.mark.parametrize("way", ["close", "with", "dropped"])
 def test_a_stream_of_synchronous_code_that_is_left_is_cancelled(way):
-    agent = Agent(lambda messages: act("look", at="it"), tools=[look])
+    agent = Agent(
+        lambda messages: act("look", at=str(turn_of(messages))),
+        tools=[look],
+        limits=Limits(turns=None, tickets=None),
+    )
     stream = agent.stream_sync("go")
     run = stream.run
     if way == "with":
