@@ -86,6 +86,8 @@ fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) ->
         role: None,
         detached: false,
         parked: false,
+        approval_reason: None,
+        decision: None,
         turn: 1,
         call_id: Some("call_1".to_owned()),
         opened_at: 0.0,

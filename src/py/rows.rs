@@ -62,6 +62,7 @@ pub(super) struct PyTicketRow {
     opened_at: f64,
     completed_at: Option<f64>,
     arguments: Option<String>,
+    approval_reason: Option<String>,
 }
 
 fn status_word(status: Status) -> &'static str {
@@ -82,6 +83,7 @@ impl From<TicketRow> for PyTicketRow {
             tool: row.tool,
             call_id: row.call_id,
             parked: row.parked,
+            approval_reason: row.approval_reason,
             outcome: row.outcome,
             text: row.text,
             opened_at: row.opened_at,
@@ -103,6 +105,7 @@ impl PyTicketRow {
             tool: ticket.tool.to_string(),
             call_id: ticket.call_id.clone(),
             parked: awaits_approval,
+            approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
             outcome: outcome.map(|outcome| outcome.word().to_owned()),
             text: outcome.map(|outcome| outcome.text().to_owned()),
             opened_at: ticket.opened_at,

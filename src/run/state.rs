@@ -7,7 +7,7 @@ use super::account::Spent;
 use super::event::{Event, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
-use super::repetition::Repetition;
+use super::repetition::{self, Repetition};
 use crate::protocol::{Message, MessageEntry, Move};
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId, TicketList, is_false};
@@ -47,6 +47,9 @@ pub(super) struct OpenCall {
     /// Whether its references were filled, so that its arguments are final.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) filled: bool,
+    /// Whether the program is still to decide if it needs approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) unchecked: bool,
     pub(super) needs: Vec<TicketId>,
     /// Its position in its reply.
     position: usize,
@@ -55,6 +58,13 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
+    /// Its arguments are these, and final.
+    fn fill(&mut self, arguments: &Arc<Value>) {
+        self.key = Some(repetition::key(&self.tool, arguments));
+        self.arguments = Arc::clone(arguments);
+        self.filled = true;
+    }
+
     /// Whether its arguments are those that it is made with.
     pub(super) fn is_final(&self) -> bool {
         self.filled || self.needs.is_empty()
@@ -230,6 +240,7 @@ impl RunState {
             Event::TicketOpened(opened) => opened.ticket == self.tickets.next_id() && opened.needs.iter().all(known),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::ApprovalChecked { ticket, .. } => self.open_calls.get(ticket).is_some_and(|call| call.unchecked),
             Event::ArgumentsFilled { ticket, .. } => {
                 self.open_calls.get(ticket).is_some_and(|call| !call.is_final() && self.has_needs(call))
             }

@@ -14,8 +14,10 @@ pub(super) enum TicketChange<'a> {
     Completed { ticket: TicketId, outcome: &'a Outcome },
     /// What this one is called with.
     Filled { ticket: TicketId, arguments: String, parked: bool },
-    /// A person has approved of this one.
-    Approved { ticket: TicketId },
+    /// The program has decided whether this one needs approval, and why.
+    ApprovalChecked { ticket: TicketId, parked: bool, reason: Option<&'a str> },
+    /// A person has approved of this one, with other arguments if there are any.
+    Approved { ticket: TicketId, arguments: Option<String> },
     /// A log begins with its snapshot: these are all its tickets.
     All(Vec<TicketRow>),
 }
@@ -33,16 +35,23 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             turn: opened.turn,
             call_id: opened.call_id.clone(),
             parked: opened.needs_approval && opened.needs.is_empty(),
+            approval_reason: None,
             opened_at: record.at,
             completed_at: None,
             outcome: None,
             text: None,
         })),
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
-        Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
+        Event::ArgumentsFilled { ticket, arguments, needs_approval, .. } => {
             TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
         }
-        Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
+        Event::ApprovalChecked { ticket, needs_approval, reason } => {
+            TicketChange::ApprovalChecked { ticket: *ticket, parked: *needs_approval, reason: reason.as_deref() }
+        }
+        Event::Approved { ticket, arguments, .. } => TicketChange::Approved {
+            ticket: *ticket,
+            arguments: arguments.as_ref().map(|arguments| arguments.to_json()),
+        },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }
@@ -61,6 +70,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         turn: ticket.turn,
         call_id: ticket.call_id.clone(),
         parked: ticket.parked,
+        approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,

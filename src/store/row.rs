@@ -86,6 +86,8 @@ pub struct TicketRow {
     pub call_id: Option<String>,
     /// Whether it waits for a person's approval.
     pub parked: bool,
+    /// Why it needs approval, in the program's words.
+    pub approval_reason: Option<String>,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.

@@ -7,7 +7,7 @@ use crate::reply::Value;
 use crate::run::event::{Event, Note, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::repetition;
-use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
+use crate::ticket::{Decision, Outcome, Ticket, TicketId, TicketKind};
 use std::sync::Arc;
 
 impl RunState {
@@ -39,16 +39,24 @@ impl RunState {
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text } => self.on_user_said(text, at),
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
-            Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
+            Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => {
                 if let Some(call) = self.open_calls.get_mut(ticket) {
-                    call.key = Some(repetition::key(&call.tool, arguments));
-                    call.arguments = Arc::clone(arguments);
-                    call.filled = true;
+                    call.fill(arguments);
+                    call.unchecked = *checks_approval;
                 }
                 self.tickets.fill(*ticket, arguments, *needs_approval);
             }
-            Event::Approved { ticket, at_rest } => {
-                self.tickets.approve(*ticket);
+            Event::ApprovalChecked { ticket, needs_approval, reason } => {
+                if let Some(call) = self.open_calls.get_mut(ticket) {
+                    call.unchecked = false;
+                }
+                self.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
+            }
+            Event::Approved { ticket, arguments, at_rest } => {
+                if let (Some(call), Some(arguments)) = (self.open_calls.get_mut(ticket), arguments) {
+                    call.fill(arguments);
+                }
+                self.tickets.approve(*ticket, arguments.as_ref());
                 if *at_rest {
                     self.unbegun.insert(*ticket);
                 }
@@ -192,6 +200,7 @@ impl RunState {
             needs,
             detached,
             needs_approval,
+            checks_approval,
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
@@ -206,6 +215,8 @@ impl RunState {
             role: role.and_then(Value::as_str).map(str::to_owned),
             detached: *detached,
             parked: *needs_approval,
+            approval_reason: None,
+            decision: None,
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
@@ -221,6 +232,7 @@ impl RunState {
             tool: Arc::clone(tool),
             arguments: Arc::clone(arguments),
             filled: false,
+            unchecked: *checks_approval,
             needs: needs.clone(),
             position: *call,
             key,
@@ -249,6 +261,7 @@ impl RunState {
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
         let times = self.count(key, id);
+        self.note_edit(id, protocol);
         let detached = |id: &TicketId| self.tickets.get(*id).is_some_and(|ticket| ticket.detached);
         // A call that waits for an agent has its result.
         let waited_for: Vec<TicketId> = call.needs.iter().filter(|need| detached(need)).copied().collect();
@@ -267,6 +280,27 @@ impl RunState {
         } else if protocol.guides_to_results() && !self.is_announced(id) {
             self.entries.push(MessageEntry::Completed(id));
         }
+    }
+
+    /// Tells the model that a person has changed the arguments of a call.
+    fn note_edit(&mut self, id: TicketId, protocol: &dyn Protocol) {
+        let edited = self.tickets.get(id).filter(|ticket| ticket.decision == Some(Decision::Edited));
+        let Some(ticket) = edited.filter(|ticket| ticket.outcome.as_ref().is_some_and(|end| !end.is_cancelled()))
+        else {
+            return;
+        };
+        let call = match &ticket.call_id {
+            Some(call_id) => format!("call '{call_id}'"),
+            None if protocol.background() => id.to_string(),
+            None => format!("the call of '{}'", ticket.tool),
+        };
+        let mut arguments = ticket.arguments.as_ref().map(|arguments| arguments.to_json()).unwrap_or_default();
+        if arguments.len() > self.result_bytes {
+            arguments.truncate(arguments.floor_char_boundary(self.result_bytes));
+            arguments.push('…');
+        }
+        let note = format!("Note: a person changed the arguments of {call} before it was made: {arguments}");
+        self.entries.push(MessageEntry::Note(note));
     }
 
     fn on_run_started(&mut self, start: &Start, at: f64) {

@@ -254,9 +254,15 @@ impl Writer {
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked])?;
                 Ok(())
             }
-            TicketChange::Approved { ticket } => {
-                let update = "UPDATE ticket SET parked = 0 WHERE run = ?1 AND id = ?2";
-                self.connection.prepare_cached(update)?.execute(params![run, ticket.0])?;
+            TicketChange::ApprovalChecked { ticket, parked, reason } => {
+                let update = "UPDATE ticket SET parked = ?3, approval_reason = ?4 WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, parked, reason])?;
+                Ok(())
+            }
+            TicketChange::Approved { ticket, arguments } => {
+                let update = "UPDATE ticket SET parked = 0, arguments = coalesce(?3, arguments) \
+                     WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments])?;
                 Ok(())
             }
             TicketChange::All(rows) => {
@@ -330,7 +336,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+         completed_at, outcome, parked, approval_reason) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -345,6 +352,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.completed_at,
         row.outcome,
         row.parked,
+        row.approval_reason,
     ])?;
     Ok(())
 }
