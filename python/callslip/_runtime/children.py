@@ -82,6 +82,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     child = RunSession(
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
+    child.asker = session.asker
     if session.observer is not None and session.observer.children:
         child.observer = session.observer.for_child(core)
     return child

@@ -21,6 +21,7 @@ from callslip._failure import is_cancelled, is_failure
 from callslip._runtime.calls import Call
 from callslip._runtime.model_attempts import ModelAttempts
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.questions import Question, answer_sync
 from callslip._runtime.start import instruct_sync
 from callslip._threads import pool
 from callslip.errors import StoreError
@@ -52,6 +53,9 @@ def drive(session: RunSession) -> None:
         instruct_sync(session)
     driver = _Driver(session)
     session.run._set_driver(driver)
+    if session.asker is not None and session.core.deadline is None:
+        # Ctrl-C interrupts a question in this thread. Under a time limit nothing may hold it.
+        session.asker.call_soon = driver.call_soon
     try:
         commands: Sequence[Command] = session.start()
         while True:
@@ -92,6 +96,7 @@ class _Driver(SessionDriver):
         self._awaited: Future[Any] | None = None
         self._reading: Future[Any] | None = None
         self._inline: Call | None = None
+        self._question: Question | None = None
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Admit a message or a decision, from any thread. As `Driver.inject`."""
@@ -100,7 +105,9 @@ class _Driver(SessionDriver):
         if commands is None:
             return False
         self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
-        if not session.core.finished:
+        question = self._question
+        is_due = question is None or session.is_due(question)
+        if is_due and not session.core.finished:
             return True
         if (inline := self._inline) is not None:
             inline.cancelled = True
@@ -108,20 +115,9 @@ class _Driver(SessionDriver):
             awaited.cancel()
         return True
 
-    def submit(self, function: Callable[[], T]) -> Future[T]:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Call a function in the run's own thread, once that waits for nothing but calls."""
-        future: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                future.set_result(function())
-            except BaseException as error:
-                future.set_exception(error)
-                if not isinstance(error, Exception):
-                    raise
-
-        self._arrived.put(call)
-        return future
+        self._arrived.put(function)
 
     def drive(self, commands: Sequence[Command]) -> None:
         """Perform commands, and those that follow from them, until the run is over."""
@@ -174,8 +170,8 @@ class _Driver(SessionDriver):
                     self._todo.extend(self._call(command))
             case Command.StartRun():
                 self._start(command)
-            case Command.CheckAnswer():
-                self._todo.extend(self._check_answer(command))
+            case Command.CheckAnswer() | Command.CheckApproval() | Command.AskApproval():
+                self._todo.extend(self._answer(command))
             case Command.Settle():
                 self._grace_ends = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
@@ -362,19 +358,19 @@ class _Driver(SessionDriver):
             call.end()
         return session.complete_call(command.ticket, outcome)
 
-    def _check_answer(self, command: Command.CheckAnswer) -> Sequence[Command]:
-        session, answers = self._session, self._session.agent._answers
-        name = session.setup.protocol.answer_name
-        context = session.program_context("check_answer")
+    def _answer(self, command: Question) -> Sequence[Command]:
+        """Let the program or a person answer a question, in this thread if that is possible."""
+        self._question = command
         try:
-            if answers.is_async or session.core.deadline is not None:
-                checking = pool.on_loop(answers.check(name, command.value, context))
-                refused = self._wait_for_thread(checking)
-            else:
-                refused = answers.check_sync(name, command.value, context)
+            commands = answer_sync(self._session, command, self._wait_for_thread)
         except _Stopped:
             return ()
-        return session.answer_checked(command.turn, refused)
+        finally:
+            self._question = None
+        if self._session.remaining() == 0.0:
+            self._todo.extend(commands)
+            raise _DeadlineReached
+        return commands
 
     def _start(self, command: Command) -> None:
         """Call a tool or start a child run, without waiting for it."""

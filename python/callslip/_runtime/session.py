@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from callslip._core import Run as CoreRun
     from callslip._runtime.calls import Call
     from callslip._runtime.observer import Observer
+    from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.agent import Agent
@@ -61,6 +62,7 @@ class RunSession:
         core: The state machine of the run.
         requests: The requests to its model.
         observer: The reader of the run, if it is being streamed.
+        asker: Decides on calls that are awaiting approval; `None` if others do.
     """
 
     __slots__ = (
@@ -69,6 +71,7 @@ class RunSession:
         "_resources",
         "_result",
         "agent",
+        "asker",
         "core",
         "first_commands",
         "observer",
@@ -96,6 +99,7 @@ class RunSession:
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.observer: Observer | None = None
+        self.asker: Asker | None = None
         self._inputs = _InputGate()
         self._resources = Resources()
         self._result: Future[RunResult] | None = None
@@ -155,6 +159,10 @@ class RunSession:
             return self.is_current_turn(command.turn)
         if isinstance(command, Command.CheckAnswer):
             return self.core.is_checking(command.turn)
+        if isinstance(command, Command.CheckApproval):
+            return self.core.is_checking_approval(command.ticket)
+        if isinstance(command, Command.AskApproval):
+            return self.asker is not None and self.core.awaits_approval(command.ticket)
         if isinstance(command, (Command.CallTool, Command.StartRun)):
             return self.core.is_open(command.ticket)
         return True

@@ -129,7 +129,7 @@ class RunStream(Generic[AnswerT]):
         if self._children or not isinstance(item, Event) or item.run_id == self.run.id:
             is_wanted = True
         else:
-            may_wait = item.kind in ("ticket_opened", "arguments_filled")
+            may_wait = item.kind in ("ticket_opened", "arguments_filled", "approval_checked")
             is_wanted = may_wait and bool(item.data.get("needs_approval"))
         if is_wanted:
             self._queue.put(item)

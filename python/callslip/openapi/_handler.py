@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from callslip.tools import Context, Tool
+from callslip.tools import Context, NeedsApproval, Tool
+from callslip.tools._approval import either
 
 __all__ = ["HandlerTool"]
 
@@ -16,7 +17,7 @@ class HandlerTool(Tool[..., Any]):
     """A handler called with the arguments of its operation."""
 
     def __init__(
-        self, name: str, handler: Tool[..., Any] | Callable[..., Any], *, asks: bool
+        self, name: str, handler: Tool[..., Any] | Callable[..., Any], *, asks: NeedsApproval
     ) -> None:
         own = handler if isinstance(handler, Tool) else Tool(handler, name=name)
         super().__init__(
@@ -26,7 +27,7 @@ class HandlerTool(Tool[..., Any]):
             effect=own.effect,
             repeatable=own.repeatable,
             timeout=own.timeout,
-            needs_approval=own.needs_approval or asks,
+            needs_approval=either(own.needs_approval, asks),
             names=own._names,
         )
         self.gate = own.gate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import Document
 from callslip._threads.timeout import awaited_within
 from callslip.openapi._response import retry_hint
-from callslip.tools import Context, Effect, Outcome, Tool
+from callslip.tools import Context, Effect, NeedsApproval, Outcome, Tool
 
 if TYPE_CHECKING:
     from callslip.openapi._client import Client
@@ -29,7 +29,7 @@ class OperationTool(Tool[..., Any]):
         document: Document,
         client: Client,
         *,
-        asks: bool,
+        asks: NeedsApproval,
         repeats: bool,
     ) -> None:
         method = name.partition(" ")[0]

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
+from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from callslip._core import Document
 
 __all__ = [
+    "ApprovalCheck",
     "Context",
     "Effect",
     "Fail",
+    "NeedsApproval",
     "NotDone",
     "Outcome",
     "Retry",
@@ -77,7 +80,7 @@ def tool(
     repeatable: bool = False,
     timeout: float | None = None,
     concurrency: int | None = None,
-    needs_approval: bool = False,
+    needs_approval: NeedsApproval = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -91,7 +94,7 @@ def tool(
     repeatable: bool = False,
     timeout: float | None = None,
     concurrency: int | None = None,
-    needs_approval: bool = False,
+    needs_approval: NeedsApproval = False,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -114,7 +117,11 @@ def tool(
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
             limit. Waiting does not count towards `timeout`. A call inside another call shares its
             slot. A sync call that timed out keeps its slot until its thread has returned.
-        needs_approval: Whether each call waits until a person approves it with `run.approve`.
+        needs_approval: Whether each call waits until a person approves it with `run.approve`. Or a
+            function, sync or async, which is called with the final arguments and the `Context`
+            before each call: `True` or a text waits for approval, and the text is the reason
+            (`Ticket.approval_reason`); `False` makes the call. If the function fails, the call
+            waits for approval.
 
     Raises:
         UsageError: The function is not callable, or an option is out of range.

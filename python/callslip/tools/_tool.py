@@ -18,6 +18,7 @@ from callslip._json import ResultError, to_json
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
+from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
     check_reconcile,
     check_seconds,
@@ -66,7 +67,8 @@ class Tool(Generic[P, R]):
         repeatable: Whether the same call may be made any number of times.
         timeout: Seconds until a call fails; `None` for no limit.
         gate: Limits the number of calls that run at once; `None` for no limit.
-        needs_approval: Whether each call waits until a person approves it.
+        needs_approval: Whether each call waits until a person approves it; or the function that
+            decides this for each call.
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
@@ -80,7 +82,7 @@ class Tool(Generic[P, R]):
     repeatable: bool
     timeout: float | None
     gate: Gate | None
-    needs_approval: bool
+    needs_approval: NeedsApproval
     is_async: bool
     awaits_on_loop: bool = False
 
@@ -96,7 +98,7 @@ class Tool(Generic[P, R]):
         repeatable: bool = False,
         timeout: float | None = None,
         concurrency: int | None = None,
-        needs_approval: bool = False,
+        needs_approval: NeedsApproval = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) and not isinstance(function, classmethod):
@@ -112,8 +114,7 @@ class Tool(Generic[P, R]):
         check_text("name", name)
         check_text("description", description)
         check_seconds("timeout", timeout)
-        if not isinstance(needs_approval, bool):
-            raise UsageError(f"needs_approval must be True or False: got {needs_approval!r}")
+        check_needs_approval(needs_approval)
         if isinstance(function, Tool):
             function = function._function
         # Without its attributes: a callable object may have its own `name` or `timeout`.
@@ -206,7 +207,7 @@ class Tool(Generic[P, R]):
                 "readonly": self.readonly,
                 "reconciles": self.reconcile is not None,
                 "repeatable": self.repeatable,
-                "needs_approval": self.needs_approval,
+                **approval_traits(self.needs_approval),
             }
         )
 
