@@ -17,7 +17,7 @@ argument `body` if a name collides or the body is not an object.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
 from pathlib import Path
