@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 if TYPE_CHECKING:
@@ -36,7 +38,17 @@ _QUESTION = "Approve? [y]es, [n]o, [e]dit the arguments, or a reason to deny: "
 _EDIT = "The arguments, as a JSON object in one line: "
 _ENDED = "nobody has decided: the input of the person has ended"
 
+_POLL = 0.2
+"""Seconds between two looks at whether a decision is still wanted."""
+
 _one_at_a_time = threading.Lock()
+
+is_wanted: ContextVar[Callable[[], bool]] = ContextVar("callslip_is_wanted", default=lambda: True)
+"""Whether the decision that a person is asked for is still wanted; set by the run that asks."""
+
+
+class _Unwanted(Exception):  # noqa: N818  # a signal
+    """Somebody else has decided, or the run is over."""
 
 
 def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
@@ -64,6 +76,7 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
 
         def read(prompt: str) -> str:
             write(prompt)
+            _wait_for_line()
             line = sys.stdin.readline()
             if not line:
                 raise EOFError
@@ -115,6 +128,9 @@ def _ask(
     except EOFError:
         write("\n")
         return _ENDED
+    except _Unwanted:
+        write("\n(it is decided already, or the run is over)\n")
+        return False
 
 
 def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
@@ -175,6 +191,15 @@ def _is_in_foreground() -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):
         return False
+
+
+def _wait_for_line() -> None:
+    """Wait until a line can be read, without keeping it from others once it is not wanted."""
+    if sys.platform == "win32":
+        return
+    while not select.select([sys.stdin], [], [], _POLL)[0]:
+        if not is_wanted.get()():
+            raise _Unwanted
 
 
 def _drop_typed_ahead() -> None:

@@ -53,9 +53,6 @@ def drive(session: RunSession) -> None:
         instruct_sync(session)
     driver = _Driver(session)
     session.run._set_driver(driver)
-    if session.asker is not None and session.core.deadline is None:
-        # Ctrl-C interrupts a question in this thread. Under a time limit nothing may hold it.
-        session.asker.call_soon = driver.call_soon
     try:
         commands: Sequence[Command] = session.start()
         while True:
@@ -105,19 +102,13 @@ class _Driver(SessionDriver):
         if commands is None:
             return False
         self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
-        question = self._question
-        is_due = question is None or session.is_due(question)
-        if is_due and not session.core.finished:
+        if self._is_wanted() and not session.core.finished:
             return True
         if (inline := self._inline) is not None:
             inline.cancelled = True
         if (awaited := self._awaited) is not None:
             awaited.cancel()
         return True
-
-    def call_soon(self, function: Callable[[], object]) -> None:
-        """Call a function in the run's own thread, once that waits for nothing but calls."""
-        self._arrived.put(function)
 
     def drive(self, commands: Sequence[Command]) -> None:
         """Perform commands, and those that follow from them, until the run is over."""
@@ -444,6 +435,10 @@ class _Driver(SessionDriver):
             outcome = self._session.cancelled_outcome(command)
         self._todo.extend(self._session.complete_task(command.ticket, outcome, run))
 
+    def _is_wanted(self) -> bool:
+        """Whether the question that the run's own thread waits for needs an answer."""
+        return self._question is None or self._session.is_due(self._question)
+
     def _give_up(self, ticket: int) -> None:
         call, cancel = self._calls.pop(ticket, (None, None))
         if call is not None:
@@ -458,7 +453,7 @@ class _Driver(SessionDriver):
             TimeoutError: It took more than `timeout` seconds; `None` is no limit.
         """
         self._awaited = future
-        if self._session.core.finished:
+        if self._session.core.finished or not self._is_wanted():
             # It was ended from outside at this very moment.
             future.cancel()
         remaining = self._session.remaining()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip import _lazy
 from callslip._core import Command
 from callslip._options import check_text
 from callslip._threads import pool
+from callslip.approval import is_wanted
 from callslip.errors import UsageError
 from callslip.runs._conversation import edited_arguments
 from callslip.tools import Context
@@ -42,13 +44,12 @@ class Asker:
 
     Attributes:
         is_async: Whether it needs an event loop.
-        call_soon: Calls a function in the thread of `run_sync`; `None` to ask in the pool.
 
     Raises:
         UsageError: It is not callable.
     """
 
-    __slots__ = ("_approver", "_lock", "_takes_problem", "call_soon", "is_async")
+    __slots__ = ("_approver", "_lock", "_takes_problem", "is_async")
 
     def __init__(self, approver: Approver) -> None:
         if not callable(approver):
@@ -58,56 +59,38 @@ class Asker:
         # A person answers one question at a time.
         self._lock: Any = None
         self.is_async: bool = is_async(approver)
-        self.call_soon: Callable[[Callable[[], object]], None] | None = None
 
     async def ask(self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None) -> Any:
-        """Ask on an event loop. A sync function is called in a thread, one call at a time.
+        """Ask on an event loop. A sync function is called in a thread, for one call at a time.
 
-        Returns:
-            The decision; `None` if none is needed any more.
+        Args:
+            is_due: Whether the decision is still wanted.
+            ticket: The call.
+            problem: The problems of the arguments that the function has returned before.
         """
         if self.is_async:
-            result = self.ask_sync(ticket, problem)
+            result = self.ask_sync(is_due, ticket, problem)
         else:
             if self._lock is None:
                 self._lock = _lazy.asyncio.Lock()
             async with self._lock:
-                result = await self._ask_in_thread(is_due, ticket, problem)
+                result = await pool.in_thread(self.ask_sync, is_due, ticket, problem)
         return await result if inspect.isawaitable(result) else result
 
-    def ask_sync(self, ticket: Ticket, problem: str | None) -> Any:
+    def ask_sync(self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None) -> Any:
         """Ask in this thread. Returns the decision, or an awaitable of it."""
-        if problem is None:
-            return self._approver(ticket)
-        if not self._takes_problem:
-            raise UsageError(problem)
-        return self._approver(ticket, problem=problem)
-
-    async def _ask_in_thread(
-        self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None
-    ) -> Any:
-        def ask() -> Any:
-            return self.ask_sync(ticket, problem) if is_due() else None
-
-        if self.call_soon is None:
-            return await pool.in_thread(ask)
-        future: Future[pool.Result[Any]] = Future()
-
-        def ask_there() -> None:
-            try:
-                result = pool.Result(ask())
-            except Exception as error:  # noqa: BLE001  # raised on the loop
-                result = pool.Result(error=error)
-            except BaseException:
-                # It ends the run in that thread, and must not end the loop.
-                future.cancel()
-                raise
-            future.set_result(result)
-
-        self.call_soon(ask_there)
-        # Giving the question up does not end the function.
-        asked = await _lazy.asyncio.shield(_lazy.asyncio.wrap_future(future))
-        return asked.get()
+        if not is_due():
+            # It was decided while other questions were asked.
+            return None
+        token = is_wanted.set(is_due)
+        try:
+            if problem is None:
+                return self._approver(ticket)
+            if not self._takes_problem:
+                raise UsageError(problem)
+            return self._approver(ticket, problem=problem)
+        finally:
+            is_wanted.reset(token)
 
 
 def _takes_problem(approver: Callable[..., Any]) -> bool:
@@ -178,7 +161,7 @@ async def _answer(session: RunSession, question: Question, problem: str | None) 
         context = _context(session, question)
         return await verdict(check, question.tool, question.arguments, context)
     asker, ticket = cast("Asker", session.asker), _ticket(session, question)
-    return await asker.ask(lambda: session.is_due(question), ticket, problem)
+    return await asker.ask(partial(session.is_due, question), ticket, problem)
 
 
 def _answer_here(session: RunSession, question: Question, problem: str | None) -> Any:
@@ -190,7 +173,8 @@ def _answer_here(session: RunSession, question: Question, problem: str | None) -
         check = session.setup.toolbox.get(question.tool).needs_approval
         context = _context(session, question)
         return verdict_sync(check, question.tool, question.arguments, context)
-    return cast("Asker", session.asker).ask_sync(_ticket(session, question), problem)
+    asker, ticket = cast("Asker", session.asker), _ticket(session, question)
+    return asker.ask_sync(partial(session.is_due, question), ticket, problem)
 
 
 def _context(session: RunSession, question: Command.CheckApproval) -> Context:
