@@ -235,7 +235,7 @@ def test_it_is_a_function(run, wrong):
 @pytest.mark.parametrize("sync", [True, False])
 def test_somebody_else_may_decide_meanwhile(store, sync):
     """The function is given up; a sync one can't be, and its decision is dropped."""
-    release = threading.Event()
+    threads = []
     agent = agent_with(store=store)
 
     def approve(ticket):
@@ -243,14 +243,16 @@ def test_somebody_else_may_decide_meanwhile(store, sync):
         return True
 
     async def approve_never(ticket):
-        threading.Thread(target=approve, args=[ticket]).start()
+        threads.append(threading.Thread(target=approve, args=[ticket]))
+        threads[-1].start()
         await asyncio.Event().wait()
 
     result = run_sync(agent, approve=approve if sync else approve_never)
-    release.set()
     assert (result.tickets[0].error, made) == ("The call of 'pay' was denied: by another", [])
     result = run_async(agent_with(store=store), approve=approve if sync else approve_never)
     assert (result.tickets[0].error, made) == ("The call of 'pay' was denied: by another", [])
+    for thread in threads:
+        thread.join()
 
 
 @WAYS

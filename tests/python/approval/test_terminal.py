@@ -159,6 +159,8 @@ def test_the_whole_call_is_shown_and_nothing_in_it_moves_the_cursor():
 def test_ctrl_c_cancels_the_run(how):
     terminal = Terminal(CALL, how)
     terminal.wait_for(ASKED)
+    # No person is as fast as the event loop, which may not wait for signals yet.
+    time.sleep(0.3)
     terminal.type("\x03")
     made, outcome, reason = terminal.result()
     assert (made, outcome) == ([], "interrupted")
