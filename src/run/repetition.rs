@@ -171,6 +171,8 @@ mod tests {
                 role: None,
                 detached: false,
                 parked: false,
+                approval_reason: None,
+                decision: None,
                 arguments: None,
                 turn: 1,
                 call_id: None,

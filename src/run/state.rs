@@ -1,5 +1,6 @@
 //! The state of a run: the fold of its events, and nothing else.
 
+mod approval;
 mod fold;
 mod next_message;
 

@@ -7,7 +7,7 @@ use crate::reply::Value;
 use crate::run::event::{Event, Note, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::repetition;
-use crate::ticket::{Decision, Outcome, Ticket, TicketId, TicketKind};
+use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use std::sync::Arc;
 
 impl RunState {
@@ -39,27 +39,8 @@ impl RunState {
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text } => self.on_user_said(text, at),
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
-            Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => {
-                if let Some(call) = self.open_calls.get_mut(ticket) {
-                    call.fill(arguments);
-                    call.unchecked = *checks_approval;
-                }
-                self.tickets.fill(*ticket, arguments, *needs_approval);
-            }
-            Event::ApprovalChecked { ticket, needs_approval, reason } => {
-                if let Some(call) = self.open_calls.get_mut(ticket) {
-                    call.unchecked = false;
-                }
-                self.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
-            }
-            Event::Approved { ticket, arguments, at_rest } => {
-                if let (Some(call), Some(arguments)) = (self.open_calls.get_mut(ticket), arguments) {
-                    call.fill(arguments);
-                }
-                self.tickets.approve(*ticket, arguments.as_ref());
-                if *at_rest {
-                    self.unbegun.insert(*ticket);
-                }
+            Event::ArgumentsFilled { .. } | Event::ApprovalChecked { .. } | Event::Approved { .. } => {
+                self.on_approval(event);
             }
             Event::TicketCompleted { ticket, outcome, spent } => {
                 if let Some(spent) = spent {
@@ -280,27 +261,6 @@ impl RunState {
         } else if protocol.guides_to_results() && !self.is_announced(id) {
             self.entries.push(MessageEntry::Completed(id));
         }
-    }
-
-    /// Tells the model that a person has changed the arguments of a call.
-    fn note_edit(&mut self, id: TicketId, protocol: &dyn Protocol) {
-        let edited = self.tickets.get(id).filter(|ticket| ticket.decision == Some(Decision::Edited));
-        let Some(ticket) = edited.filter(|ticket| ticket.outcome.as_ref().is_some_and(|end| !end.is_cancelled()))
-        else {
-            return;
-        };
-        let call = match &ticket.call_id {
-            Some(call_id) => format!("call '{call_id}'"),
-            None if protocol.background() => id.to_string(),
-            None => format!("the call of '{}'", ticket.tool),
-        };
-        let mut arguments = ticket.arguments.as_ref().map(|arguments| arguments.to_json()).unwrap_or_default();
-        if arguments.len() > self.result_bytes {
-            arguments.truncate(arguments.floor_char_boundary(self.result_bytes));
-            arguments.push('…');
-        }
-        let note = format!("Note: a person changed the arguments of {call} before it was made: {arguments}");
-        self.entries.push(MessageEntry::Note(note));
     }
 
     fn on_run_started(&mut self, start: &Start, at: f64) {

@@ -40,6 +40,10 @@ async def large_later(arguments, context):
     return large(arguments, context)
 
 
+def large_awaitable(arguments, context):
+    return large_later(arguments, context)
+
+
 def pay_with(condition, **options):
     @tool(needs_approval=condition, **options)
     def pay(amount: int) -> str:
@@ -71,7 +75,7 @@ def kinds(result):
 
 
 @pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
-@pytest.mark.parametrize("condition", [large, large_later, lambda a, c: large_later(a, c)])
+@pytest.mark.parametrize("condition", [large, large_later, large_awaitable])
 @pytest.mark.parametrize("amount", [5, 900])
 def test_the_condition_decides(protocol, condition, amount):
     model = ScriptedModel(call_once(protocol, "pay", {"amount": amount}))
@@ -85,7 +89,7 @@ def test_the_condition_decides(protocol, condition, amount):
     assert replay(result.run).export() == result.run.export()
 
 
-@pytest.mark.parametrize("condition", [large, large_later, lambda a, c: large_later(a, c)])
+@pytest.mark.parametrize("condition", [large, large_later, large_awaitable])
 @pytest.mark.parametrize("limits", [None, Limits(seconds=60)])
 def test_the_condition_decides_in_a_sync_run(store, condition, limits):
     model = ScriptedModel([act("pay", amount=5), finish()])

@@ -394,7 +394,11 @@ def test_the_call_of_the_model_may_be_made_again_after_an_edit():
     """The guard against repetition knows the call that was made."""
     model = ScriptedModel([act("pay", **CALL), act("pay", **CALL), finish()])
     choices = iter([edit, lambda run, ticket: run.approve(ticket)])
-    result = decide(lambda run, ticket: next(choices)(run, ticket), Agent(model, tools=[pay]))
+
+    def choose(run, ticket):
+        next(choices)(run, ticket)
+
+    result = decide(choose, Agent(model, tools=[pay]))
     assert (made, result.run.violations) == ([("ann", 5), ("bob", 900)], 0)
 
 

@@ -7,16 +7,15 @@ import pytest
 
 from callslip import (
     Agent,
-    Limits,
     LimitExceeded,
-    RunCancelled,
+    Limits,
     ScriptedModel,
     TicketProtocol,
     UsageError,
     replay,
     tool,
 )
-from scripted import act, asked, block, call, call_once, finish, give, wait
+from scripted import act, asked, block, call_once, finish
 
 made = []
 
@@ -51,6 +50,17 @@ def agent_with(amount=5, protocol="react", **options):
     return Agent(model, protocol=protocol, tools=[pay], **options)
 
 
+def at_once(decision):
+    return lambda ticket: decision
+
+
+def awaitable(decision):
+    def approve(ticket):
+        return later(decision)(ticket)
+
+    return approve
+
+
 def later(decision):
     async def approve(ticket):
         await asyncio.sleep(0)
@@ -61,7 +71,7 @@ def later(decision):
 
 @WAYS
 @PROTOCOLS
-@pytest.mark.parametrize("kind", [lambda one: lambda ticket: one, later, lambda one: later(one)])
+@pytest.mark.parametrize("kind", [at_once, later, awaitable])
 @pytest.mark.parametrize(
     ("decision", "outcome", "error"),
     [
@@ -71,7 +81,7 @@ def later(decision):
         ({"amount": 7}, "ok", None),
     ],
 )
-def test_the_function_decides(run, protocol, kind, decision, outcome, error):
+def test_the_function_decides(run, protocol, kind, decision, outcome, error):  # noqa: PLR0917
     result = run(agent_with(protocol=protocol), approve=kind(decision))
     (ticket,) = result.tickets
     assert (ticket.outcome, ticket.error, result.value) == (outcome, error, "done")

@@ -99,7 +99,8 @@ HOW = pytest.mark.parametrize("how", ["sync", "async", "child"])
             [
                 [],
                 "denied",
-                "The call of 'pay' was denied: nobody has decided: the input of the person has ended",
+                "The call of 'pay' was denied: nobody has decided: the input of the person has "
+                "ended",
             ],
         ),
     ],
