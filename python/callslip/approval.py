@@ -15,6 +15,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+try:
+    import termios
+except ImportError:  # not on Windows
+    termios = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     from callslip.runs import Ticket
 
@@ -204,9 +209,9 @@ def _wait_for_line() -> None:
 
 def _drop_typed_ahead() -> None:
     """Forget what was typed before the question: it does not answer it."""
-    with suppress(ImportError, OSError, ValueError):
-        import termios
-
+    if termios is None:
+        return
+    with suppress(OSError, ValueError, termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

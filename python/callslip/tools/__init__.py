@@ -117,11 +117,7 @@ def tool(
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
             limit. Waiting does not count towards `timeout`. A call inside another call shares its
             slot. A sync call that timed out keeps its slot until its thread has returned.
-        needs_approval: Whether each call waits until a person approves it with `run.approve`. Or a
-            function, sync or async, which is called with the final arguments and the `Context`
-            before each call: `True` or a text waits for approval, and the text is the reason
-            (`Ticket.approval_reason`); `False` makes the call. If the function fails, the call
-            waits for approval.
+        needs_approval: Whether calls wait until a person approves them; or an `ApprovalCheck`.
 
     Raises:
         UsageError: The function is not callable, or an option is out of range.

@@ -29,8 +29,9 @@ __all__ = [
 ApprovalCheck: TypeAlias = "Callable[[dict[str, Any], Context], bool | str | Awaitable[bool | str]]"
 """Decides whether a call needs approval, from its final arguments and its `Context`.
 
-`False` makes the call. `True` waits for approval, and so does a text, which is the reason. Sync or
-async.
+`False` makes the call. `True` waits for approval, and so does a text, which is the reason
+(`Ticket.approval_reason`). If the function raises an exception, or returns anything else, the call
+waits for approval. Sync or async.
 """
 
 NeedsApproval: TypeAlias = "bool | ApprovalCheck"
