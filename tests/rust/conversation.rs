@@ -79,14 +79,14 @@ fn gone_on(attended: bool) -> (Vec<Command>, RunMachine) {
     let mut first = begun("react", Limits::default());
     reply(&mut first, &act("gated", r#"{"a": 1}"#));
     if attended {
-        first.approve(TicketId(1), 3.0);
+        first.approve(TicketId(1), None, 3.0);
         assert_eq!(first.commands(3.0).len(), 1);
     }
     let mut log = take_log(&mut first);
     if !attended {
         // Somebody approves of it in the log of a run that nobody works on.
         let mut kept = RunMachine::load(&log).unwrap();
-        kept.approve(TicketId(1), 3.0);
+        kept.approve(TicketId(1), None, 3.0);
         kept.commands(3.0);
         log.extend(take_log(&mut kept));
     }

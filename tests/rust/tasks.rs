@@ -132,11 +132,11 @@ fn a_task_that_needs_approval_starts_only_then() {
     let ask = |task| act("expert", &format!(r#"{{"task": "{task}"}}"#));
     assert_eq!(reply(&mut machine, &ask("one")), []);
     assert!(machine.awaits_approval(TicketId(1)));
-    machine.approve(TicketId(2), 3.0);
+    machine.approve(TicketId(2), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
-    machine.approve(TicketId(1), 3.0);
+    machine.approve(TicketId(1), None, 3.0);
     assert_eq!(started(&machine.commands(3.0)), [(1, "", "one")]);
-    machine.approve(TicketId(1), 3.0);
+    machine.approve(TicketId(1), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
     machine.complete_task(TicketId(1), ok("1"), None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);

@@ -110,6 +110,21 @@ class _Driver(SessionDriver):
             awaited.cancel()
         return True
 
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Call a function in the run's own thread, once that waits for nothing but calls."""
+        future: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+
+        self._arrived.put(call)
+        return future
+
     def drive(self, commands: Sequence[Command]) -> None:
         """Perform commands, and those that follow from them, until the run is over."""
         self._todo.extend(commands)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from callslip import _lazy
 from callslip._core import Command
 from callslip._options import check_text
+from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
 from callslip.approval import is_wanted
 from callslip.errors import UsageError
 from callslip.runs._conversation import edited_arguments
 from callslip.tools import Context
-from callslip.tools._approval import verdict, verdict_sync
 from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:

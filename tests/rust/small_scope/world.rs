@@ -273,7 +273,7 @@ impl World {
                 self.run(id).ending.remove(ticket);
                 self.give(&child_id(id, *ticket), RunMachine::cancel);
             }
-            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, now)),
+            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, None, now)),
             Step::Decide(id, ticket, false) => {
                 let outcome = Outcome::Denied { message: "denied".to_owned() };
                 self.give(id, |machine, now| machine.complete_call(*ticket, outcome, now));
