@@ -113,7 +113,7 @@ fn a_call_that_was_approved_while_nobody_worked_on_the_run_is_made_and_not_in_do
 fn a_call_with_the_result_of_one_that_is_denied_is_not_made() {
     let mut machine = begun("chatty", Limits::default());
     let calls = block(&[("g", "gated", r#"{"a": 1}"#), ("c", "call", r#"{"a": "$g"}"#)]);
-    assert_eq!(reply(&mut machine, &calls), []);
+    assert_eq!(reply(&mut machine, &calls), [Command::AskApproval { ticket: TicketId(1) }]);
     machine.complete_call(TicketId(1), Outcome::Denied { message: "The call of 'gated' was denied: no".into() }, 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
     assert!(told(&machine).contains("was denied: no") && told(&machine).contains("NotRun"), "{}", told(&machine));

@@ -82,6 +82,8 @@ pub(super) struct Run {
     /// Of its state, while there is no machine.
     pub(super) kept: u64,
     pub(super) asking: bool,
+    /// Tickets whose approval is asked for.
+    pub(super) questions: BTreeSet<TicketId>,
     pub(super) settling: bool,
     pub(super) over: bool,
     pub(super) calls: BTreeSet<TicketId>,
