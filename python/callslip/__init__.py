@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from callslip.agent import Agent
+    from callslip.approval import at_terminal, in_notebook
     from callslip.errors import (
         CallslipError,
         ContextFull,
@@ -147,6 +148,8 @@ __all__ = [
     "Violation",
     "__version__",
     "as_model",
+    "at_terminal",
+    "in_notebook",
     "replay",
     "tool",
 ]
@@ -157,6 +160,7 @@ _HOMES = {
         "Delta Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation"
     ),
     "callslip.agent": "Agent",
+    "callslip.approval": "at_terminal in_notebook",
     "callslip.errors": (
         "CallslipError ContextFull InterpreterMissing IsolationUnavailable LimitExceeded "
         "ModelError ModelRefused ProtocolError ReplayError RunCancelled RunFailed RunnerLost "
@@ -182,6 +186,7 @@ _HOMES = {
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     "agent",
+    "approval",
     "errors",
     "events",
     "history",

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from callslip._agent_overrides import in_effect
+from callslip._runtime.calls import current_call
 from callslip.errors import UsageError
 from callslip.protocols import find_protocol
 from callslip.roles import Role
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
+    from callslip.approval import Approver
     from callslip.protocols import Protocol
 
-__all__ = ["agent_for_role", "check_roles", "roles_of", "tool_awaiting_approval"]
+__all__ = [
+    "agent_for_role",
+    "check_approvals",
+    "check_roles",
+    "roles_of",
+    "tool_awaiting_approval",
+]
 
 
 def roles_of(roles: object, agent_type: type[Agent[Any]]) -> dict[str, Agent[Any] | Role]:
@@ -81,6 +90,24 @@ def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
     return spawned
 
 
+def check_approvals(agent: Agent[Any], approve: Approver | None) -> None:
+    """Raise `UsageError` if a tool of a new run may need approval, and nothing can approve it."""
+    if approve is not None:
+        return
+    worker = in_effect(agent)
+    if worker.store is not None or (tool := worker._asks_for_approval) is None:
+        return
+    call = current_call()
+    if call is not None and call.session.asker is not None:
+        # The run that calls asks for its child runs too.
+        return
+    raise UsageError(
+        f"the tool '{tool}' needs approval, but nothing can approve it: pass approve=…, such as "
+        "approve=at_terminal, or use agent.stream(…) and call run.approve(ticket), or pass store=… "
+        "to the agent, so that store.run(run_id).approve(ticket) can be called elsewhere"
+    )
+
+
 def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
     """Return the name of a tool that needs approval, of an agent or of one that it can start."""
     seen: set[int] = set()
@@ -92,7 +119,7 @@ def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
         seen.add(id(one))
         agents.extend(agent_for_role(one, role) for role in one.roles)
         for tool in one._setup.toolbox:
-            if tool.needs_approval:
+            if tool.needs_approval is not False:
                 return tool.name
             inner: Agent[Any] | None = getattr(tool, "agent", None)
             if inner is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import ToolSet
 from callslip._json import to_json
 from callslip.errors import ToolError
-from callslip.tools import Tool
+from callslip.tools import NeedsApproval, Tool
+from callslip.tools._approval import approval_traits
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -34,7 +35,7 @@ class AgentTool(Tool[[str], Any]):
         *,
         name: str | None,
         description: str | None,
-        needs_approval: bool,
+        needs_approval: NeedsApproval,
         concurrency: int | None,
     ) -> None:
         if name is None:
@@ -68,6 +69,6 @@ class AgentTool(Tool[[str], Any]):
             "description": self.description,
             "kind": "agent",
             "effect": self.effect,
-            "needs_approval": self.needs_approval,
+            **approval_traits(self.needs_approval),
         }
         return to_json({**json.loads(delegated), **own})

@@ -18,7 +18,13 @@ from callslip._agent_options import (
     store_of,
 )
 from callslip._agent_overrides import in_effect, is_any_in_effect, overridden
-from callslip._agent_roles import agent_for_role, check_roles, roles_of, tool_awaiting_approval
+from callslip._agent_roles import (
+    agent_for_role,
+    check_approvals,
+    check_roles,
+    roles_of,
+    tool_awaiting_approval,
+)
 from callslip._agent_runs import AgentRuns
 from callslip._agent_tool import AgentTool
 from callslip._answers import AnswerCheck, Answers
@@ -44,10 +50,12 @@ if TYPE_CHECKING:
 
     from callslip._agent_options import AgentOptions, OverrideOptions
     from callslip._instructions import InstructionsOption
+    from callslip.approval import Approver
     from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
+    from callslip.tools import NeedsApproval
 
 __all__ = ["Agent"]
 
@@ -234,6 +242,7 @@ class Agent(AgentRuns[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, str]] = (),
+        approve: Approver | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, on the caller's event loop.
 
@@ -244,6 +253,9 @@ class Agent(AgentRuns[AnswerT]):
             limits: The limits of this run, in place of those of the agent. They are kept with it.
             messages: An earlier conversation, which the model reads before the task: mappings with
                 `role`, `"user"` or `"assistant"`, and `content`. It is kept with the run.
+            approve: Decides on calls that are awaiting approval, of this run and its child runs: a
+                function of a `Ticket`, such as `at_terminal`, that returns an `ApprovalDecision`.
+                A sync function is called in a thread, for one call at a time.
 
         Raises:
             UsageError: An argument is of a wrong type; or a tool needs approval, and nothing can
@@ -257,9 +269,11 @@ class Agent(AgentRuns[AnswerT]):
         """
         from callslip._runtime.driver import drive
 
-        self._check_approvals()
+        check_approvals(self, approve)
         # Not by `drive_async`: every coroutine in between costs time at every await.
-        with new_session(self, task, deps=deps, limits=limits, messages=messages) as session:
+        with new_session(
+            self, task, deps=deps, limits=limits, messages=messages, approve=approve
+        ) as session:
             await drive(session)
             return session.result()
 
@@ -270,10 +284,12 @@ class Agent(AgentRuns[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, str]] = (),
+        approve: Approver | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
 
-        The arguments are those of `run`.
+        The arguments are those of `run`. A sync `approve` is called in this thread, unless the run
+        has a time limit.
 
         Raises:
             UsageError: It was called inside a tool; or as for `run`.
@@ -281,8 +297,10 @@ class Agent(AgentRuns[AnswerT]):
             KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`.
         """
         not_in_a_tool("run_sync", "run")
-        self._check_approvals()
-        session = new_session(self, task, deps=deps, limits=limits, messages=messages)
+        check_approvals(self, approve)
+        session = new_session(
+            self, task, deps=deps, limits=limits, messages=messages, approve=approve
+        )
         return drive_sync(session)
 
     def as_tool(
@@ -290,7 +308,7 @@ class Agent(AgentRuns[AnswerT]):
         *,
         name: str | None = None,
         description: str | None = None,
-        needs_approval: bool = False,
+        needs_approval: NeedsApproval = False,
         concurrency: int | None = None,
     ) -> AgentTool:
         """Return a tool with which other agents, of any protocol, delegate tasks to this one.
@@ -371,15 +389,6 @@ class Agent(AgentRuns[AnswerT]):
     def _for_role(self, role: str) -> Agent[Any]:
         """Return the agent for a role: the one of `roles`, or this one."""
         return agent_for_role(self, role)
-
-    def _check_approvals(self) -> None:
-        agent = in_effect(self)
-        if agent.store is None and (tool := agent._asks_for_approval):
-            raise UsageError(
-                f"the tool '{tool}' needs approval, but nothing can approve it: "
-                "use agent.stream(…) and call run.approve(ticket), or pass store=… to the agent, "
-                "so that store.run(run_id).approve(ticket) can be called elsewhere"
-            )
 
     @property
     def _asks_for_approval(self) -> str | None:

@@ -87,6 +87,8 @@ fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) ->
         detached: false,
         parked: false,
         attempts: 1,
+        approval_reason: None,
+        decision: None,
         turn: 1,
         call_id: Some("call_1".to_owned()),
         opened_at: 0.0,

@@ -18,6 +18,10 @@ pub(super) enum PyCommand {
     Settle {},
     /// Check the final answer.
     CheckAnswer { turn: u32, value: Py<PyAny> },
+    /// Decide whether a call needs approval.
+    CheckApproval { ticket: u32, tool: String, arguments: Py<PyAny> },
+    /// Ask for a person's approval, if there is somebody to ask.
+    AskApproval { ticket: u32 },
     /// Stop working on a ticket.
     Cancel { ticket: u32 },
     /// The run is over.
@@ -44,6 +48,12 @@ impl PyCommand {
             Command::CheckAnswer { turn, value } => {
                 Self::CheckAnswer { turn: *turn, value: to_python(py, value)?.unbind() }
             }
+            Command::CheckApproval { ticket, tool, arguments } => Self::CheckApproval {
+                ticket: ticket.0,
+                tool: tool.to_string(),
+                arguments: to_python(py, arguments)?.unbind(),
+            },
+            Command::AskApproval { ticket } => Self::AskApproval { ticket: ticket.0 },
             Command::Settle => Self::Settle {},
             Command::Cancel { ticket } => Self::Cancel { ticket: ticket.0 },
             Command::Finish => Self::Finish {},

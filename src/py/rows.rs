@@ -64,6 +64,7 @@ pub(super) struct PyTicketRow {
     opened_at: f64,
     completed_at: Option<f64>,
     arguments: Option<String>,
+    approval_reason: Option<String>,
 }
 
 fn status_word(status: Status) -> &'static str {
@@ -85,6 +86,7 @@ impl From<TicketRow> for PyTicketRow {
             call_id: row.call_id,
             parked: row.parked,
             attempts: row.attempts,
+            approval_reason: row.approval_reason,
             outcome: row.outcome,
             text: row.text,
             turn: row.turn,
@@ -108,6 +110,7 @@ impl PyTicketRow {
             call_id: ticket.call_id.clone(),
             parked: awaits_approval,
             attempts: ticket.attempts,
+            approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
             outcome: outcome.map(|outcome| outcome.word().to_owned()),
             text: outcome.map(|outcome| outcome.text().to_owned()),
             turn: ticket.turn,

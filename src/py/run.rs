@@ -11,7 +11,10 @@ use super::setup::{Grammars, PySetup, Situation};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
 use crate::protocol::grammar::Bounds;
-use crate::run::{Command, FailedAttempt, FailedCall, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume};
+use crate::reply::Value;
+use crate::run::{
+    Command, FailedAttempt, FailedCall, InputError, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume,
+};
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -187,16 +190,57 @@ impl PyRun {
         self.input(py, now, |machine| machine.send(text, now))
     }
 
-    /// Approves a call. Raises `UsageError` if it does not await approval.
-    fn approve(&self, py: Python<'_>, ticket: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
-        self.lock()?.machine().check_awaits_approval(TicketId(ticket))?;
-        self.input(py, now, |machine| machine.approve(TicketId(ticket), now))
+    /// Approves a call, with other arguments if there are any, as JSON text. Raises `UsageError` if it does not await
+    /// approval, or if its tool does not take these arguments.
+    #[pyo3(signature = (ticket, now, arguments = None))]
+    fn approve(&self, py: Python<'_>, ticket: u32, now: f64, arguments: Option<&str>) -> CoreResult<Vec<PyCommand>> {
+        let ticket = TicketId(ticket);
+        let arguments = arguments.map(serde_json::from_str::<Value>).transpose()?;
+        let approve = |machine: &mut RunMachine| -> Result<(), InputError> {
+            machine.check_awaits_approval(ticket)?;
+            let edited = arguments.as_ref().map(|arguments| machine.check_edited(ticket, arguments)).transpose()?;
+            machine.approve(ticket, edited, now);
+            Ok(())
+        };
+        let (approved, commands) = self.lock()?.apply(now, approve)?;
+        approved?;
+        to_commands(py, &commands)
+    }
+
+    /// Whether the program is still to decide if a call needs approval.
+    fn is_checking_approval(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().is_checking_approval(TicketId(ticket)))
+    }
+
+    /// Whether a call awaits approval.
+    fn awaits_approval(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().awaits_approval(TicketId(ticket)))
+    }
+
+    /// The program has decided whether a call needs approval, and why.
+    #[pyo3(signature = (ticket, needs_approval, reason, now))]
+    fn approval_checked(
+        &self,
+        py: Python<'_>,
+        ticket: u32,
+        needs_approval: bool,
+        reason: Option<&str>,
+        now: f64,
+    ) -> CoreResult<Vec<PyCommand>> {
+        self.input(py, now, |machine| machine.approval_checked(TicketId(ticket), needs_approval, reason, now))
     }
 
     /// Denies a call. Raises `UsageError` if it does not await approval.
     fn deny(&self, py: Python<'_>, ticket: u32, why: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
-        self.lock()?.machine().check_awaits_approval(TicketId(ticket))?;
-        self.input(py, now, |machine| machine.deny(TicketId(ticket), why, now))
+        let ticket = TicketId(ticket);
+        let deny = |machine: &mut RunMachine| {
+            machine.check_awaits_approval(ticket)?;
+            machine.deny(ticket, why, now);
+            Ok::<(), InputError>(())
+        };
+        let (denied, commands) = self.lock()?.apply(now, deny)?;
+        denied?;
+        to_commands(py, &commands)
     }
 
     /// Whether a ticket is open.

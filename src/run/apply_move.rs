@@ -9,6 +9,7 @@ use crate::codes::Code;
 use crate::protocol::Move;
 use crate::reply::violation::Violation;
 use crate::ticket::TicketId;
+use crate::tool::Approval;
 
 impl RunMachine {
     pub(super) fn apply_move(&mut self, moved: Move, now: f64) {
@@ -128,7 +129,8 @@ impl RunMachine {
             description: call.description.into(),
             tool: call.tool,
             arguments: call.arguments,
-            needs_approval: call.needs_approval && (call.needs.is_empty() || self.start.version < FILLED),
+            needs_approval: call.approval == Approval::Needed && (call.needs.is_empty() || self.start.version < FILLED),
+            checks_approval: call.approval == Approval::Checked && call.needs.is_empty(),
             needs: call.needs,
             detached: call.detached,
             coerced: call.coerced,

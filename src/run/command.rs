@@ -50,6 +50,15 @@ pub enum Command {
         /// The value of the run.
         value: Arc<Value>,
     },
+    /// Decide whether a call needs approval. It is not made before.
+    CheckApproval {
+        ticket: TicketId,
+        tool: Arc<str>,
+        /// Its final arguments, an object.
+        arguments: Arc<Value>,
+    },
+    /// Ask for a person's approval of a call, if the run has somebody to ask.
+    AskApproval { ticket: TicketId },
     /// Stop working on this ticket, which is completed as cancelled.
     Cancel { ticket: TicketId },
     /// The run is over.

@@ -70,7 +70,7 @@ fn changed(kept: &ToolSpec, offered: &ToolSpec) -> Vec<&'static str> {
     let parts = [
         ("parameters", kept.parameters != offered.parameters),
         ("kind", kept.kind != offered.kind),
-        ("approval", kept.needs_approval != offered.needs_approval),
+        ("approval", kept.approval() != offered.approval()),
         ("effect", kept.effect != offered.effect),
         ("reconcile", kept.reconciles != offered.reconciles),
         ("readonly", kept.readonly != offered.readonly),

@@ -9,7 +9,7 @@ use super::state::Phase;
 use crate::protocol::Move;
 use crate::reply::{Span, Value};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
-use crate::tool::ToolKind;
+use crate::tool::{Approval, ToolKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -95,8 +95,10 @@ impl RunMachine {
         });
         let Some(ticket) = due.copied() else { return false };
         match self.filled(ticket) {
-            Ok((arguments, needs_approval)) => {
-                self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval }, now);
+            Ok((arguments, approval)) => {
+                let needs_approval = approval == Approval::Needed;
+                let checks_approval = approval == Approval::Checked;
+                self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval }, now);
             }
             Err(outcome) => self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now),
         }
@@ -125,7 +127,10 @@ impl RunMachine {
         let mut commands: Vec<Command> = self
             .cancelled
             .drain(..)
-            .filter(|ticket| self.started.remove(ticket))
+            .filter(|ticket| {
+                let was_asked = self.checking.contains(ticket) || self.approving.contains(ticket);
+                self.started.remove(ticket) || was_asked
+            })
             .map(|ticket| Command::Cancel { ticket })
             .collect();
         // A call that can't be made after all completes its ticket, and may free or fail others.
@@ -140,6 +145,7 @@ impl RunMachine {
                 commands.extend(self.call(ticket, now));
             }
         }
+        commands.extend(self.approval_questions());
         match self.state.phase {
             Phase::Asking if self.asked < self.state.turn => {
                 self.asked = self.state.turn;
@@ -169,7 +175,7 @@ impl RunMachine {
         let ready = self.pending.iter().filter(|ticket| {
             let call = self.state.open_calls.get(ticket).filter(|call| self.state.has_needs(call));
             let is_due = |call: &OpenCall| call.is_final() || self.start.version < FILLED;
-            call.is_some_and(|call| is_due(call) && !self.is_parked(**ticket) && !self.waits(call))
+            call.is_some_and(|call| is_due(call) && !call.unchecked && !self.is_parked(**ticket) && !self.waits(call))
         });
         ready.copied().collect()
     }
@@ -214,10 +220,10 @@ impl RunMachine {
     }
 
     /// The final arguments of a call, and whether it needs approval.
-    fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, bool), Outcome> {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok((Arc::default(), false)) };
+    fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, Approval), Outcome> {
+        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok((Arc::default(), Approval::NotNeeded)) };
         let mut arguments = self.state.filled(call);
-        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok((arguments, false)) };
+        let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok((arguments, Approval::NotNeeded)) };
         if spec.kind.starts_run() {
             arguments = Arc::new(as_texts(&arguments));
         }
@@ -226,8 +232,8 @@ impl RunMachine {
             if !spec.repeatable {
                 plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
-            let needs_approval = self.setup.tools.needs_approval(spec, &checked)?;
-            Ok((Arc::new(checked), needs_approval))
+            let approval = self.setup.tools.approval(spec, &checked)?;
+            Ok((Arc::new(checked), approval))
         });
         match checked {
             Ok(filled) => Ok(filled),

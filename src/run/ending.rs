@@ -56,11 +56,11 @@ impl RunMachine {
         }
     }
 
-    /// Whether a call may have had an effect: it waits for no other call and no approval.
+    /// Whether a call may have had an effect: it waits for no other call, no check and no approval.
     pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
         // Versions before 3 made calls without writing down what their references were filled with.
         let ready = call.is_final() || (self.start.version < FILLED && self.state.has_needs(call));
-        ready && !self.is_parked(ticket) && !self.state.unbegun.contains(&ticket)
+        ready && !call.unchecked && !self.is_parked(ticket) && !self.state.unbegun.contains(&ticket)
     }
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {

@@ -239,6 +239,9 @@ pub struct Opened {
     /// `ArgumentsFilled`; before version 3 it was asked for at once.
     #[serde(default, skip_serializing_if = "is_false")]
     pub needs_approval: bool,
+    /// Whether the program decides first if it needs approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub checks_approval: bool,
     /// JSON pointers of the arguments that were read as another type than they were written in: `"5"` as 5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coerced: Vec<String>,
@@ -313,10 +316,26 @@ pub enum Event {
         /// Whether it waits for a person's approval now.
         #[serde(default, skip_serializing_if = "is_false")]
         needs_approval: bool,
+        /// Whether the program decides first if it needs approval.
+        #[serde(default, skip_serializing_if = "is_false")]
+        checks_approval: bool,
+    },
+    /// The program has decided whether a call needs approval.
+    ApprovalChecked {
+        ticket: TicketId,
+        /// Whether it waits for a person's approval now.
+        #[serde(default, skip_serializing_if = "is_false")]
+        needs_approval: bool,
+        /// Why it does, in the program's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Arc<str>>,
     },
     /// A person has approved a call.
     Approved {
         ticket: TicketId,
+        /// The arguments that the person has put in the place of the call's own, checked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Arc<Value>>,
         /// Whether no driver worked on the run, so that the call has not begun.
         #[serde(default, skip_serializing_if = "is_false")]
         at_rest: bool,

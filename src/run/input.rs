@@ -2,7 +2,8 @@
 
 use super::machine::RunMachine;
 use super::{Setup, differences};
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::TicketId;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why an input from outside can't be passed to a run.
@@ -19,6 +20,21 @@ pub enum InputError {
         ticket: TicketId,
         /// The tickets that await approval.
         waiting: Vec<TicketId>,
+    },
+    /// Somebody has approved or denied the call.
+    #[error("expected a ticket that awaits approval: got {ticket}, which was {decision} already")]
+    DecidedAlready {
+        ticket: TicketId,
+        /// The decision, in words.
+        decision: &'static str,
+    },
+    /// The tool does not take the arguments with which a person approves the call.
+    #[error("expected arguments that '{tool}' takes: got others for {ticket}, which still awaits approval: {problems}")]
+    WrongArguments {
+        ticket: TicketId,
+        tool: Arc<str>,
+        /// Every problem, in words.
+        problems: String,
     },
     /// The run was set up with another protocol or with other tools.
     #[error(
@@ -49,18 +65,6 @@ impl RunMachine {
         if self.state.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
     }
 
-    /// Whether a person can approve or deny the call of this ticket.
-    ///
-    /// # Errors
-    /// `NoApprovalNeeded`.
-    pub fn check_awaits_approval(&self, ticket: TicketId) -> Result<(), InputError> {
-        if self.awaits_approval(ticket) {
-            return Ok(());
-        }
-        let ids = self.state.tickets.iter().map(|ticket| ticket.id);
-        Err(InputError::NoApprovalNeeded { ticket, waiting: ids.filter(|id| self.awaits_approval(*id)).collect() })
-    }
-
     /// Whether the run can be resumed by an agent with this setup. A run that can't be resumed at all can be opened.
     ///
     /// # Errors
@@ -71,13 +75,5 @@ impl RunMachine {
             return Ok(());
         }
         Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences })
-    }
-
-    /// A person denies a call that awaits approval.
-    pub fn deny(&mut self, ticket: TicketId, why: &str, now: f64) {
-        let tool = self.state.tickets.get(ticket).map(|ticket| ticket.tool.clone()).unwrap_or_default();
-        let reason = if why.trim().is_empty() { String::new() } else { format!(": {}", why.trim()) };
-        let message = format!("The call of '{tool}' was denied{reason}");
-        self.complete_call(ticket, Outcome::Denied { message }, now);
     }
 }

@@ -61,6 +61,10 @@ pub struct RunMachine {
     pub(super) started: BTreeSet<TicketId>,
     /// Tickets whose calls an earlier process may have made.
     pub(super) again: BTreeSet<TicketId>,
+    /// Tickets for which the program is asked whether they need approval.
+    pub(super) checking: BTreeSet<TicketId>,
+    /// Tickets whose approval is asked for.
+    pub(super) approving: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     pub(super) ended: bool,
     /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
@@ -91,6 +95,8 @@ impl RunMachine {
             pending: BTreeSet::new(),
             started: BTreeSet::new(),
             again: BTreeSet::new(),
+            checking: BTreeSet::new(),
+            approving: BTreeSet::new(),
             cancelled: Vec::new(),
             ended: false,
             attended: true,
@@ -210,16 +216,6 @@ impl RunMachine {
         self.advance(now);
     }
 
-    /// Approves a call. It is made now, or when the run is resumed.
-    pub fn approve(&mut self, ticket: TicketId, now: f64) {
-        // Before version 3 approval was asked for before references were filled.
-        if self.awaits_approval(ticket)
-            || (self.is_parked(ticket) && matches!(self.shared_limits, SharedLimits::Replayed(_)))
-        {
-            self.emit(Event::Approved { ticket, at_rest: !self.attended }, now);
-        }
-    }
-
     /// A driver performs the commands again.
     pub fn attend(&mut self) {
         self.attended = true;
@@ -228,16 +224,6 @@ impl RunMachine {
     /// No driver performs the commands any more.
     pub fn leave(&mut self) {
         self.attended = false;
-    }
-
-    /// Whether a call awaits approval and its arguments are final.
-    pub fn awaits_approval(&self, ticket: TicketId) -> bool {
-        self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
-    }
-
-    /// Whether a call awaits approval.
-    pub(super) fn is_parked(&self, ticket: TicketId) -> bool {
-        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
     /// Completes a call. A second outcome of the same ticket is ignored. If earlier attempts failed, the failure of the

@@ -3,6 +3,7 @@
 mod account;
 mod answer_check;
 mod apply_move;
+mod approval;
 pub mod command;
 mod compatibility;
 mod dispatch;

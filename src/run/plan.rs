@@ -10,7 +10,7 @@ use crate::protocol::{ToolCall, unknown_keys};
 use crate::reply::violation::Violation;
 use crate::reply::{Object, RepairPolicy, Span, Value};
 use crate::ticket::{Ticket, TicketId, TicketKind};
-use crate::tool::{Checked, ToolKind, ToolSpec, misread};
+use crate::tool::{Approval, Checked, ToolKind, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Planned {
     pub(super) arguments: Arc<Value>,
     pub(super) needs: Vec<TicketId>,
     pub(super) detached: bool,
-    pub(super) needs_approval: bool,
+    pub(super) approval: Approval,
     /// JSON pointers of the arguments that were read as another type than they were written in.
     pub(super) coerced: Vec<String>,
 }
@@ -130,7 +130,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
         arguments,
         needs: Vec::new(),
         detached: false,
-        needs_approval: false,
+        approval: Approval::NotNeeded,
         coerced: Vec::new(),
     })
 }
@@ -200,9 +200,9 @@ impl Block<'_> {
             return Err(place(violation, call.arguments_span).into());
         }
         // What refers to other calls is looked at when they have ended.
-        let needs_approval = match needs.as_slice() {
-            [] => tools.needs_approval(spec, &arguments).map_err(|violation| place(violation, call.arguments_span))?,
-            _ => spec.needs_approval,
+        let approval = match needs.as_slice() {
+            [] => tools.approval(spec, &arguments).map_err(|violation| place(violation, call.arguments_span))?,
+            _ => spec.approval(),
         };
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {
@@ -226,7 +226,7 @@ impl Block<'_> {
             arguments,
             needs,
             detached: spec.kind == ToolKind::Spawn,
-            needs_approval,
+            approval,
             coerced,
         })
     }

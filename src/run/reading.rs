@@ -10,7 +10,7 @@ use super::stream::{Pushed, Stream};
 use crate::protocol::decoder::read_whole;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
-use crate::tool::ToolKind;
+use crate::tool::{Approval, ToolKind};
 
 impl RunMachine {
     /// Takes the next bytes of the reply.
@@ -182,7 +182,7 @@ impl RunMachine {
             let tools = &self.setup.tools;
             let readonly = tools.find(&call.tool, self.setup.protocol.routes()).is_ok_and(|found| {
                 let called = matches!(found.tool.kind, ToolKind::Function | ToolKind::LookUp);
-                called && found.tool.readonly && !found.tool.needs_approval
+                called && found.tool.readonly && found.tool.approval() == Approval::NotNeeded
             });
             if !readonly || self.state.last_turn.is_some() {
                 continue;
@@ -196,7 +196,7 @@ impl RunMachine {
             if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
                 call.ticket = self.state.tickets.next_id();
                 if call.needs.is_empty()
-                    && !call.needs_approval
+                    && call.approval == Approval::NotNeeded
                     && self.check_shared_limits(now, |account| account.reserve(1, 0)).is_ok()
                 {
                     self.open(call, now);

@@ -172,6 +172,8 @@ mod tests {
                 detached: false,
                 parked: false,
                 attempts: 1,
+                approval_reason: None,
+                decision: None,
                 arguments: None,
                 turn: 1,
                 call_id: None,

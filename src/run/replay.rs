@@ -92,9 +92,12 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
             machine.complete_task(*ticket, outcome.clone(), spent.as_deref().copied(), at);
         }
-        Event::Approved { ticket, at_rest } => {
+        Event::ApprovalChecked { ticket, needs_approval, reason } => {
+            machine.approval_checked(*ticket, *needs_approval, reason.as_deref(), at);
+        }
+        Event::Approved { ticket, arguments, at_rest } => {
             machine.attended = !at_rest;
-            machine.approve(*ticket, at);
+            machine.approve(*ticket, arguments.clone(), at);
         }
         Event::Moved { turn, .. } if machine.state().phase == Phase::Checking => machine.accept_answer(*turn, at),
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {

@@ -156,6 +156,8 @@ impl RunMachine {
         self.started.clear();
         self.pending = self.state.open_calls.keys().copied().collect();
         self.cancelled.clear();
+        self.checking.clear();
+        self.approving.clear();
         (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled, self.checked) = (answered, answered, answered);

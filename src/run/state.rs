@@ -1,5 +1,6 @@
 //! The state of a run: the fold of its events, and nothing else.
 
+mod approval;
 mod fold;
 mod next_message;
 
@@ -7,7 +8,7 @@ use super::account::Spent;
 use super::event::{Event, FailedCall, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
-use super::repetition::Repetition;
+use super::repetition::{self, Repetition};
 use crate::protocol::{Message, MessageEntry, Move};
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId, TicketList, is_false};
@@ -47,6 +48,9 @@ pub(super) struct OpenCall {
     /// Whether its references were filled, so that its arguments are final.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) filled: bool,
+    /// Whether the program is still to decide if it needs approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) unchecked: bool,
     pub(super) needs: Vec<TicketId>,
     /// Its position in its reply.
     position: usize,
@@ -58,6 +62,13 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
+    /// Its arguments are these, and final.
+    fn fill(&mut self, arguments: &Arc<Value>) {
+        self.key = Some(repetition::key(&self.tool, arguments));
+        self.arguments = Arc::clone(arguments);
+        self.filled = true;
+    }
+
     /// Whether its arguments are those that it is made with.
     pub(super) fn is_final(&self) -> bool {
         self.filled || self.needs.is_empty()
@@ -246,6 +257,7 @@ impl RunState {
             Event::ToolAttemptFailed(failed) => self.is_next_failure(failed),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
+            Event::ApprovalChecked { ticket, .. } => self.open_calls.get(ticket).is_some_and(|call| call.unchecked),
             Event::ArgumentsFilled { ticket, .. } => {
                 self.open_calls.get(ticket).is_some_and(|call| !call.is_final() && self.has_needs(call))
             }

@@ -58,9 +58,16 @@ impl Run {
                     row.attempts = attempts;
                 }
             }
-            TicketChange::Approved { ticket } => {
+            TicketChange::ApprovalChecked { ticket, parked, reason } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.parked = parked;
+                    row.approval_reason = reason.map(str::to_owned);
+                }
+            }
+            TicketChange::Approved { ticket, arguments } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.parked = false;
+                    row.arguments = arguments.or(row.arguments.take());
                 }
             }
             TicketChange::All(rows) => self.tickets = rows.into_iter().map(|row| (row.ticket, row)).collect(),

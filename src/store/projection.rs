@@ -16,8 +16,10 @@ pub(super) enum TicketChange<'a> {
     Filled { ticket: TicketId, arguments: String, parked: bool },
     /// This one is tried this often so far.
     Attempted { ticket: TicketId, attempts: u32 },
-    /// A person has approved of this one.
-    Approved { ticket: TicketId },
+    /// The program has decided whether this one needs approval, and why.
+    ApprovalChecked { ticket: TicketId, parked: bool, reason: Option<&'a str> },
+    /// A person has approved of this one, with other arguments if there are any.
+    Approved { ticket: TicketId, arguments: Option<String> },
     /// A log begins with its snapshot: these are all its tickets.
     All(Vec<TicketRow>),
 }
@@ -36,20 +38,27 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             call_id: opened.call_id.clone(),
             parked: opened.needs_approval && opened.needs.is_empty(),
             attempts: 1,
+            approval_reason: None,
             opened_at: record.at,
             completed_at: None,
             outcome: None,
             text: None,
         })),
         Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
-        Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
+        Event::ArgumentsFilled { ticket, arguments, needs_approval, .. } => {
             TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
         }
         Event::ToolAttemptFailed(failed) => {
             let attempts = failed.attempt.saturating_add(u32::from(failed.wait.is_some()));
             TicketChange::Attempted { ticket: failed.ticket, attempts }
         }
-        Event::Approved { ticket, .. } => TicketChange::Approved { ticket: *ticket },
+        Event::ApprovalChecked { ticket, needs_approval, reason } => {
+            TicketChange::ApprovalChecked { ticket: *ticket, parked: *needs_approval, reason: reason.as_deref() }
+        }
+        Event::Approved { ticket, arguments, .. } => TicketChange::Approved {
+            ticket: *ticket,
+            arguments: arguments.as_ref().map(|arguments| arguments.to_json()),
+        },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }
@@ -69,6 +78,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         call_id: ticket.call_id.clone(),
         parked: ticket.parked,
         attempts: ticket.attempts,
+        approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,

@@ -88,6 +88,8 @@ pub struct TicketRow {
     pub parked: bool,
     /// How many attempts were made, the one that is waited for among them.
     pub attempts: u32,
+    /// Why it needs approval, in the program's words.
+    pub approval_reason: Option<String>,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.

@@ -1,6 +1,6 @@
 //! The tickets of one run, in the order of opening.
 
-use super::{Outcome, Status, Ticket, TicketId};
+use super::{Decision, Outcome, Status, Ticket, TicketId};
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -73,10 +73,23 @@ impl TicketList {
         }
     }
 
-    /// A person has approved of it.
-    pub(crate) fn approve(&mut self, id: TicketId) {
+    /// A person has approved of it, with other arguments if there are any.
+    pub(crate) fn approve(&mut self, id: TicketId, arguments: Option<&Arc<Value>>) {
         if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
             ticket.parked = false;
+            ticket.decision = Some(Decision::Approved);
+            if let Some(arguments) = arguments {
+                ticket.arguments = Some(Arc::clone(arguments));
+                ticket.decision = Some(Decision::Edited);
+            }
+        }
+    }
+
+    /// The program has decided whether it needs approval.
+    pub(crate) fn approval_checked(&mut self, id: TicketId, parked: bool, reason: Option<Arc<str>>) {
+        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+            ticket.parked = parked;
+            ticket.approval_reason = reason;
         }
     }
 

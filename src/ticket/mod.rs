@@ -155,6 +155,16 @@ impl TicketKind {
     }
 }
 
+/// How a person has approved of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// As it was asked for.
+    Approved,
+    /// With other arguments.
+    Edited,
+}
+
 /// One tool call, or one task that was given to another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
@@ -177,6 +187,12 @@ pub struct Ticket {
     /// Whether it waits for a person's approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub parked: bool,
+    /// Why it needs approval, in the program's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_reason: Option<Arc<str>>,
+    /// How a person has approved of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
     /// Its checked arguments: with references until they are filled, then final. None where a version before 3 compacted
     /// the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -68,6 +68,7 @@ fn spec(name: &str, description: &str, parameters: Json, kind: ToolKind) -> Tool
         readonly: false,
         reconciles: false,
         needs_approval: false,
+        checks_approval: false,
         // Waiting for the same agents once more gives the same results, and does no harm.
         repeatable: kind == ToolKind::Wait,
     }

@@ -228,6 +228,7 @@ impl AnswerType {
                 readonly: true,
                 reconciles: false,
                 needs_approval: false,
+                checks_approval: false,
                 repeatable: false,
             };
             ToolSet::new(vec![spec]).ok()

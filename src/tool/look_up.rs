@@ -89,6 +89,7 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
             readonly: true,
             reconciles: false,
             needs_approval: false,
+            checks_approval: false,
             repeatable: false,
         }
     };

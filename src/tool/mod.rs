@@ -31,5 +31,5 @@ pub use sample_call::Sample;
 pub(crate) use sample_call::spaced;
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
-pub use spec::{Effect, ToolKind, ToolSpec};
+pub use spec::{Approval, Effect, ToolKind, ToolSpec};
 pub(crate) use tool_view::ToolView;

@@ -76,7 +76,7 @@ impl ToolSet {
             .map(|tool| {
                 let required = Schema::root(&tool.parameters).required_names().len();
                 // After an example with one argument, small models leave out the second one of other tools.
-                (tool.needs_approval, required == 0, Reverse(tool.readonly), required.abs_diff(2), tool)
+                (tool.approval(), required == 0, Reverse(tool.readonly), required.abs_diff(2), tool)
             })
             .collect();
         ranked.sort_by_key(|(approval, bare, readonly, from_two, _)| (*approval, *bare, *readonly, *from_two));

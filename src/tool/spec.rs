@@ -60,6 +60,17 @@ impl ToolKind {
     }
 }
 
+/// Whether a call waits for a person's approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Approval {
+    /// It is made at once.
+    NotNeeded,
+    /// The program decides, by the final arguments.
+    Checked,
+    /// It waits.
+    Needed,
+}
+
 /// One tool: its name, what it does and the schema of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one option, which stands by its name in the log")]
@@ -85,7 +96,21 @@ pub struct ToolSpec {
     /// Whether each call waits for a person's approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub needs_approval: bool,
+    /// Whether the program decides for each call if it needs approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub checks_approval: bool,
     /// Polling: exempt from the repetition guard.
     #[serde(default)]
     pub repeatable: bool,
+}
+
+impl ToolSpec {
+    /// Whether its calls wait for a person's approval.
+    pub fn approval(&self) -> Approval {
+        match (self.needs_approval, self.checks_approval) {
+            (true, _) => Approval::Needed,
+            (_, true) => Approval::Checked,
+            _ => Approval::NotNeeded,
+        }
+    }
 }

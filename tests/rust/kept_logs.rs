@@ -27,6 +27,7 @@ fn kept_logs_are_read_and_written_as_they_stand() {
         (4, "conversation", 1, 11, 0),
         (4, "shortened", 8, 19, 0),
         (5, "attempts", 2, 9, 0),
+        (5, "decisions", 4, 9, 0),
     ] {
         let log = kept_log(version, name);
         for (line, record) in &log {

@@ -130,17 +130,17 @@ fn the_last_turn_tells_the_results_of_agents_that_were_never_waited_for() {
 fn a_task_that_needs_approval_starts_only_then() {
     let mut machine = begun("react", Limits::default());
     let ask = |task| act("expert", &format!(r#"{{"task": "{task}"}}"#));
-    assert_eq!(reply(&mut machine, &ask("one")), []);
+    assert_eq!(reply(&mut machine, &ask("one")), [Command::AskApproval { ticket: TicketId(1) }]);
     assert!(machine.awaits_approval(TicketId(1)));
-    machine.approve(TicketId(2), 3.0);
+    machine.approve(TicketId(2), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
-    machine.approve(TicketId(1), 3.0);
+    machine.approve(TicketId(1), None, 3.0);
     assert_eq!(started(&machine.commands(3.0)), [(1, "", "one")]);
-    machine.approve(TicketId(1), 3.0);
+    machine.approve(TicketId(1), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
     machine.complete_task(TicketId(1), ok("1"), None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
-    assert_eq!(reply(&mut machine, &ask("two")), []);
+    assert_eq!(reply(&mut machine, &ask("two")), [Command::AskApproval { ticket: TicketId(2) }]);
     machine.complete_call(TicketId(2), Outcome::Denied { message: "The call of 'expert' was denied".into() }, 5.0);
     assert_eq!(machine.commands(5.0), [Command::AskModel { turn: 3 }]);
     assert!(told(&machine).contains("was denied"));

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_type
 
-from callslip import Agent, Context, Limits, ReactProtocol, Retry, ScriptedModel, tool
+from callslip import (
+    Agent,
+    Context,
+    Limits,
+    ReactProtocol,
+    Retry,
+    ScriptedModel,
+    Ticket,
+    at_terminal,
+    in_notebook,
+    tool,
+)
 
 
 @dataclass
@@ -78,3 +89,32 @@ async def main() -> None:
     await agent.resume_all(deps=Deps("Ann"))
     async with agent.stream("x", deps=Deps("Ann"), limits=Limits(), messages=earlier) as run:
         await run.send("more", deps=Deps("Bob"))
+
+
+def by_amount(ticket: Ticket) -> bool | str | dict[str, int]:
+    assert_type(ticket.approval_reason, str | None)
+    return {"amount": 5}
+
+
+async def later(ticket: Ticket) -> bool:
+    return True
+
+
+async def is_large(arguments: dict[str, Any], context: Context) -> bool | str:
+    return "large"
+
+
+@tool(needs_approval=is_large)
+def pay(amount: int) -> str:
+    return str(amount)
+
+
+@tool(needs_approval=lambda arguments, context: arguments["amount"] > 100)
+def give(amount: int) -> str:
+    return str(amount)
+
+
+for approve in (at_terminal, in_notebook, by_amount, later):
+    Agent(ScriptedModel([]), tools=[pay, give]).run_sync("go", approve=approve)
+Agent(ScriptedModel([])).run_sync("go", approve=lambda ticket: ticket.call)
+Agent(ScriptedModel([])).run_sync("go", approve=5)  # type: ignore[arg-type]

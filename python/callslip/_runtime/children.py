@@ -84,6 +84,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
     child.is_kept = session.is_kept
+    child.asker = session.asker
     feed = session.run._feed
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,8 @@ from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.questions import Question, answer
+from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import instruct
 from callslip._runtime.tool_attempts import repeat
 from callslip._threads import pool
@@ -30,6 +32,7 @@ __all__ = ["drive"]
 
 AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
 Settle, CheckAnswer = Command.Settle, Command.CheckAnswer
+QUESTIONS = (CheckAnswer, Command.CheckApproval, Command.AskApproval)
 
 
 async def drive(session: RunSession) -> None:
@@ -119,6 +122,7 @@ class _Driver(SessionDriver):
         "_loop",
         "_model_is_async",
         "_own_task",
+        "_questions",
         "finish",
         "siblings",
     )
@@ -130,13 +134,14 @@ class _Driver(SessionDriver):
         assert task is not None
         self._own_task, self._count = task, cancellations_before(task)
         self._calls: dict[int, CancelScope] = {}
+        self._questions: dict[int, tuple[Question, CancelScope]] = {}
         self._asking: CancelScope | None = None
         self._grace = GraceTimer(self._loop, self._grace_is_over)
         self._is_bounded = session.core.deadline is not None
         self._model_is_async = session.model.is_async
         self._is_stored = session.store is not None
-        self.finish = _Finish()
-        self.siblings = _Siblings()
+        self.finish = Finish()
+        self.siblings = Siblings()
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Admit a message or a decision, from any thread. As `Driver.inject`."""
@@ -165,6 +170,7 @@ class _Driver(SessionDriver):
                 self._give_up(command.ticket)
             else:
                 self._start(command)
+        self._drop_questions()
         ends = any(isinstance(command, Command.Finish) for command in commands)
         if ends and self._asking is not None:
             self._asking.cancel()
@@ -253,8 +259,8 @@ class _Driver(SessionDriver):
             return self._ask(task)
         if isinstance(command, CallTool):
             return self._call(command, task)
-        if isinstance(command, CheckAnswer):
-            return self._check_answer(command, task)
+        if isinstance(command, QUESTIONS):
+            return self._answer(command, task)
         return self._cancel_or_finish(command)
 
     async def _perform_in_time(self, performing: Awaitable[Sequence[Command]]) -> Sequence[Command]:
@@ -380,28 +386,31 @@ class _Driver(SessionDriver):
             await raise_cancelled()
         return commands
 
-    async def _check_answer(
-        self, command: Command.CheckAnswer, task: asyncio.Task[Any]
-    ) -> Sequence[Command]:
-        session = self._session
-        scope = self._asking = self._scope(task)
+    async def _answer(self, command: Question, task: asyncio.Task[Any]) -> Sequence[Command]:
+        """Let the program or a person answer a question."""
+        scope = self._scope(task)
+        # The answer of a run belongs to no ticket.
+        key = 0 if isinstance(command, CheckAnswer) else command.ticket
+        self._questions[key] = command, scope
         commands: Sequence[Command] = ()
-        name = session.setup.protocol.answer_name
         try:
             with scope:
-                check = session.agent._answers.check
-                refused = await check(name, command.value, session.program_context("check_answer"))
-                if not scope.cancel_called:
-                    commands = session.answer_checked(command.turn, refused)
+                commands = await answer(self._session, command)
         except BaseException as error:
             if self._is_for_task(error, scope, task) or not scope.cancel_called:
                 raise
         finally:
-            if self._asking is scope:
-                self._asking = None
+            if self._questions.get(key) == (command, scope):
+                del self._questions[key]
         if scope.is_task_cancelled and not self._is_bounded:
             await raise_cancelled()
         return commands
+
+    def _drop_questions(self) -> None:
+        """Give up the questions that need no answer any more."""
+        for command, scope in list(self._questions.values()):
+            if not self._session.is_due(command):
+                scope.cancel()
 
     async def _start_run(self, command: Command.StartRun) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
@@ -434,6 +443,7 @@ class _Driver(SessionDriver):
         scope = self._calls.get(ticket)
         if scope is not None:
             scope.cancel()
+        self._drop_questions()
 
     def cancel_grace(self) -> None:
         """End the grace of the latest call. The model does not continue because of that."""
@@ -447,52 +457,3 @@ class _Driver(SessionDriver):
 
     async def _follow_end_of_grace(self) -> None:
         await self.follow(self._session.end_grace())
-
-
-class _Finish:
-    """Whether the run has finished. Its event is only made if something waits for it."""
-
-    __slots__ = ("_event", "is_set")
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self._event: asyncio.Event | None = None
-
-    def set(self) -> None:
-        self.is_set = True
-        if self._event is not None:
-            self._event.set()
-
-    def clear(self) -> None:
-        self.is_set = False
-        if self._event is not None:
-            self._event.clear()
-
-    async def wait(self) -> None:
-        if self._event is None:
-            self._event = asyncio.Event()
-        await self._event.wait()
-
-
-class _Siblings:
-    """The tasks beside the driver's own, and the commands that wait until there is a group."""
-
-    __slots__ = ("group", "queue")
-
-    def __init__(self) -> None:
-        self.group: asyncio.TaskGroup | None = None
-        self.queue: list[Command] = []
-
-    def take_queue(self) -> list[Command]:
-        queue, self.queue = self.queue, []
-        return queue
-
-    def create_task(
-        self, coroutine: Coroutine[Any, Any, object], context: ContextVariables | None
-    ) -> None:
-        assert self.group is not None
-        try:
-            self.group.create_task(coroutine, context=context)
-        except RuntimeError:
-            # The group is being cancelled, or has failed: it starts nothing any more.
-            coroutine.close()

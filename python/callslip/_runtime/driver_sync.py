@@ -21,6 +21,7 @@ from callslip._failure import is_cancelled, is_failure
 from callslip._runtime.calls import Call
 from callslip._runtime.model_attempts import ModelAttempts
 from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, read_stream, run_task
+from callslip._runtime.questions import Question, answer_sync
 from callslip._runtime.start import instruct_sync
 from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
@@ -94,6 +95,7 @@ class _Driver(SessionDriver):
         self._awaited: Future[Any] | None = None
         self._reading: Future[Any] | None = None
         self._inline: Call | None = None
+        self._question: Question | None = None
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Admit a message or a decision, from any thread. As `Driver.inject`."""
@@ -102,7 +104,7 @@ class _Driver(SessionDriver):
         if commands is None:
             return False
         self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
-        if not session.core.finished:
+        if self._is_wanted() and not session.core.finished:
             return True
         if (inline := self._inline) is not None:
             inline.cancelled = True
@@ -177,8 +179,8 @@ class _Driver(SessionDriver):
                     self._todo.extend(self._call(command))
             case Command.StartRun():
                 self._start(command)
-            case Command.CheckAnswer():
-                self._todo.extend(self._check_answer(command))
+            case Command.CheckAnswer() | Command.CheckApproval() | Command.AskApproval():
+                self._todo.extend(self._answer(command))
             case Command.Settle():
                 self._grace_ends = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
@@ -373,19 +375,19 @@ class _Driver(SessionDriver):
             return ()
         return self._session.complete_call(command.ticket, outcome)
 
-    def _check_answer(self, command: Command.CheckAnswer) -> Sequence[Command]:
-        session, answers = self._session, self._session.agent._answers
-        name = session.setup.protocol.answer_name
-        context = session.program_context("check_answer")
+    def _answer(self, command: Question) -> Sequence[Command]:
+        """Let the program or a person answer a question, in this thread if that is possible."""
+        self._question = command
         try:
-            if answers.is_async or session.core.deadline is not None:
-                checking = pool.on_loop(answers.check(name, command.value, context))
-                refused = self._wait_for_thread(checking)
-            else:
-                refused = answers.check_sync(name, command.value, context)
+            commands = answer_sync(self._session, command, self._wait_for_thread)
         except _Stopped:
             return ()
-        return session.answer_checked(command.turn, refused)
+        finally:
+            self._question = None
+        if self._session.remaining() == 0.0:
+            self._todo.extend(commands)
+            raise _DeadlineReached
+        return commands
 
     def _start(self, command: Command) -> None:
         """Call a tool or start a child run, without waiting for it."""
@@ -459,6 +461,10 @@ class _Driver(SessionDriver):
             outcome = self._session.cancelled_outcome(command)
         self._todo.extend(self._session.complete_task(command.ticket, outcome, run))
 
+    def _is_wanted(self) -> bool:
+        """Whether the question that the run's own thread waits for needs an answer."""
+        return self._question is None or self._session.is_due(self._question)
+
     def _give_up(self, ticket: int) -> None:
         self._waiting.drop(ticket)
         call, cancel = self._calls.pop(ticket, (None, None))
@@ -474,7 +480,7 @@ class _Driver(SessionDriver):
             TimeoutError: It took more than `timeout` seconds; `None` is no limit.
         """
         self._awaited = future
-        if self._session.core.finished:
+        if self._session.core.finished or not self._is_wanted():
             # It was ended from outside at this very moment.
             future.cancel()
         remaining = self._session.remaining()

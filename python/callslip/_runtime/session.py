@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from callslip._core import Run as CoreRun
     from callslip._runtime.calls import Call
+    from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.agent import Agent
@@ -62,6 +63,7 @@ class RunSession:
         requests: The requests to its model.
         is_kept: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled.
+        asker: Decides on calls that are awaiting approval; `None` if others do.
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class RunSession:
         "_resources",
         "_result",
         "agent",
+        "asker",
         "core",
         "first_commands",
         "is_kept",
@@ -99,6 +102,7 @@ class RunSession:
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.is_kept: bool = False
         self._has_left = False
+        self.asker: Asker | None = None
         self._inputs = _InputGate()
         self._resources = Resources()
         self._result: Future[RunResult] | None = None
@@ -160,6 +164,10 @@ class RunSession:
             return self.is_current_turn(command.turn)
         if isinstance(command, Command.CheckAnswer):
             return self.core.is_checking(command.turn)
+        if isinstance(command, Command.CheckApproval):
+            return self.core.is_checking_approval(command.ticket)
+        if isinstance(command, Command.AskApproval):
+            return self.asker is not None and self.core.awaits_approval(command.ticket)
         if isinstance(command, (Command.CallTool, Command.StartRun)):
             return self.core.is_open(command.ticket)
         return True

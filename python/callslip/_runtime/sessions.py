@@ -11,6 +11,7 @@ from callslip import _core
 from callslip._options import check_text
 from callslip._runtime.calls import current_call
 from callslip._runtime.children import check_tree, child_id, levels_left
+from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
@@ -20,6 +21,7 @@ from callslip.runs._conversation import run_lock
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
+    from callslip.approval import Approver
     from callslip.limits import Limits
 
 __all__ = ["continued_session", "new_session", "resumed_session", "said_session", "unfinished_runs"]
@@ -32,6 +34,7 @@ def new_session(
     deps: object = None,
     limits: Limits | None = None,
     messages: Sequence[Mapping[str, str]] = (),
+    approve: Approver | None = None,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
 
@@ -41,6 +44,7 @@ def new_session(
         deps: For the tools. Default: those of the run that calls.
         limits: The limits. Default: those of the agent.
         messages: An earlier conversation.
+        approve: Decides on calls that are awaiting approval. Default: as the run that calls.
 
     Raises:
         UsageError: The task is not text, or another argument is of a wrong type.
@@ -50,6 +54,7 @@ def new_session(
         raise UsageError(f"expected the task as a string: got {type(task).__name__}")
     check_text("the task", task)
     worker = agent._in_effect()
+    asker = None if approve is None else Asker(approve)
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
     earlier = check_messages(messages) if messages else None
     call = current_call()
@@ -62,6 +67,7 @@ def new_session(
         levels, root = levels_left(above.levels, depth), above.root
         if deps is None:
             deps = above.run._deps
+        asker = asker or above.asker
     setup = worker._setup_at(levels)
     store = worker.store
     core = _core.Run(
@@ -77,7 +83,9 @@ def new_session(
     run = Run(core, run_id, task, agent=agent, store=store, deps=deps)
     if above is not None:
         above.run._add_child(run)
-    return RunSession(run, worker, setup, start, levels=levels, root=root)
+    session = RunSession(run, worker, setup, start, levels=levels, root=root)
+    session.asker = asker
+    return session
 
 
 def resumed_session(agent: Agent, run_id: str, deps: object = None) -> RunSession:

@@ -61,7 +61,7 @@ class RunSetup:
         instructions = agent._instructions.text
         self.system_prompt: str = self.prompt_with(instructions)
         self.starts_early: bool = isinstance(protocol, ChattyProtocol) and protocol.early_start
-        needs_approval = any(tool.needs_approval for tool in self.toolbox)
+        needs_approval = any(tool.needs_approval is not False for tool in self.toolbox)
         self.runs_concurrently: bool = self.starts_early or needs_approval
         self.native: _core.Setup = _core.Setup(
             self.protocol,

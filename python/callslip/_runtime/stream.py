@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
@@ -21,7 +21,7 @@ from callslip.runs._feed import feed_of
 from callslip.runs._result import AnswerT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator, Mapping
     from contextvars import Context as ContextVariables
     from types import TracebackType
     from typing import Any
@@ -159,9 +159,9 @@ class RunStream(Generic[AnswerT]):
         """The tickets that are awaiting approval. As `Run.awaiting_approval`."""
         return self.run.awaiting_approval
 
-    def approve(self, ticket: Ticket | str) -> None:
+    def approve(self, ticket: Ticket | str, *, arguments: Mapping[str, Any] | None = None) -> None:
         """Approve a call that is awaiting approval. As `Run.approve`."""
-        self.run.approve(ticket)
+        self.run.approve(ticket, arguments=arguments)
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Deny a call that is awaiting approval. As `Run.deny`."""

@@ -19,6 +19,7 @@ from callslip.events._of_replies import (
 )
 from callslip.events._of_runs import Compacted, Noted, RunFinished, RunStarted, UserSaid
 from callslip.events._of_tickets import (
+    ApprovalChecked,
     Approved,
     ArgumentsFilled,
     TicketCompleted,
@@ -29,6 +30,7 @@ from callslip.events._progress import Progress
 
 __all__ = [
     "AnswerOffered",
+    "ApprovalChecked",
     "Approved",
     "ArgumentsFilled",
     "Compacted",
@@ -66,6 +68,7 @@ _CLASSES: dict[str, type[Event]] = {
         UserSaid,
         TicketOpened,
         ArgumentsFilled,
+        ApprovalChecked,
         Approved,
         ToolAttemptFailed,
         TicketCompleted,

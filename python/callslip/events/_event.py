@@ -23,6 +23,7 @@ EventKind: TypeAlias = Literal[
     "user_said",
     "ticket_opened",
     "arguments_filled",
+    "approval_checked",
     "approved",
     "tool_attempt_failed",
     "ticket_completed",

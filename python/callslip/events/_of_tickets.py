@@ -7,7 +7,14 @@ from typing import Any, ClassVar, Literal
 
 from callslip.events._event import Event, EventKind, Json, ticket_id, with_ticket
 
-__all__ = ["Approved", "ArgumentsFilled", "TicketCompleted", "TicketOpened", "ToolAttemptFailed"]
+__all__ = [
+    "ApprovalChecked",
+    "Approved",
+    "ArgumentsFilled",
+    "TicketCompleted",
+    "TicketOpened",
+    "ToolAttemptFailed",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +33,7 @@ class TicketOpened(Event):
         needs: The ids of the tickets that the arguments refer to.
         detached: Whether the model continues without its outcome (chatty).
         needs_approval: Whether it awaits approval now.
+        checks_approval: Whether a function decides first if it needs approval.
         coerced: JSON pointers of the arguments that were read as another type than they were
             written in.
     """
@@ -42,6 +50,7 @@ class TicketOpened(Event):
     needs: list[str]
     detached: bool = False
     needs_approval: bool = False
+    checks_approval: bool = False
     coerced: list[str] = field(default_factory=list)
 
     @classmethod
@@ -60,12 +69,34 @@ class ArgumentsFilled(Event):
         ticket_id: The id of the ticket.
         arguments: The checked arguments, final.
         needs_approval: Whether it awaits approval now.
+        checks_approval: Whether a function decides first if it needs approval.
     """
 
     kind: ClassVar[EventKind] = "arguments_filled"
     ticket_id: str
     arguments: Json
     needs_approval: bool = False
+    checks_approval: bool = False
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return with_ticket(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalChecked(Event):
+    """The function in `needs_approval` decided on a call.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        needs_approval: Whether it awaits approval now.
+        reason: The reason, in the program's words; `None` without one.
+    """
+
+    kind: ClassVar[EventKind] = "approval_checked"
+    ticket_id: str
+    needs_approval: bool = False
+    reason: str | None = None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -78,11 +109,14 @@ class Approved(Event):
 
     Attributes:
         ticket_id: The id of the ticket.
+        arguments: The arguments with which the person has replaced those of the call; `None` if the
+            call is made as it was.
         at_rest: Whether no driver worked on the run, so that the call has not begun.
     """
 
     kind: ClassVar[EventKind] = "approved"
     ticket_id: str
+    arguments: Json | None = None
     at_rest: bool = False
 
     @classmethod

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirec
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _lazy
+from callslip._agent_roles import check_approvals
 from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
 from callslip.errors import UsageError
@@ -104,7 +105,7 @@ def _make_server(
 ) -> SDKServer[Any]:
     """Return a server as `agent_server` does, with a context that is open while it serves."""
     check_sdk()
-    agent._check_approvals()
+    check_approvals(agent, None)
     own_name = name or agent.name
     if not isinstance(own_name, str) or not own_name or len(own_name.split()) != 1:
         raise UsageError(

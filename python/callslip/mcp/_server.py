@@ -22,7 +22,8 @@ from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
 from callslip.mcp._server_tool import ServerTool
 from callslip.mcp._session import McpSession, ServerFailure, SessionLost, live_sessions
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
-from callslip.tools import Context, Fail, Tool, ToolSource
+from callslip.tools import Context, Fail, NeedsApproval, Tool, ToolSource
+from callslip.tools._approval import check_needs_approval
 from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class ServerOptions(TypedDict, total=False):
             Default: all tools.
         exclude: Names of tools not to offer, as in `include`. Default: none.
         needs_approval: Whether calls wait until a person approves them; or the names of the tools
-            whose calls wait. Default: `False`.
+            whose calls wait, or a function that decides for each call, as for `tool`. Default:
+            `False`.
         repeatable: Whether the same call may be made any number of times, as for polling; or the
             names of the tools whose calls may be repeated: their failed calls are tried again, and
             they are repeated after a crash. Default: `False`.
@@ -69,7 +71,7 @@ class ServerOptions(TypedDict, total=False):
     prefix: str
     include: Sequence[str] | None
     exclude: Sequence[str]
-    needs_approval: bool | Collection[str]
+    needs_approval: NeedsApproval | Collection[str]
     repeatable: bool | Collection[str]
     retries: int
     timeout: float | None
@@ -99,7 +101,7 @@ class MCPServer(ToolSource):
         prefix: str = "",
         include: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
-        needs_approval: bool | Collection[str] = False,
+        needs_approval: NeedsApproval | Collection[str] = False,
         repeatable: bool | Collection[str] = False,
         retries: int = 2,
         timeout: float | None = 60.0,
@@ -118,6 +120,8 @@ class MCPServer(ToolSource):
         ):
             if isinstance(names, str):
                 raise UsageError(f"expected {option} as a list of names: got {names!r}")
+        if callable(needs_approval):
+            check_needs_approval(needs_approval)
         if isinstance(transport, str):
             raise UsageError(
                 f"expected a transport: got {transport!r}: use MCPServer.http(url) or "
@@ -359,14 +363,19 @@ class MCPServer(ToolSource):
         known = [*names, *sorted(skipped)]
         include = None if self._include is None else self._matching("include", self._include, names)
         exclude = self._matching("exclude", self._exclude, known)
-        asks = self._selected("needs_approval", self._needs_approval, known)
+        check = self._needs_approval
+        asks: dict[str, NeedsApproval]
+        if callable(check):
+            asks = dict.fromkeys(names, check)
+        else:
+            asks = dict.fromkeys(self._selected("needs_approval", check, known), True)
         repeats = self._selected("repeatable", self._repeatable, known)
         offered = [
             ServerTool(
                 self,
                 tool,
                 prefix=self._prefix,
-                needs_approval=tool.name in asks,
+                needs_approval=asks.get(tool.name, False),
                 repeatable=tool.name in repeats,
                 retries=self._retries,
             )

@@ -17,7 +17,7 @@ argument `body` if a name collides or the body is not an object.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,9 @@ from callslip.openapi._files import read_with_files
 from callslip.openapi._handler import HandlerTool
 from callslip.openapi._server import Servers
 from callslip.openapi._tool import OperationTool
-from callslip.tools import Tool, ToolSource
+from callslip.openapi._traits import all_traits
+from callslip.tools import NeedsApproval, Tool, ToolSource
+from callslip.tools._approval import check_needs_approval
 from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class AppOptions(TypedDict, total=False):
     include: Sequence[str]
     tags: Sequence[str]
     read_only: bool
-    needs_approval: bool | Sequence[str]
+    needs_approval: NeedsApproval | Sequence[str]
     repeatable: bool | Sequence[str]
     retries: int
     headers: Mapping[str, str]
@@ -115,7 +117,8 @@ class OpenAPI(
         tags: Offer only operations with one of these tags. Default: all operations.
         read_only: Whether to offer only methods that change nothing: GET, HEAD, OPTIONS, TRACE.
         needs_approval: Whether each call waits for approval, or patterns as in `include` for the
-            operations whose calls wait. A call also waits if a server could take its path for that
+            operations whose calls wait, or a function that decides for each call, as for `tool`.
+            A call also waits if a server could take its path for that
             of such an operation, as `/users/{name}` with `all` for `/users/all`. If that operation
             is not offered, the call is refused.
         repeatable: Whether the same call may be made any number of times, as for polling, or
@@ -155,7 +158,7 @@ class OpenAPI(
         include: Sequence[str] = (),
         tags: Sequence[str] = (),
         read_only: bool = False,
-        needs_approval: bool | Sequence[str] = False,
+        needs_approval: NeedsApproval | Sequence[str] = False,
         repeatable: bool | Sequence[str] = False,
         retries: int = 2,
         headers: Mapping[str, str] | None = None,
@@ -176,9 +179,9 @@ class OpenAPI(
         if handlers is not None and client is None:
             names = [name for name in names if name in found]
         names = _drop_unreadable(whole, names)
-        approved = _select(whole, names, "needs_approval", needs_approval)
+        asked = _approvals(whole, names, needs_approval)
         repeated = _select(whole, names, "repeatable", repeatable)
-        traits = _all_traits(names, found, approved, repeated)
+        traits = all_traits(names, found, asked, repeated)
         self.document: Document = whole.only(names, to_json(traits))
         _warn_of_faults(self.document)
         servers = None
@@ -200,12 +203,14 @@ class OpenAPI(
             )
         self.tools: dict[str, Tool[..., Any]] = {
             name: self._make_tool(
-                name, asks=name in approved, repeats=name in repeated, retries=retries
+                name, asks=asked.get(name, False), repeats=name in repeated, retries=retries
             )
             for name in names
         }
 
-    def _make_tool(self, name: str, *, asks: bool, repeats: bool, retries: int) -> Tool[..., Any]:
+    def _make_tool(
+        self, name: str, *, asks: NeedsApproval, repeats: bool, retries: int
+    ) -> Tool[..., Any]:
         document, handler = self.document, self._handlers.get(name)
         if handler is not None:
             return HandlerTool(name, handler, document, asks=asks, retries=retries)
@@ -454,6 +459,16 @@ def _select(
     return set(document.select(patterns, [], read_only=False)) if patterns else set()
 
 
+def _approvals(
+    document: Document, names: Sequence[str], value: NeedsApproval | Sequence[str]
+) -> dict[str, NeedsApproval]:
+    """Return the option of each operation whose calls may need approval."""
+    if callable(value):
+        check_needs_approval(value)
+        return dict.fromkeys(names, value)
+    return dict.fromkeys(_select(document, names, "needs_approval", value), True)
+
+
 def _find_operation(document: Document, key: str) -> str:
     names = document.named(key)
     if not names:
@@ -463,34 +478,6 @@ def _find_operation(document: Document, key: str) -> str:
     if len(names) > 1:
         raise UsageError(f"the document has several operations '{key}': {', '.join(names)}")
     return names[0]
-
-
-def _all_traits(
-    names: Sequence[str],
-    found: Mapping[str, Handler],
-    approved: Collection[str],
-    repeated: Collection[str],
-) -> dict[str, dict[str, Any]]:
-    traits = {
-        name: _traits(found.get(name), asks=name in approved, repeats=name in repeated)
-        for name in names
-    }
-    return {name: value for name, value in traits.items() if value}
-
-
-def _traits(handler: Handler | None, *, asks: bool, repeats: bool) -> dict[str, Any]:
-    """Return the traits of an operation that the document does not contain, for the core."""
-    traits: dict[str, Any] = {}
-    if isinstance(handler, Tool):
-        traits = {
-            "effect": handler.effect,
-            "readonly": handler.readonly,
-            "repeatable": handler.repeatable,
-        }
-        asks = asks or handler.needs_approval
-    if repeats:
-        traits["repeatable"] = True
-    return {**traits, "needs_approval": True} if asks else traits
 
 
 def _check_texts(option: str, texts: Sequence[str]) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from callslip._core import Document
 from callslip.openapi._tool import retries_of
-from callslip.tools import Context, Tool
+from callslip.tools import Context, NeedsApproval, Tool
+from callslip.tools._approval import either
 
 __all__ = ["HandlerTool"]
 
@@ -24,7 +25,7 @@ class HandlerTool(Tool[..., Any]):
         handler: Tool[..., Any] | Callable[..., Any],
         document: Document,
         *,
-        asks: bool,
+        asks: NeedsApproval,
         retries: int,
     ) -> None:
         # A handler that is a tool has its own options; any other function those of the operation.
@@ -40,7 +41,7 @@ class HandlerTool(Tool[..., Any]):
             retries=own._retry_rule.retries,
             retry_on=own._retry_rule.retry_on,
             timeout=own.timeout,
-            needs_approval=own.needs_approval or asks,
+            needs_approval=either(own.needs_approval, asks),
             names=own._names,
         )
         self.gate = own.gate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import Document
 from callslip._threads.timeout import awaited_within
 from callslip.openapi._response import retry_hint
-from callslip.tools import Context, Effect, Outcome, Tool
+from callslip.tools import Context, Effect, NeedsApproval, Outcome, Tool
 from callslip.tools._retries import retries_by_effect
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class OperationTool(Tool[..., Any]):
         document: Document,
         client: Client,
         *,
-        asks: bool,
+        asks: NeedsApproval,
         repeats: bool,
         retries: int,
     ) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from callslip import _core
+from callslip._json import ResultError, to_json
 from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.runs._feed import take_over_feed
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
-    from callslip import _core
     from callslip.agent import Agent
     from callslip.runs._result import RunResult
     from callslip.runs._run import Driver, Run
@@ -26,6 +27,8 @@ __all__ = [
     "append_message",
     "append_to_log",
     "check_message",
+    "decide_at_rest",
+    "edited_arguments",
     "inject",
     "run_lock",
     "send",
@@ -87,6 +90,20 @@ def send_sync(run: Run, message: str, deps: object) -> RunResult:
     return agent_of(run)._continue_sync(run, commands)
 
 
+def edited_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments with which a person approves a call, as JSON text.
+
+    Raises:
+        UsageError: They are not a mapping, or have no JSON.
+    """
+    if not isinstance(arguments, Mapping):
+        raise UsageError(f"expected arguments={{'name': value, …}}: got {type(arguments).__name__}")
+    try:
+        return to_json(dict(arguments))
+    except ResultError as error:
+        raise UsageError(f"expected arguments with values of JSON: {error}") from error
+
+
 def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
     """Append a message or a decision to the log of a run that no driver works on.
 
@@ -97,10 +114,35 @@ def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Comman
     with run_lock(store, run.id), _claim(core, store):
         commands = make(time.time())
         store._commits.wait(core.position)
+    _tell(run)
+    return commands
+
+
+def _tell(run: Run) -> None:
+    """Tell those who watch the run, or another object of it, what was appended to the log."""
     take_over_feed(run)
     if run._feed is not None:
         run._feed.publish()
-    return commands
+
+
+def decide_at_rest(run: Run, store: TicketStore, make: Make) -> None:
+    """Append a decision to the log of a run that no driver works on, as the log is now.
+
+    Somebody else may have decided, or another driver have resumed the run, since it was read.
+
+    Raises:
+        UsageError: There is nothing to decide on.
+        StoreError: Another process works on the run, or the log cannot be written down.
+    """
+    with run_lock(store, run.id):
+        core = _core.Run.open(store._native, run.id)
+        try:
+            run._replace_core(core)
+            make(time.time())
+            store._commits.wait(core.position)
+        finally:
+            core.release()
+    _tell(run)
 
 
 def inject(run: Run, make: Make) -> Driver | None:

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from callslip import _lazy
 from callslip._core import Delta
 from callslip.events import (
+    ApprovalChecked,
     ArgumentsFilled,
     Event,
     ModelAsked,
@@ -298,7 +299,9 @@ def is_wanted(item: Event | Delta | Progress, run_id: str, *, children: bool) ->
         return True
     if isinstance(item, Progress):
         return False
-    return isinstance(item, TicketOpened | ArgumentsFilled) and item.needs_approval
+    return (
+        isinstance(item, TicketOpened | ArgumentsFilled | ApprovalChecked) and item.needs_approval
+    )
 
 
 def merged(deltas: list[Delta]) -> list[Delta]:

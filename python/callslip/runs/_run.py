@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 from weakref import WeakValueDictionary
 
@@ -11,7 +11,14 @@ from callslip._options import check_text
 from callslip._usage import Usage
 from callslip.errors import UsageError
 from callslip.events import Event, read_event
-from callslip.runs._conversation import append_to_log, inject, send, send_sync
+from callslip.runs._conversation import (
+    append_to_log,
+    decide_at_rest,
+    edited_arguments,
+    inject,
+    send,
+    send_sync,
+)
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
@@ -154,19 +161,24 @@ class Run(Generic[AnswerT]):
                 waiting += child.awaiting_approval
         return waiting
 
-    def approve(self, ticket: Ticket | str) -> None:
+    def approve(self, ticket: Ticket | str, *, arguments: Mapping[str, Any] | None = None) -> None:
         """Approve a call that is awaiting approval.
 
         Args:
             ticket: A ticket of this run or of a child run; or the id of a ticket of this run, such
                 as `"T1"`.
+            arguments: All arguments of the call, to replace those of the model. They are checked as
+                those, and the model is told about them with the result. They cannot refer to other
+                calls. Default: the call is made as it is.
 
         Raises:
-            UsageError: The ticket is not awaiting approval.
+            UsageError: The ticket is not awaiting approval, because somebody has decided already,
+                for example; or the tool does not take these arguments. Nothing changes then.
             StoreError: The decision cannot be written down.
         """
+        edited = None if arguments is None else edited_arguments(arguments)
         run, number = self._find_ticket(ticket)
-        run._inject(lambda now: run._core.approve(number, now))
+        run._decide(lambda now: run._core.approve(number, now, edited))
 
     def deny(self, ticket: Ticket | str, why: str = "") -> None:
         """Deny a call that is awaiting approval.
@@ -176,14 +188,15 @@ class Run(Generic[AnswerT]):
             why: The reason, which the model reads.
 
         Raises:
-            UsageError: The ticket is not awaiting approval, or the reason is not text.
+            UsageError: The ticket is not awaiting approval, because somebody has decided already,
+                for example; or the reason is not text.
             StoreError: The decision cannot be written down.
         """
         if not isinstance(why, str):
             raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
         check_text("the reason", why)
         run, number = self._find_ticket(ticket)
-        run._inject(lambda now: run._core.deny(number, why, now))
+        run._decide(lambda now: run._core.deny(number, why, now))
 
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.
@@ -381,6 +394,17 @@ class Run(Generic[AnswerT]):
             return self
         found = (child._find(run_id) for child in self.children)
         return next((run for run in found if run is not None), None)
+
+    def _decide(self, make: Callable[[float], list[_core.Command]]) -> None:
+        """Pass a decision on a call to the driver; without one, append it to the latest log."""
+        if self._store is not None and self._driver is None and not self.finished:
+            decide_at_rest(self, self._store, make)
+        else:
+            self._inject(make)
+
+    def _replace_core(self, core: _core.Run) -> None:
+        """Continue with the same run as its store has it now."""
+        self._core, self._message_cache = core, None
 
     def _inject(self, make: Callable[[float], list[_core.Command]]) -> None:
         """Pass a decision to the driver of the run; without a driver, append it to the log."""

@@ -36,6 +36,8 @@ class Ticket:
             compacted the run.
         call_id: The model's own id for the call (chatty).
         awaiting_approval: Whether the call waits until a person approves or denies it.
+        approval_reason: The reason why the call needs approval, if a function in
+            `needs_approval` has returned one; else `None`.
         outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (the
             process ended during the call), `"denied"` (by a person), `"cancelled"`, or `None` while
             the call is in progress.
@@ -64,6 +66,7 @@ class Ticket:
     completed_at: float | None
     arguments: dict[str, Any] | None = None
     attempts: int = 1
+    approval_reason: str | None = None
 
     @property
     def call(self) -> str:
@@ -104,4 +107,5 @@ class Ticket:
             completed_at=row.completed_at,
             arguments=None if arguments is None else from_json(arguments),
             attempts=row.attempts,
+            approval_reason=row.approval_reason,
         )

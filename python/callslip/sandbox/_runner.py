@@ -42,6 +42,7 @@ from callslip.sandbox._steps import (
 )
 from callslip.sandbox._stream import CodeRunner, Place
 from callslip.sandbox._tool import ScriptTool
+from callslip.tools import NeedsApproval
 
 __all__ = ["PythonRunner", "ScriptSession"]
 
@@ -158,7 +159,7 @@ class PythonRunner:
         *,
         name: str = "execute_python_code",
         description: str | None = None,
-        needs_approval: bool = False,
+        needs_approval: NeedsApproval = False,
     ) -> ScriptTool:
         """Return a tool with which a model runs scripts. Each run has a session of its own.
 
@@ -166,7 +167,7 @@ class PythonRunner:
             name: The name that the model writes.
             description: The description for the model. Default: generated from the options, with
                 limits, packages and files.
-            needs_approval: Whether each call waits until a person approves it with `run.approve`.
+            needs_approval: As for `tool`.
         """
         return ScriptTool(self, name=name, description=description, needs_approval=needs_approval)
 

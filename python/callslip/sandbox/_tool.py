@@ -13,7 +13,7 @@ from callslip.errors import RunCancelled, ScriptRefused
 from callslip.sandbox._description import describe
 from callslip.sandbox._display import show_artifact
 from callslip.sandbox._result import MODEL_BYTES
-from callslip.tools import Context, Outcome, Tool
+from callslip.tools import Context, NeedsApproval, Outcome, Tool
 
 if TYPE_CHECKING:
     from callslip._runtime.calls import Call
@@ -58,7 +58,12 @@ class ScriptTool(Tool[..., Any]):
     awaits_on_loop = True
 
     def __init__(
-        self, runner: PythonRunner, *, name: str, description: str | None, needs_approval: bool
+        self,
+        runner: PythonRunner,
+        *,
+        name: str,
+        description: str | None,
+        needs_approval: NeedsApproval,
     ) -> None:
         def execute_python_code(code: str, *, interactive: bool = False) -> dict[str, Any]:
             return runner.run(code, interactive=interactive).for_model(interactive=interactive)

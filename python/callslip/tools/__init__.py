@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
+from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from callslip._core import Document
 
 __all__ = [
+    "ApprovalCheck",
     "Context",
     "Effect",
     "Fail",
+    "NeedsApproval",
     "NotDone",
     "Outcome",
     "Retry",
@@ -82,7 +85,7 @@ def tool(
     retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
-    needs_approval: bool = False,
+    needs_approval: NeedsApproval = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -98,7 +101,7 @@ def tool(
     retry_on: RetryOn = None,
     timeout: float | None = None,
     concurrency: int | None = None,
-    needs_approval: bool = False,
+    needs_approval: NeedsApproval = False,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -122,7 +125,7 @@ def tool(
             stopped: its result is dropped, and `Context.cancelled` is true.
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
             limit. Waiting does not count towards `timeout`. A call inside another shares its slot.
-        needs_approval: Whether each call waits until a person approves it with `run.approve`.
+        needs_approval: Whether calls wait until a person approves them; or an `ApprovalCheck`.
 
     Raises:
         UsageError: The function is not callable, or an option is out of range.

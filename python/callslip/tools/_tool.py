@@ -21,6 +21,7 @@ from callslip._json import ResultError, to_json
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
+from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
     check_reconcile,
     check_seconds,
@@ -72,7 +73,8 @@ class Tool(Generic[P, R]):
         repeatable: Whether the same call may be made any number of times.
         timeout: Seconds until an attempt at a call fails; `None` for no limit.
         gate: Limits the number of calls that run at once; `None` for no limit.
-        needs_approval: Whether each call waits until a person approves it.
+        needs_approval: Whether each call waits until a person approves it; or the function that
+            decides this for each call.
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
@@ -86,7 +88,7 @@ class Tool(Generic[P, R]):
     repeatable: bool
     timeout: float | None
     gate: Gate | None
-    needs_approval: bool
+    needs_approval: NeedsApproval
     is_async: bool
     awaits_on_loop: bool = False
 
@@ -104,7 +106,7 @@ class Tool(Generic[P, R]):
         retry_on: RetryOn = None,
         timeout: float | None = None,
         concurrency: int | None = None,
-        needs_approval: bool = False,
+        needs_approval: NeedsApproval = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) and not isinstance(function, classmethod):
@@ -120,8 +122,7 @@ class Tool(Generic[P, R]):
         check_text("name", name)
         check_text("description", description)
         check_seconds("timeout", timeout)
-        if not isinstance(needs_approval, bool):
-            raise UsageError(f"needs_approval must be True or False: got {needs_approval!r}")
+        check_needs_approval(needs_approval)
         self._retry_rule = RetryRule(retries, retry_on)
         self._schema: dict[str, Any] | None = None
         if isinstance(function, Tool):
@@ -290,7 +291,7 @@ class Tool(Generic[P, R]):
                 "readonly": self.readonly,
                 "reconciles": self.reconcile is not None,
                 "repeatable": self.repeatable,
-                "needs_approval": self.needs_approval,
+                **approval_traits(self.needs_approval),
             }
         )
 

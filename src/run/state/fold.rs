@@ -39,19 +39,8 @@ impl RunState {
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text } => self.on_user_said(text, at),
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
-            Event::ArgumentsFilled { ticket, arguments, needs_approval } => {
-                if let Some(call) = self.open_calls.get_mut(ticket) {
-                    call.key = Some(repetition::key(&call.tool, arguments));
-                    call.arguments = Arc::clone(arguments);
-                    call.filled = true;
-                }
-                self.tickets.fill(*ticket, arguments, *needs_approval);
-            }
-            Event::Approved { ticket, at_rest } => {
-                self.tickets.approve(*ticket);
-                if *at_rest {
-                    self.unbegun.insert(*ticket);
-                }
+            Event::ArgumentsFilled { .. } | Event::ApprovalChecked { .. } | Event::Approved { .. } => {
+                self.on_approval(event);
             }
             Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
             Event::TicketCompleted { ticket, outcome, spent } => {
@@ -194,6 +183,7 @@ impl RunState {
             needs,
             detached,
             needs_approval,
+            checks_approval,
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
@@ -208,6 +198,8 @@ impl RunState {
             role: role.and_then(Value::as_str).map(str::to_owned),
             detached: *detached,
             parked: *needs_approval,
+            approval_reason: None,
+            decision: None,
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
@@ -224,6 +216,7 @@ impl RunState {
             tool: Arc::clone(tool),
             arguments: Arc::clone(arguments),
             filled: false,
+            unchecked: *checks_approval,
             needs: needs.clone(),
             position: *call,
             key,
@@ -261,6 +254,7 @@ impl RunState {
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
         let times = self.count(key, id);
+        self.note_edit(id, protocol);
         let detached = |id: &TicketId| self.tickets.get(*id).is_some_and(|ticket| ticket.detached);
         // A call that waits for an agent has its result.
         let waited_for: Vec<TicketId> = call.needs.iter().filter(|need| detached(need)).copied().collect();

@@ -1,5 +1,7 @@
 -- How often a call was tried.
 ALTER TABLE ticket ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1;
+-- Why tickets need approval.
+ALTER TABLE ticket ADD COLUMN approval_reason TEXT;
 
 DROP VIEW tickets;
 CREATE VIEW tickets AS
@@ -25,7 +27,8 @@ SELECT
     ticket.opened_at,
     ticket.completed_at,
     ticket.parked,
-    ticket.attempts
+    ticket.attempts,
+    ticket.approval_reason
 FROM ticket
 JOIN run ON run.key = ticket.run
 LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq

@@ -259,9 +259,15 @@ impl Writer {
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, attempts])?;
                 Ok(())
             }
-            TicketChange::Approved { ticket } => {
-                let update = "UPDATE ticket SET parked = 0 WHERE run = ?1 AND id = ?2";
-                self.connection.prepare_cached(update)?.execute(params![run, ticket.0])?;
+            TicketChange::ApprovalChecked { ticket, parked, reason } => {
+                let update = "UPDATE ticket SET parked = ?3, approval_reason = ?4 WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, parked, reason])?;
+                Ok(())
+            }
+            TicketChange::Approved { ticket, arguments } => {
+                let update = "UPDATE ticket SET parked = 0, arguments = coalesce(?3, arguments) \
+                     WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments])?;
                 Ok(())
             }
             TicketChange::All(rows) => {
@@ -335,7 +341,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked, attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+         completed_at, outcome, parked, attempts, approval_reason) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -351,6 +358,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.outcome,
         row.parked,
         row.attempts,
+        row.approval_reason,
     ])?;
     Ok(())
 }

@@ -51,6 +51,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         readonly: flag("readonly", safe),
         kind: ToolKind::Function,
         needs_approval: flag("needs_approval", false),
+        checks_approval: flag("checks_approval", false),
         reconciles: false,
         repeatable: flag("repeatable", false),
     }
@@ -66,6 +67,7 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         readonly: false,
         kind: ToolKind::Function,
         needs_approval: false,
+        checks_approval: false,
         reconciles: false,
         repeatable: false,
     }

@@ -5,7 +5,7 @@ use crate::reply::{Code, Value, Violation};
 use crate::tool::describe::named;
 use crate::tool::problem::Problem;
 use crate::tool::schema::{Checked, Checker};
-use crate::tool::spec::ToolSpec;
+use crate::tool::spec::{Approval, ToolSpec};
 use crate::tool::{coerce, openapi, render};
 
 /// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
@@ -65,12 +65,12 @@ impl ToolSet {
     ///
     /// # Errors
     /// `not_offered` where that other operation is not offered.
-    pub fn needs_approval(&self, tool: &ToolSpec, arguments: &Value) -> Result<bool, Violation> {
+    pub fn approval(&self, tool: &ToolSpec, arguments: &Value) -> Result<Approval, Violation> {
         let (Some((catalogue, operation)), Some(arguments)) = (self.operation(&tool.name), arguments.as_object())
         else {
-            return Ok(tool.needs_approval);
+            return Ok(tool.approval());
         };
-        let mut needs_approval = tool.needs_approval;
+        let mut approval = tool.approval();
         if operation.path.contains('{') || operation.method == "HEAD" {
             for reached in catalogue.reached(&operation.name, arguments) {
                 let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
@@ -81,10 +81,13 @@ impl ToolSet {
                     );
                     return Err(Violation::new(Code::NotOffered, message));
                 };
-                needs_approval |= other.needs_approval;
+                // The other's check is made for arguments of its own.
+                if other.approval() != Approval::NotNeeded {
+                    approval = Approval::Needed;
+                }
             }
         }
-        Ok(needs_approval)
+        Ok(approval)
     }
 }
 

@@ -60,6 +60,7 @@ def test_a_simple_function() -> None:
         "reconciles": False,
         "repeatable": False,
         "needs_approval": False,
+        "checks_approval": False,
     }
 
 
@@ -115,7 +116,11 @@ def test_options() -> None:
             lambda: tool(concurrency=True),
             "concurrency must be a whole number of calls, 1 or more: got True",
         ),
-        (lambda: tool(needs_approval="yes"), "needs_approval must be True or False: got 'yes'"),
+        (
+            lambda: tool(needs_approval="yes"),
+            "needs_approval must be True, False or a function of the arguments and the Context: "
+            "got 'yes'",
+        ),
     ],
 )
 def test_bad_options(make: Any, message: str) -> None:

@@ -119,6 +119,7 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         kind: ToolKind::Function,
         reconciles: false,
         needs_approval: false,
+        checks_approval: false,
         repeatable: false,
     }
 }

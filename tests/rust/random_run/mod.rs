@@ -315,7 +315,7 @@ impl RandomRun {
     fn decide(&mut self, more: u8) {
         let Some(ticket) = self.parked() else { return };
         if more.is_multiple_of(2) {
-            self.machine.approve(ticket, self.now);
+            self.machine.approve(ticket, None, self.now);
         } else {
             self.machine.complete_call(ticket, Outcome::Denied { message: "denied".into() }, self.now);
         }
@@ -372,7 +372,7 @@ impl RandomRun {
             && let Some(ticket) = self.parked()
         {
             let mut kept = RunMachine::load(&log).unwrap();
-            kept.approve(ticket, self.now);
+            kept.approve(ticket, None, self.now);
             kept.commands(self.now);
             log.extend(kept.take_records());
         }

@@ -76,6 +76,7 @@ impl World {
                     _ => drop(self.run(id).calls.insert(*ticket)),
                 }
             }
+            Command::AskApproval { ticket } => drop(run.questions.insert(*ticket)),
             Command::Settle => run.settling = true,
             Command::Cancel { ticket } => self.give_up(id, *ticket),
             Command::Finish => run.over = true,
@@ -89,7 +90,7 @@ impl World {
         let given_up = if run.tasks.remove(&ticket) {
             run.ending.insert(ticket)
         } else {
-            run.calls.remove(&ticket) || run.beginning.remove(&ticket)
+            run.calls.remove(&ticket) || run.beginning.remove(&ticket) || run.questions.remove(&ticket)
         };
         let machine = run.machine.as_mut().unwrap();
         machine.complete_call(ticket, ok("1"), now);

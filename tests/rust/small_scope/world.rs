@@ -82,6 +82,8 @@ pub(super) struct Run {
     /// Of its state, while there is no machine.
     pub(super) kept: u64,
     pub(super) asking: bool,
+    /// Tickets whose approval is asked for.
+    pub(super) questions: BTreeSet<TicketId>,
     pub(super) settling: bool,
     pub(super) over: bool,
     pub(super) calls: BTreeSet<TicketId>,
@@ -273,7 +275,7 @@ impl World {
                 self.run(id).ending.remove(ticket);
                 self.give(&child_id(id, *ticket), RunMachine::cancel);
             }
-            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, now)),
+            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, None, now)),
             Step::Decide(id, ticket, false) => {
                 let outcome = Outcome::Denied { message: "denied".to_owned() };
                 self.give(id, |machine, now| machine.complete_call(*ticket, outcome, now));

@@ -132,12 +132,20 @@ pub(crate) fn opened(ticket: u32) -> Event {
         needs: Vec::new(),
         detached: ticket.is_multiple_of(6),
         needs_approval: ticket.is_multiple_of(4),
+        checks_approval: ticket.is_multiple_of(7),
         coerced: if ticket.is_multiple_of(5) { vec!["/a".to_owned()] } else { Vec::new() },
     }))
 }
 
 pub(crate) fn approved(ticket: u32) -> Event {
-    Event::Approved { ticket: TicketId(ticket), at_rest: ticket.is_multiple_of(5) }
+    let arguments = ticket.is_multiple_of(3).then(|| Arc::new(serde_json::from_str(r#"{"a": 2.0}"#).unwrap()));
+    Event::Approved { ticket: TicketId(ticket), arguments, at_rest: ticket.is_multiple_of(5) }
+}
+
+pub(crate) fn approval_checked(ticket: u32) -> Event {
+    let needs_approval = ticket.is_multiple_of(2);
+    let reason = ticket.is_multiple_of(4).then(|| "large".into());
+    Event::ApprovalChecked { ticket: TicketId(ticket), needs_approval, reason }
 }
 
 pub(crate) fn attempt_failed(ticket: u32, attempt: u32) -> Event {

@@ -1,0 +1,227 @@
+"""Questions of a run: whether an answer is right, a call needs approval, or is approved."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+from callslip import _lazy
+from callslip._core import Command
+from callslip._options import check_text
+from callslip._runtime.verdicts import verdict, verdict_sync
+from callslip._threads import pool
+from callslip.approval import is_wanted
+from callslip.errors import UsageError
+from callslip.runs._conversation import edited_arguments
+from callslip.tools import Context
+from callslip.tools._callable import is_async
+
+if TYPE_CHECKING:
+    from callslip._runtime.session import RunSession
+    from callslip.approval import ApprovalDecision, Approver
+    from callslip.runs import Ticket
+
+__all__ = ["Asker", "Question", "answer", "answer_sync"]
+
+Question: TypeAlias = "Command.CheckAnswer | Command.CheckApproval | Command.AskApproval"
+
+
+class Wait(Protocol):
+    """Waits for work on the private loop."""
+
+    def __call__(self, future: Future[pool.Result[Any]]) -> Any:
+        """Return the result."""
+
+
+class Asker:
+    """The function that decides on the calls of a run and of its child runs.
+
+    Args:
+        approver: The function.
+
+    Attributes:
+        is_async: Whether it needs an event loop.
+
+    Raises:
+        UsageError: It is not callable.
+    """
+
+    __slots__ = ("_approver", "_lock", "_takes_problem", "is_async")
+
+    def __init__(self, approver: Approver) -> None:
+        if not callable(approver):
+            raise UsageError(f"expected approve to be a function of a Ticket: got {approver!r}")
+        self._approver: Callable[..., Any] = approver
+        self._takes_problem = _takes_problem(approver)
+        # A person answers one question at a time.
+        self._lock: Any = None
+        self.is_async: bool = is_async(approver)
+
+    async def ask(self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None) -> Any:
+        """Ask on an event loop. A sync function is called in a thread, for one call at a time.
+
+        Args:
+            is_due: Whether the decision is still wanted.
+            ticket: The call.
+            problem: The problems of the arguments that the function has returned before.
+        """
+        if self.is_async:
+            result = self.ask_sync(is_due, ticket, problem)
+        else:
+            if self._lock is None:
+                self._lock = _lazy.asyncio.Lock()
+            async with self._lock:
+                result = await pool.in_thread(self.ask_sync, is_due, ticket, problem)
+        return await result if inspect.isawaitable(result) else result
+
+    def ask_sync(self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None) -> Any:
+        """Ask in this thread. Returns the decision, or an awaitable of it."""
+        if not is_due():
+            # It was decided while other questions were asked.
+            return None
+        token = is_wanted.set(is_due)
+        try:
+            if problem is None:
+                return self._approver(ticket)
+            if not self._takes_problem:
+                raise UsageError(problem)
+            return self._approver(ticket, problem=problem)
+        finally:
+            is_wanted.reset(token)
+
+
+def _takes_problem(approver: Callable[..., Any]) -> bool:
+    try:
+        return "problem" in inspect.signature(approver).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+async def answer(session: RunSession, question: Question) -> Sequence[Command]:
+    """Answer a question on an event loop, and return the commands that follow."""
+    problem: str | None = None
+    while session.is_due(question):
+        try:
+            return _settle(session, question, await _answer(session, question, problem))
+        except _AskAgainError as again:
+            problem = str(again)
+    return ()
+
+
+def answer_sync(session: RunSession, question: Question, wait: Wait) -> Sequence[Command]:
+    """Answer a question in this thread, and return the commands that follow.
+
+    Args:
+        session: The session of the run.
+        question: The question.
+        wait: Waits for work on the private loop, at most until the deadline.
+    """
+    problem: str | None = None
+    while session.is_due(question):
+        is_bounded = session.core.deadline is not None
+        if is_bounded or _needs_loop(session, question):
+            result = wait(pool.on_loop(_answer(session, question, problem)))
+        else:
+            result = _answer_here(session, question, problem)
+            if inspect.isawaitable(result):
+                result = wait(pool.on_loop(_awaited(result)))
+        try:
+            return _settle(session, question, result)
+        except _AskAgainError as again:
+            problem = str(again)
+    return ()
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+class _AskAgainError(Exception):
+    """The arguments of a decision are wrong."""
+
+
+def _needs_loop(session: RunSession, question: Question) -> bool:
+    if isinstance(question, Command.CheckAnswer):
+        return session.agent._answers.is_async
+    if isinstance(question, Command.CheckApproval):
+        return is_async(session.setup.toolbox.get(question.tool).needs_approval)
+    return session.asker is not None and session.asker.is_async
+
+
+async def _answer(session: RunSession, question: Question, problem: str | None) -> Any:
+    if isinstance(question, Command.CheckAnswer):
+        context = session.program_context("check_answer")
+        name = session.setup.protocol.answer_name
+        return await session.agent._answers.check(name, question.value, context)
+    if isinstance(question, Command.CheckApproval):
+        check = session.setup.toolbox.get(question.tool).needs_approval
+        context = _context(session, question)
+        return await verdict(check, question.tool, question.arguments, context)
+    asker, ticket = cast("Asker", session.asker), _ticket(session, question)
+    return await asker.ask(partial(session.is_due, question), ticket, problem)
+
+
+def _answer_here(session: RunSession, question: Question, problem: str | None) -> Any:
+    if isinstance(question, Command.CheckAnswer):
+        context = session.program_context("check_answer")
+        name = session.setup.protocol.answer_name
+        return session.agent._answers.check_sync(name, question.value, context)
+    if isinstance(question, Command.CheckApproval):
+        check = session.setup.toolbox.get(question.tool).needs_approval
+        context = _context(session, question)
+        return verdict_sync(check, question.tool, question.arguments, context)
+    asker, ticket = cast("Asker", session.asker), _ticket(session, question)
+    return asker.ask_sync(partial(session.is_due, question), ticket, problem)
+
+
+def _context(session: RunSession, question: Command.CheckApproval) -> Context:
+    run = session.run
+    ticket_id = f"T{question.ticket}"
+    return Context(run_id=run.id, ticket_id=ticket_id, tool=question.tool, deps=run._deps)
+
+
+def _ticket(session: RunSession, question: Command.AskApproval) -> Ticket:
+    return session.run.tickets[question.ticket - 1]
+
+
+def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Command]:
+    """Pass an answer to the core, and return the commands that follow from it."""
+    if isinstance(question, Command.CheckAnswer):
+        return session.answer_checked(question.turn, result)
+    if isinstance(question, Command.CheckApproval):
+        needs_approval, reason = result
+        checked = session.core.approval_checked(
+            question.ticket, needs_approval, reason, session.now()
+        )
+        return session.publish_events(checked)
+    if not session.is_due(question):
+        # Somebody else has decided, or the run is over.
+        return ()
+    try:
+        return session.publish_events(_decide(session, question.ticket, result))
+    except UsageError as error:
+        if isinstance(result, Mapping) and session.is_due(question):
+            raise _AskAgainError(str(error)) from error
+        if session.is_due(question):
+            raise
+        return ()
+
+
+def _decide(session: RunSession, ticket: int, decision: ApprovalDecision) -> list[Command]:
+    core, now = session.core, session.now()
+    if decision is True:
+        return core.approve(ticket, now)
+    if isinstance(decision, str):
+        check_text("the reason that approve returns", decision)
+        return core.deny(ticket, decision, now)
+    if decision is False:
+        return core.deny(ticket, "", now)
+    if isinstance(decision, Mapping):
+        return core.approve(ticket, now, edited_arguments(decision))
+    raise UsageError(
+        "expected approve to return True, False, the reason of a denial as text, or the arguments "
+        f"as a mapping: got {decision!r}"
+    )

@@ -1,0 +1,222 @@
+"""Approvers: functions that decide on calls, for `Agent.run(task, approve=…)`.
+
+agent.run_sync("Pay the bills.", approve=at_terminal)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+try:
+    import termios
+except ImportError:  # not on Windows
+    termios = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from callslip.runs import Ticket
+
+__all__ = ["ApprovalDecision", "Approver", "at_terminal", "in_notebook"]
+
+ApprovalDecision: TypeAlias = "bool | str | Mapping[str, Any]"
+"""The decision on a call.
+
+`True` approves it, `False` denies it, a text denies it and is the reason that the model reads, and
+a mapping approves it with these arguments.
+"""
+
+Approver: TypeAlias = "Callable[[Ticket], ApprovalDecision | Awaitable[ApprovalDecision]]"
+"""Decides on a call that is awaiting approval. Sync or async.
+
+If it has a parameter `problem`, it is called again for a mapping of arguments that the tool does
+not take, with the problems as text.
+"""
+
+_QUESTION = "Approve? [y]es, [n]o, [e]dit the arguments, or a reason to deny: "
+_EDIT = "The arguments, as a JSON object in one line: "
+_ENDED = "nobody has decided: the input of the person has ended"
+
+_POLL = 0.2
+"""Seconds between two looks at whether a decision is still wanted."""
+
+_one_at_a_time = threading.Lock()
+
+is_wanted: ContextVar[Callable[[], bool]] = ContextVar("callslip_is_wanted", default=lambda: True)
+"""Whether the decision that a person is asked for is still wanted; set by the run that asks."""
+
+
+class _Unwanted(Exception):  # noqa: N818  # a signal
+    """Somebody else has decided, or the run is over."""
+
+
+def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
+    """Ask at the terminal whether a call may be made. An approver for `run(task, approve=…)`.
+
+    It prints the whole call and asks for `y`, `n`, `e` and other arguments as JSON, or a reason to
+    deny the call. If nobody sits at a terminal, the call is denied at once, and the model is told
+    so: standard input must be a terminal, standard error or output too, and the program must run
+    in the foreground. Ctrl-C cancels the run.
+
+    Args:
+        ticket: The call.
+        problem: The problems of the arguments that were entered before.
+    """
+    with _one_at_a_time:
+        screen = _screen()
+        if screen is None:
+            return (
+                "nobody sits at a terminal to approve this call, so it cannot be made in this run"
+            )
+
+        def write(text: str) -> None:
+            screen.write(text)
+            screen.flush()
+
+        def read(prompt: str) -> str:
+            write(prompt)
+            _wait_for_line()
+            line = sys.stdin.readline()
+            if not line:
+                raise EOFError
+            return line
+
+        _drop_typed_ahead()
+        return _ask(ticket, problem, write, read)
+
+
+def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
+    """Ask in a Jupyter notebook whether a call may be made. As `at_terminal`.
+
+    The question is below the cell. If there is no notebook, or its front end allows no input, as
+    when a notebook is executed by a program, the call is denied at once.
+
+    Args:
+        ticket: The call.
+        problem: The problems of the arguments that were entered before.
+    """
+    with _one_at_a_time:
+        kernel = _kernel()
+        if kernel is None or not getattr(kernel, "_allow_stdin", True):
+            return (
+                "nobody sits at a notebook to approve this call, so it cannot be made in this run"
+            )
+        return _ask(ticket, problem, sys.stdout.write, kernel.raw_input)
+
+
+def _ask(
+    ticket: Ticket,
+    problem: str | None,
+    write: Callable[[str], object],
+    read: Callable[[str], str],
+) -> ApprovalDecision:
+    write(_described(ticket) if problem is None else f"{_printable(problem)}\n")
+    try:
+        while True:
+            answer = read(_QUESTION).strip()
+            if answer.lower() in {"y", "yes"}:
+                return True
+            if answer.lower() in {"n", "no"}:
+                return False
+            if answer.lower() not in {"e", "edit", ""}:
+                return _without_surrogates(answer)
+            if answer:
+                arguments = _edited(read(_EDIT), write)
+                if arguments is not None:
+                    return arguments
+    except EOFError:
+        write("\n")
+        return _ENDED
+    except _Unwanted:
+        write("\n(it is decided already, or the run is over)\n")
+        return False
+
+
+def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
+    """Return the arguments that a person has written; `None` if they are not an object."""
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        write(f"expected a JSON object: {_printable(str(error))}\n")
+        return None
+    if not isinstance(arguments, dict):
+        write(f"expected a JSON object: got {type(arguments).__name__}\n")
+        return None
+    return arguments
+
+
+def _described(ticket: Ticket) -> str:
+    """Return the whole call. Nothing that the model has written can hide a part of it."""
+    lines = ["", f"A call needs approval ({_printable(ticket.run_id)}, {ticket.id}):"]
+    lines.append(f"  {ticket.call}")
+    for name, value in (ticket.arguments or {}).items():
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        first, *rest = (_printable(line) for line in text.split("\n"))
+        lines.append(f"    {_printable(name)}: {first}")
+        lines += [f"      {line}" for line in rest]
+    if ticket.approval_reason:
+        lines.append(f"  Reason: {_printable(ticket.approval_reason)}")
+    return "\n".join(lines) + "\n"
+
+
+def _printable(text: str) -> str:
+    """Escape characters that could move the cursor, hide text or turn its direction."""
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _screen() -> TextIO | None:
+    """Return the stream on which a person reads; `None` if nobody sits at a terminal."""
+    if not _is_terminal(sys.stdin) or not _is_in_foreground():
+        return None
+    return next((one for one in (sys.stderr, sys.stdout) if _is_terminal(one)), None)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
+def _is_in_foreground() -> bool:
+    """Whether the program may read from its terminal. In the background it would be stopped."""
+    if not hasattr(os, "tcgetpgrp"):
+        return True
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+def _wait_for_line() -> None:
+    """Wait until a line can be read, without keeping it from others once it is not wanted."""
+    if sys.platform == "win32":
+        return
+    while not select.select([sys.stdin], [], [], _POLL)[0]:
+        if not is_wanted.get()():
+            raise _Unwanted
+
+
+def _drop_typed_ahead() -> None:
+    """Forget what was typed before the question: it does not answer it."""
+    if termios is None:
+        return
+    with suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _kernel() -> Any:
+    """Return the kernel of the notebook that this code runs in; `None` outside of notebooks."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None)

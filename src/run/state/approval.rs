@@ -1,0 +1,59 @@
+//! How approval changes the state: arguments become final, and calls wait or are free to be made.
+
+use super::RunState;
+use crate::protocol::{MessageEntry, Protocol};
+use crate::run::event::Event;
+use crate::ticket::{Decision, TicketId};
+
+impl RunState {
+    /// Folds in that arguments are filled, or a decision on a call.
+    pub(super) fn on_approval(&mut self, event: &Event) {
+        match event {
+            Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => {
+                if let Some(call) = self.open_calls.get_mut(ticket) {
+                    call.fill(arguments);
+                    call.unchecked = *checks_approval;
+                }
+                self.tickets.fill(*ticket, arguments, *needs_approval);
+            }
+            Event::ApprovalChecked { ticket, needs_approval, reason } => {
+                if let Some(call) = self.open_calls.get_mut(ticket) {
+                    call.unchecked = false;
+                }
+                self.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
+            }
+            Event::Approved { ticket, arguments, at_rest } => {
+                if let (Some(call), Some(arguments)) = (self.open_calls.get_mut(ticket), arguments) {
+                    call.fill(arguments);
+                }
+                self.tickets.approve(*ticket, arguments.as_ref());
+                if *at_rest {
+                    self.unbegun.insert(*ticket);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the model that a person has changed the arguments of a call.
+    pub(super) fn note_edit(&mut self, id: TicketId, protocol: &dyn Protocol) {
+        let edited = self.tickets.get(id).filter(|ticket| ticket.decision == Some(Decision::Edited));
+        let Some(ticket) = edited.filter(|ticket| ticket.outcome.as_ref().is_some_and(|end| !end.is_cancelled()))
+        else {
+            return;
+        };
+        let call = match &ticket.call_id {
+            Some(call_id) => format!("call '{call_id}'"),
+            None if protocol.background() => id.to_string(),
+            None => format!("the call of '{}'", ticket.tool),
+        };
+        let mut arguments = ticket.arguments.as_ref().map(|arguments| arguments.to_json()).unwrap_or_default();
+        if arguments.len() > self.result_bytes {
+            let fits = (0..=self.result_bytes).rev().find(|end| arguments.is_char_boundary(*end));
+            arguments.truncate(fits.unwrap_or_default());
+            arguments.push('…');
+        }
+        let note = format!("Note: a person changed the arguments of {call} before it was made: {arguments}");
+        self.entries.push(MessageEntry::Note(note));
+    }
+}
