@@ -23,6 +23,7 @@ from callslip._runtime.model_attempts import ModelAttempts
 from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, read_stream, run_task
 from callslip._runtime.questions import Question, answer_sync
 from callslip._runtime.start import instruct_sync
+from callslip._runtime.stops import DeadlineReached, Stopped
 from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
 from callslip.errors import StoreError
@@ -70,14 +71,6 @@ def drive(session: RunSession) -> None:
         if isinstance(error, KeyboardInterrupt):
             error.run = session.run  # type: ignore[attr-defined]
         raise
-
-
-class _DeadlineReached(Exception):  # noqa: N818
-    """The run's time is over."""
-
-
-class _Stopped(Exception):  # noqa: N818
-    """The run was ended from outside while the driver waited for another thread."""
 
 
 class _Driver(SessionDriver):
@@ -140,9 +133,9 @@ class _Driver(SessionDriver):
                         self._perform(command)
                 else:
                     self._handle_next()
-            except _DeadlineReached:
+            except DeadlineReached:
                 self._todo.extend(self._session.reach_deadline(deadline))
-            except _Stopped:
+            except Stopped:
                 self._handle_arrived()
         self._wait_until_written()
         self._handle_arrived()
@@ -200,7 +193,7 @@ class _Driver(SessionDriver):
                 self._grace_ends = None
                 self._todo.extend(self._session.end_grace())
             elif self._session.remaining() == 0.0:
-                raise _DeadlineReached from None
+                raise DeadlineReached from None
             return
         handle()
 
@@ -217,7 +210,7 @@ class _Driver(SessionDriver):
             while True:
                 try:
                     return self._ask_in_turn(attempts, turn)
-                except (_DeadlineReached, _Stopped):
+                except (DeadlineReached, Stopped):
                     raise
                 except BaseException as error:
                     if not is_failure(error):
@@ -248,7 +241,7 @@ class _Driver(SessionDriver):
         except TimeoutError:
             if is_inside:
                 raise
-            raise _DeadlineReached from None
+            raise DeadlineReached from None
 
     def _request(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
         session, attempt = self._session, attempts.attempt
@@ -307,7 +300,7 @@ class _Driver(SessionDriver):
                 if stop:
                     break
                 if self._session.remaining() == 0.0:
-                    raise _DeadlineReached  # noqa: TRY301  # the stream is closed below
+                    raise DeadlineReached  # noqa: TRY301  # the stream is closed below
         except BaseException:
             if is_bounded:
                 # Closing the stream may stall too.
@@ -330,7 +323,7 @@ class _Driver(SessionDriver):
                 return next(stream, None)
             self._reading = pool.submit_next(stream, attempt.gate)
             return self._wait_for_thread(self._reading, attempt.timeout)
-        except (_DeadlineReached, _Stopped):
+        except (DeadlineReached, Stopped):
             raise
         except Exception:
             if not attempts.reply.is_complete:
@@ -356,7 +349,7 @@ class _Driver(SessionDriver):
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
                     outcome = self._wait_for_thread(pool.on_loop(pool.coroutine_of(outcome)))
-        except _Stopped:
+        except Stopped:
             return ()
         except BaseException as error:
             if not is_cancelled(error):
@@ -380,13 +373,13 @@ class _Driver(SessionDriver):
         self._question = command
         try:
             commands = answer_sync(self._session, command, self._wait_for_thread)
-        except _Stopped:
+        except Stopped:
             return ()
         finally:
             self._question = None
         if self._session.remaining() == 0.0:
             self._todo.extend(commands)
-            raise _DeadlineReached
+            raise DeadlineReached
         return commands
 
     def _start(self, command: Command) -> None:
@@ -491,9 +484,9 @@ class _Driver(SessionDriver):
             future.cancel()
             if timeout is not None and (remaining is None or timeout < remaining):
                 raise too_late(timeout) from None
-            raise _DeadlineReached from None
+            raise DeadlineReached from None
         except FutureCancelledError:
-            raise _Stopped from None
+            raise Stopped from None
         except BaseException:
             future.cancel()
             raise
