@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from callslip.errors import TemplateError, ToolError
+from callslip.errors import TemplateError, ToolError, UsageError
 
 if TYPE_CHECKING:
     from callslip._answers import AnswerCheck
@@ -21,19 +21,25 @@ if TYPE_CHECKING:
     from callslip.roles import Role
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
-    from callslip.tools import Tools
+    from callslip.tools import Context, Tools
     from callslip.tools._toolbox import Toolbox
 
 __all__ = [
     "AgentOptions",
     "OverrideOptions",
+    "TaskCheck",
     "accepted_options",
     "check_template",
     "check_tool_names",
+    "checked_task_check",
     "history_of",
     "runner_of",
     "store_of",
 ]
+
+
+TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[object] | object]"
+"""Called with a task. It raises to refuse it."""
 
 
 class AgentOptions(TypedDict, total=False):
@@ -41,6 +47,7 @@ class AgentOptions(TypedDict, total=False):
 
     protocol: Protocol | ProtocolName
     instructions: InstructionsOption | None
+    check_task: TaskCheck | None
     check_answer: AnswerCheck | None
     tools: Tools
     limits: Limits | None
@@ -83,6 +90,17 @@ def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
                 f"a tool of the react protocol can't be named '{name}', the word that ends a run: "
                 "use tool(name=…)"
             )
+
+
+def checked_task_check(check: TaskCheck | None) -> TaskCheck | None:
+    """Return the option `check_task`.
+
+    Raises:
+        UsageError: It is not callable.
+    """
+    if check is not None and not callable(check):
+        raise UsageError(f"expected check_task to be a function: got {check!r}")
+    return check
 
 
 def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool) -> None:

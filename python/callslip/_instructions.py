@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from callslip._called import called, called_sync
 from callslip._options import check_text
-from callslip._threads import pool
 from callslip.errors import UsageError
-from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:
     from callslip.tools import Context
@@ -58,14 +57,7 @@ class Instructions:
         Raises:
             UsageError: It did not return text.
         """
-        assert self._function is not None
-        if is_async(self._function):
-            text: Any = self._function(context)
-        else:
-            text = await pool.in_thread(self._function, context)
-        if inspect.isawaitable(text):
-            text = await text
-        return _checked(text)
+        return _checked(await called(self._function_of_run, context))
 
     def of_run_sync(self, context: Context[Any]) -> str:
         """Call the function in this thread; if it is async, it is awaited on the private loop.
@@ -73,19 +65,12 @@ class Instructions:
         Raises:
             UsageError: It did not return text.
         """
+        return _checked(called_sync(self._function_of_run, context))
+
+    @property
+    def _function_of_run(self) -> Callable[[Context[Any]], str | Awaitable[str]]:
         assert self._function is not None
-        text: Any = self._function(context)
-        if inspect.isawaitable(text):
-            awaiting = pool.on_loop(_awaited(text))
-            try:
-                text = awaiting.result().get()
-            finally:
-                awaiting.cancel()
-        return _checked(text)
-
-
-async def _awaited(text: Awaitable[Any]) -> Any:
-    return await text
+        return self._function
 
 
 def _checked(text: Any) -> str:

@@ -13,6 +13,7 @@ from callslip._agent_options import (
     accepted_options,
     check_template,
     check_tool_names,
+    checked_task_check,
     history_of,
     runner_of,
     store_of,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from callslip._agent_options import AgentOptions, OverrideOptions
+    from callslip._agent_options import AgentOptions, OverrideOptions, TaskCheck
     from callslip._instructions import InstructionsOption
     from callslip.approval import Approver
     from callslip.history import HistoryPolicy, Summarize
@@ -76,6 +77,9 @@ class Agent(AgentRuns[AnswerT]):
         returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
             `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
             and the model is asked again. Default: text, or any JSON value in the ticket protocol.
+        check_task: Called with the task of each run that the program starts, and a `Context`,
+            before anything is asked or written down. It may be async. What it raises is raised to
+            the caller, and the run does not begin. Tasks that a model delegates are not checked.
         check_answer: Called with each answer, as a value of `returns`, and a `Context` before the
             run ends with it. It may be async. It returns `None`, or raises `Retry` with the reason
             that the model reads. Any other exception ends the run, and is raised.
@@ -108,8 +112,9 @@ class Agent(AgentRuns[AnswerT]):
         system_prompt: The system prompt of runs, without instructions that a function returns.
 
     Raises:
-        UsageError: The model cannot be called; `instructions`, `roles`, `python`, `history` or
-            `check_answer` is of a wrong type; or `returns` cannot be described as JSON.
+        UsageError: The model cannot be called; `instructions`, `roles`, `python`, `history`,
+            `check_task` or `check_answer` is of a wrong type; or `returns` cannot be described as
+            JSON.
         IsolationUnavailable: `python` is `True`, and there is no sandbox on this machine.
         ToolError: A tool cannot be offered to the model.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one, or teaches
@@ -134,6 +139,7 @@ class Agent(AgentRuns[AnswerT]):
         protocol: Protocol | ProtocolName = "react",
         instructions: InstructionsOption | None = None,
         returns: object = None,
+        check_task: TaskCheck | None = None,
         check_answer: AnswerCheck | None = None,
         tools: Tools = (),
         limits: Limits | None = None,
@@ -158,6 +164,7 @@ class Agent(AgentRuns[AnswerT]):
         self.protocol: Protocol = find_protocol(protocol)
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
         self._instructions = Instructions(instructions)
+        self._check_task: TaskCheck | None = checked_task_check(check_task)
         self.roles: dict[str, Agent[Any] | Role] = roles_of(roles, Agent)
         self.history: HistoryPolicy | Summarize | None = history_of(history)
         if delegate is None:
@@ -168,8 +175,7 @@ class Agent(AgentRuns[AnswerT]):
         check_text("name", name)
         self.name = name
         self.limits: Limits = limits or Limits()
-        self.on_limit = on_limit
-        self.on_open_tickets = on_open_tickets
+        self.on_limit, self.on_open_tickets = on_limit, on_open_tickets
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
         check_tool_names(self.protocol, self._tools)
         self._requested: dict[str, Any] = {

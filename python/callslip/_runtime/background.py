@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from callslip import _lazy
 from callslip._runtime.drive import drive_async
 from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
+from callslip._runtime.start import begins_with_calls
 from callslip.errors import RunFailed
 from callslip.runs._feed import feed_of
 
@@ -34,7 +35,7 @@ def start_task(session: RunSession) -> None:
     session.is_kept = session.store is not None
     # Whoever watches later is told of the present reply from its beginning.
     feed_of(session.run)
-    if session.agent._instructions.is_called:
+    if begins_with_calls(session):
         session.run._set_driver(UnstartedDriver(session))
     else:
         EarlyDriver(session)

@@ -15,7 +15,7 @@ from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
-from callslip._runtime.start import instruct
+from callslip._runtime.start import begins_with_calls, prepare
 from callslip._runtime.tool_attempts import repeat
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
@@ -42,8 +42,8 @@ async def drive(session: RunSession) -> None:
         asyncio.CancelledError: The caller's task was cancelled; the run is cancelled with it.
     """
     check_loop()
-    if session.agent._instructions.is_called:
-        await instruct(session)
+    if begins_with_calls(session):
+        await prepare(session)
         if session.core.finished:
             # It was cancelled before it began.
             return

@@ -22,7 +22,7 @@ from callslip._runtime.calls import Call
 from callslip._runtime.model_attempts import ModelAttempts
 from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, read_stream, run_task
 from callslip._runtime.questions import Question, answer_sync
-from callslip._runtime.start import instruct_sync
+from callslip._runtime.start import begins_with_calls, prepare_sync
 from callslip._runtime.stops import DeadlineReached, Stopped
 from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
@@ -51,8 +51,8 @@ def drive(session: RunSession) -> None:
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the run is cancelled and kept as its `.run`.
     """
-    if session.agent._instructions.is_called:
-        instruct_sync(session)
+    if begins_with_calls(session):
+        prepare_sync(session)
     driver = _Driver(session)
     session.run._set_driver(driver)
     try:

@@ -81,6 +81,7 @@ class RunSession:
         "root",
         "run",
         "setup",
+        "unchecked_task",
     )
 
     def __init__(
@@ -101,6 +102,8 @@ class RunSession:
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.is_kept: bool = False
+        # The task of a run that a program has started, until `check_task` was called.
+        self.unchecked_task: str | None = None
         self._has_left = False
         self.asker: Asker | None = None
         self._inputs = _InputGate()

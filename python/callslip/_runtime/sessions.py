@@ -85,6 +85,7 @@ def new_session(
         above.run._add_child(run)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
     session.asker = asker
+    session.unchecked_task = None if worker._check_task is None else task
     return session
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from callslip._called import called, called_sync
+
 if TYPE_CHECKING:
     from callslip._core import Command
     from callslip._runtime.session import RunSession
 
-__all__ = ["instruct", "instruct_sync", "resume", "start"]
+__all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "start"]
 
 
 def start(session: RunSession) -> list[Command]:
@@ -21,26 +23,43 @@ def resume(session: RunSession) -> list[Command]:
     return session.core.resume(session.now())
 
 
-async def instruct(session: RunSession) -> None:
-    """Give a new run the instructions that a function of the program returns, if there is one.
+def begins_with_calls(session: RunSession) -> bool:
+    """Whether functions of the program are called before the first request of a run."""
+    return session.agent._instructions.is_called or session.unchecked_task is not None
+
+
+async def prepare(session: RunSession) -> None:
+    """Check the task of a new run, and give the run the instructions that a function returns.
 
     Raises:
-        UsageError: The function did not return text.
-        BaseException: The function raised it. The run has not begun then.
+        UsageError: The function in `instructions` did not return text.
+        BaseException: A function raised it. The run has not begun then.
     """
-    if _is_due(session):
+    if (task := _unchecked(session)) is not None:
+        assert session.agent._check_task is not None
+        await called(session.agent._check_task, task, session.program_context("check_task"))
+    if _needs_instructions(session):
         function = session.agent._instructions
         _give(session, await function.of_run(session.program_context("instructions")))
 
 
-def instruct_sync(session: RunSession) -> None:
-    """Give a new run its instructions, from this thread. As `instruct`."""
-    if _is_due(session):
+def prepare_sync(session: RunSession) -> None:
+    """Prepare a new run from this thread. As `prepare`."""
+    if (task := _unchecked(session)) is not None:
+        assert session.agent._check_task is not None
+        called_sync(session.agent._check_task, task, session.program_context("check_task"))
+    if _needs_instructions(session):
         function = session.agent._instructions
         _give(session, function.of_run_sync(session.program_context("instructions")))
 
 
-def _is_due(session: RunSession) -> bool:
+def _unchecked(session: RunSession) -> str | None:
+    """Return the task if it is still to be checked. It is checked once."""
+    task, session.unchecked_task = session.unchecked_task, None
+    return task
+
+
+def _needs_instructions(session: RunSession) -> bool:
     # A run that goes on, and one below a run of the same agent, have theirs.
     is_new = session.first_commands is start and session.core.instructions is None
     return is_new and session.agent._instructions.is_called

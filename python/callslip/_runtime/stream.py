@@ -12,7 +12,7 @@ from callslip._runtime.early_driver import EarlyDriver
 from callslip._runtime.event_queue import EventQueue
 from callslip._runtime.on_loop import PendingResult
 from callslip._runtime.sessions import continued_session
-from callslip._runtime.start import instruct
+from callslip._runtime.start import begins_with_calls, prepare
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.runs._conversation import agent_of, append_message, send_to_driver
@@ -78,8 +78,8 @@ class RunStream(Generic[AnswerT]):
         if self._read is not None:
             # Reading a long log takes time, and waits until the store has written earlier events.
             self._take(await asyncio.to_thread(self._read))
-        if self._session.agent._instructions.is_called:
-            await self._instruct()
+        if begins_with_calls(self._session):
+            await self._prepare()
         self._queue = EventQueue(self._loop, self.run.id, children=self._children)
         feed = feed_of(self.run)
         feed.reader = self._queue
@@ -111,9 +111,9 @@ class RunStream(Generic[AnswerT]):
                 self._session.cancel()
         feed_of(self.run).reader = None
 
-    async def _instruct(self) -> None:
+    async def _prepare(self) -> None:
         try:
-            await instruct(self._session)
+            await prepare(self._session)
         except BaseException as error:
             # The block is not entered, and so not left.
             self._session.__exit__(type(error), error, None)
