@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OperationTool"]
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 
 
 class OperationTool(Tool[..., Any]):
