@@ -10,6 +10,7 @@ from callslip import _lazy
 from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.resume_all import resume_all, resume_all_sync
+from callslip._runtime.run_options import check_limits
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
 from callslip._threads.current_loop import check_loop, is_in_loop
@@ -18,6 +19,7 @@ from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message, send_to_driver
 from callslip.runs._result import AnswerT
 from callslip.runs._run import run_under_way
+from callslip.runs._told import last_said, told_conversation
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
@@ -209,7 +211,8 @@ class AgentRuns(Generic[AnswerT]):
             deps: As for `run`. They are not kept with the run, so pass them again.
 
         Raises:
-            UsageError: This agent has no store, or its protocol or tools are not those of the run.
+            UsageError: This agent has no store, or its protocol or tools are not those of the run
+                (see `hand_over`).
             StoreError: There is no such run, it cannot be read, or another driver works on it.
             ProtocolError: As for `run`, and so are the other exceptions.
         """
@@ -227,6 +230,69 @@ class AgentRuns(Generic[AnswerT]):
         """
         not_in_a_tool("resume_sync", "resume")
         return drive_sync(resumed_session(self._agent, run_id, deps))
+
+    async def hand_over(
+        self,
+        run: Run[Any],
+        *,
+        say: str | None = None,
+        deps: object = None,
+        limits: Limits | None = None,
+    ) -> RunResult[AnswerT]:
+        """Hand the conversation of a run over to this agent, whatever its protocol and tools.
+
+        A new run of this agent begins. Its earlier conversation tells that of the other run: what
+        the user said, the calls with their outcomes, refused replies and the answers, in order. Not
+        told are the thoughts of the model, and the conversations of child runs: their results are.
+        A result longer than `Limits.result_bytes` is truncated with a visible mark. The other run
+        stays as it is, and may be in any state: a call without an outcome is told as such, and is
+        not made again. To continue the same run with another model, call `resume`.
+
+        Args:
+            run: The run to hand over, of any agent; or one that was read from a store.
+            say: The task of the new run. Default: the last message of the user.
+            deps: As for `run`.
+            limits: As for `run`.
+
+        Raises:
+            UsageError: `run` is no `Run`, or `say` is blank or not text; or it is not passed,
+                and the run was compacted after a later message of the user; or as for `run`.
+            ProtocolError: As for `run`, and so are the other exceptions.
+        """
+        task, messages = self._told(run, say, limits)
+        return await self._agent.run(task, deps=deps, limits=limits, messages=messages)
+
+    def hand_over_sync(
+        self,
+        run: Run[Any],
+        *,
+        say: str | None = None,
+        deps: object = None,
+        limits: Limits | None = None,
+    ) -> RunResult[AnswerT]:
+        """Hand the conversation of a run over to this agent, in this thread. As `hand_over`.
+
+        Raises:
+            UsageError: It was called inside a tool; or as for `hand_over`.
+        """
+        not_in_a_tool("hand_over_sync", "hand_over")
+        task, messages = self._told(run, say, limits)
+        return self._agent.run_sync(task, deps=deps, limits=limits, messages=messages)
+
+    def _told(
+        self, run: Run[Any], say: str | None, limits: Limits | None
+    ) -> tuple[str, list[Mapping[str, str]]]:
+        """Return the task of the new run, and the conversation of the run that is handed over."""
+        if not isinstance(run, Run):
+            raise UsageError(
+                f"expected the run to hand over as a Run: got {type(run).__name__}; pass "
+                "result.run, or store.run(run_id)"
+            )
+        if say is not None:
+            check_message(say)
+        bounds = self._agent._in_effect().limits if limits is None else check_limits(limits)
+        task = last_said(run) if say is None else say
+        return task, list(told_conversation(run, bounds.result_bytes))
 
     async def resume_all(
         self, *, at_once: int = 32, deps: object = None

@@ -38,7 +38,8 @@ pub enum InputError {
     },
     /// The run was set up with another protocol or with other tools.
     #[error(
-        "run {run_id} can't be resumed by this agent: {}. Use an agent with the same protocol and tools, or start a new run",
+        "run {run_id} can't be resumed by this agent: {}. Use an agent with the same protocol and tools, or call \
+         agent.hand_over(run), which tells the conversation to a new run of this agent",
         .differences.join("; ")
     )]
     Incompatible {

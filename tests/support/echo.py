@@ -128,7 +128,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return body
 
 
-for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
+for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE", "QUERY"):
     setattr(_Handler, f"do_{method}", _Handler.answer)
 
 

@@ -27,7 +27,7 @@ from callslip._core import Document, ToolSet
 from callslip._json import to_json
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App, document_of
-from callslip.openapi._auth import Auth, check_auth, check_headers
+from callslip.openapi._auth import Auth, check_auth, check_headers, client_has_secrets
 from callslip.openapi._client import Client, ResponseOptions
 from callslip.openapi._fetch import fetch
 from callslip.openapi._files import read_with_files
@@ -93,7 +93,7 @@ class PlannedRequest(NamedTuple):
 class OpenAPI(
     ToolSource, AbstractAsyncContextManager["OpenAPI"], AbstractContextManager["OpenAPI"]
 ):
-    """The operations of an OpenAPI document (version 3.0 or 3.1), with a client or handlers.
+    """The operations of an OpenAPI document (version 3.0, 3.1 or 3.2), with a client or handlers.
 
     The effect of a call, and whether it may start early, follow from the method (`GET` changes
     nothing). A handler that is a `Tool` has its own options instead.
@@ -115,7 +115,8 @@ class OpenAPI(
             for operationIds. `*` matches anything within a segment, `**` any segments. Default:
             all operations.
         tags: Offer only operations with one of these tags. Default: all operations.
-        read_only: Whether to offer only methods that change nothing: GET, HEAD, OPTIONS, TRACE.
+        read_only: Whether to offer only methods that change nothing: GET, HEAD, OPTIONS,
+            TRACE, QUERY.
         needs_approval: Whether each call waits for approval, or patterns as in `include` for the
             operations whose calls wait, or a function that decides for each call, as for `tool`.
             A call also waits if a server could take its path for that
@@ -127,8 +128,9 @@ class OpenAPI(
         retries: How many further attempts a failed call gets if it may be repeated (`GET`, `HEAD`,
             `PUT`, `DELETE`, `repeatable`) and the failure may pass by itself. Default: 2.
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
-            own: `"uploads.example.com"`. The host of the document's first server, or of its
-            replacement, is always trusted.
+            own: `"uploads.example.com"`, also with a port; over plain http only as
+            `"http://uploads.example.com"`. The document's first server, or its replacement, is
+            always trusted.
         headers: Headers of each request, for documents without a security scheme. Their values are
             secrets, as those of `auth`.
         timeout: Seconds until a call fails.
@@ -188,7 +190,8 @@ class OpenAPI(
         if any(name not in found for name in names):
             trusted = _check_texts("trusted_hosts", trusted_hosts)
             servers = Servers(self.document, client, server, document.url, trusted)
-            _warn(self.document, servers.untrusted_warnings(names) if auth or headers else [])
+            has_secrets = auth or headers or client_has_secrets(client)
+            _warn(self.document, servers.untrusted_warnings(names) if has_secrets else [])
         self.document = _mark(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
@@ -200,6 +203,7 @@ class OpenAPI(
                 headers=check_headers(headers or {}),
                 servers=servers,
                 responses=ResponseOptions(timeout, max_response_bytes, validate_responses),
+                closed=[*(set(whole.names()) - set(names)), *approved],
             )
         self.tools: dict[str, Tool[..., Any]] = {
             name: self._make_tool(

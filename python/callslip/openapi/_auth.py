@@ -22,6 +22,7 @@ __all__ = [
     "Secret",
     "check_auth",
     "check_headers",
+    "client_has_secrets",
     "resolve_secrets",
     "secrets_of_client",
     "texts_in_headers",
@@ -133,6 +134,19 @@ def secrets_of_client(client: Any) -> Iterator[str]:
                 every = kept is not getattr(client, "params", None)
                 named = [(str(name), str(value)) for name, value in kept.items()]
                 yield from texts_in_headers(named, every=every)
+
+
+def client_has_secrets(client: Any) -> bool:
+    """Whether a client of the program sends secrets to any host."""
+    if getattr(client, "auth", None) is not None:
+        return True
+    for name in ("headers", "params"):
+        kept = getattr(client, name, None)
+        if isinstance(kept, Mapping) and any(_SECRET_HEADER.search(str(key)) for key in kept):
+            return True
+    # A cookie of a server is sent to its host alone.
+    jar = getattr(getattr(client, "cookies", None), "jar", None) or ()
+    return any(not getattr(cookie, "domain", "x") for cookie in jar)
 
 
 async def resolve_secrets(

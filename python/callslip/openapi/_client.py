@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
@@ -23,12 +23,14 @@ from callslip.openapi._app import App
 from callslip.openapi._auth import (
     Auth,
     AuthError,
+    client_has_secrets,
     resolve_secrets,
     secrets_of_client,
     texts_in_headers,
     texts_of,
 )
-from callslip.openapi._response import TRANSIENT, Content, content_of, retry_hint, status_line
+from callslip.openapi._redirects import Redirects, Sent
+from callslip.openapi._response import TRANSIENT, content_of, retry_hint, status_line, with_headers
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 from callslip.tools._callable import is_async
@@ -61,6 +63,7 @@ class Client:
         headers: Headers of each request. Their values are secrets too.
         servers: The base URL of each operation.
         responses: Options for the responses.
+        closed: Operations that a redirect must not lead to.
 
     Raises:
         UsageError: `client` has no `request` method.
@@ -75,6 +78,7 @@ class Client:
         headers: Mapping[str, str],
         servers: Servers,
         responses: ResponseOptions,
+        closed: Iterable[str] = (),
     ) -> None:
         if client is not None and not callable(getattr(client, "request", None)):
             raise UsageError(
@@ -95,6 +99,7 @@ class Client:
         )
         self._headers = dict(headers)
         self.responses = responses
+        self._redirects = Redirects(closed)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Perform an operation. The outcome contains no secret.
@@ -103,7 +108,7 @@ class Client:
             Fail: The operation failed. The message contains no secret.
         """
         try:
-            trusted = self.servers.is_trusted(self.servers.base(name))
+            trusted = self._is_trusted(name)
             schemes = self._document.credentials(name, list(self._secrets)) if trusted else []
             secrets = await resolve_secrets(self._secrets, schemes)
             self._known_secrets.add(texts_of(secret for _, secret in secrets))
@@ -116,11 +121,30 @@ class Client:
             failure.is_transient = is_transient(error)
             raise failure from self._cause(error)
 
+    def _is_trusted(self, name: str) -> bool:
+        """Whether the server of an operation may receive secrets.
+
+        Raises:
+            Fail: It may not, and the client of the program would send its own.
+        """
+        if self.servers.is_trusted(self.servers.base(name)):
+            return True
+        if client_has_secrets(self._client):
+            raise Fail(
+                "not sent: the client of this document sends secrets, which "
+                f"{self.servers.host(name)} may not receive (trusted_hosts)"
+            )
+        return False
+
     async def _call(self, name: str, arguments: Mapping[str, Any], secrets: Any) -> Outcome:
         planned = self._document.request(name, to_json(arguments), self.servers.base(name), secrets)
-        status, reason, headers, body = await self._send(
-            name, planned.method, planned.url, planned.headers, planned.body
-        )
+        request = Sent(planned.method, planned.url, planned.headers, planned.body)
+        for _ in range(self._redirects.most + 1):
+            status, reason, headers, body = await self._send(name, request)
+            following = self._redirects.next(request, status, headers)
+            if following is None:
+                break
+            request = following
         succeeded = 200 <= status < 300
         if succeeded and self.responses.validates and body:
             media, text = headers.get("content-type", ""), body.decode("utf-8", "replace")
@@ -128,9 +152,8 @@ class Client:
             if problems:
                 raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
         content = content_of(status, headers, body)
-        if succeeded and (link := headers.get("link")):
-            # Only this header contains the address of the next page.
-            content = Content(f'{{"body":{content.json},"link":{to_json(link)}}}')
+        if succeeded:
+            content = with_headers(content, status, headers, body, etag=self._has_preconditions)
         # Value by value: a mark inside a number would not be JSON.
         found = self._known_secrets.redact_json(content.json)
         if succeeded:
@@ -146,9 +169,15 @@ class Client:
             return Outcome.Error(f"{told} {advice}", transient=True, wait=retry_after(headers))
         return Outcome.Error(told)
 
+    @cached_property
+    def _has_preconditions(self) -> bool:
+        """Whether an operation takes the version of what it changes, which `ETag` tells."""
+        return '"if-match"' in self._document.to_json().lower()
+
     async def _send(
-        self, operation: str, method: str, url: str, headers: list[tuple[str, str]], body: bytes
+        self, operation: str, planned: Sent
     ) -> tuple[int, str, Mapping[str, str], bytes]:
+        method, url, headers, body = planned
         client = self._ready_client()
         # As bytes, because clients accept only ASCII text.
         own = {name.lower() for name in self._headers}
@@ -158,6 +187,9 @@ class Client:
             sent += self._headers.items()
         encoded = [(name.encode(), value.encode()) for name, value in sent]
         request: dict[str, Any] = {"headers": encoded, "content": body or None}
+        if hasattr(client, "follow_redirects"):
+            # A client would follow them with the secrets to other hosts.
+            request["follow_redirects"] = False
         if isinstance(client, App):
             # A response of an app in this process cannot be streamed.
             request["max_bytes"] = self.responses.max_bytes

@@ -13,10 +13,21 @@ from typing import NamedTuple
 from callslip._core import json_text
 from callslip._json import to_json
 
-__all__ = ["TRANSIENT", "Content", "content_of", "retry_hint", "status_line"]
+__all__ = ["TRANSIENT", "Content", "content_of", "retry_hint", "status_line", "with_headers"]
 
 TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses of failures that may pass by themselves."""
+
+_TOLD = (
+    "link",
+    "content-range",
+    "x-total-count",
+    "x-total",
+    "x-total-pages",
+    "x-next-page",
+    "x-pagination",
+)
+"""Headers of lists: only they say whether there is more, and where."""
 
 _SLOW_OR_ODD = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
@@ -39,10 +50,7 @@ class Content(NamedTuple):
 def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
     """Read a response. Never raises: an invalid body is treated as text or bytes."""
     if not body:
-        told: dict[str, object] = {"status": status}
-        if "location" in headers:
-            told["location"] = headers["location"]
-        return Content(to_json(told))
+        return Content(to_json({"status": status}))
     media = headers.get("content-type", "")
     essence = media.partition(";")[0].strip().lower()
     if essence == "application/json" or essence.endswith("+json") or not essence:
@@ -59,6 +67,34 @@ def content_of(status: int, headers: Mapping[str, str], body: bytes) -> Content:
         essence = essence or "application/octet-stream"
         return Content(to_json({"content_type": essence, "size": len(body), "base64": encoded}))
     return Content(to_json(text), _in_one_line(text))
+
+
+def with_headers(
+    content: Content, status: int, headers: Mapping[str, str], body: bytes, *, etag: bool
+) -> Content:
+    """Return the content of a success with the headers that a model needs beside it.
+
+    Args:
+        content: The content.
+        status: The status.
+        headers: The headers, by names in lower case.
+        body: The body.
+        etag: Whether an operation of the document can use the `ETag`.
+    """
+    names = [name for name in _TOLD if headers.get(name, "").strip()]
+    # Where what was made stands, or where to ask how far it is.
+    if (status in (201, 202) or not body) and headers.get("location"):
+        names.append("location")
+    if status == 202 and headers.get("retry-after"):
+        names.append("retry-after")
+    if etag and headers.get("etag"):
+        names.append("etag")
+    if not names:
+        return content
+    told = ",".join(f"{to_json(name)}:{to_json(headers[name])}" for name in names)
+    if not body:
+        return Content(f"{content.json[:-1]},{told}}}")
+    return Content(f'{{"body":{content.json},{told}}}')
 
 
 def retry_hint(operation: str) -> str:

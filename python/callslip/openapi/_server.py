@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from callslip._core import Document
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App
+from callslip.openapi._redirects import is_same_host, port_of
 
 __all__ = ["Servers"]
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Servers:
@@ -26,7 +29,7 @@ class Servers:
         trusted: Further hosts that may receive secrets.
 
     Raises:
-        UsageError: `server` is not a URL, or contains credentials.
+        UsageError: `server` is not a URL, or contains credentials; or `trusted` has no hosts.
         ToolError: There is no server.
     """
 
@@ -53,7 +56,7 @@ class Servers:
             )
         self._server = server
         self._found_at = found_at
-        self._trusted = {host.lower() for host in trusted}
+        self._trusted = [_Trusted(host) for host in trusted]
         # A missing server is reported now, and not at the first call.
         for name in document.names()[:1]:
             self.base(name)
@@ -73,15 +76,23 @@ class Servers:
 
     def is_trusted(self, base: str) -> bool:
         """Whether this server may receive secrets: that of the whole document, and allowed ones."""
-        host = _host(base)
-        if self._server is not None or self._base_url or host is None:
+        if self._server is not None or self._base_url:
             # The program has chosen it.
             return True
+        url = _split(base)
+        if url is None or url.hostname is None:
+            return True
         first = self._document.default_server()
-        own = {_host(first or ""), _host(self._found_at or "")} if first else {host}
         if first and not _is_absolute(first):
-            own = {_host(self._found_at or "")}
-        return host in own or host in self._trusted or host.partition(":")[0] in self._trusted
+            first = self._found_at
+        own = _split(first or base)
+        if own is not None and is_same_host(own, url):
+            return True
+        return any(allowed.allows(url) for allowed in self._trusted)
+
+    def host(self, name: str) -> str:
+        """Return the host of an operation, as `trusted_hosts` has it."""
+        return _shown(self.base(name))
 
     def untrusted_warnings(self, names: Sequence[str]) -> list[str]:
         """Return warnings about operations whose server receives no secrets."""
@@ -92,7 +103,7 @@ class Servers:
             except (ToolError, UsageError):
                 continue
             if not self.is_trusted(base):
-                told.append(f"'{name}' at {_host(base)}")
+                told.append(f"'{name}' at {_shown(base)}")
         if not told:
             return []
         more = f", and {len(told) - 5} more" if len(told) > 5 else ""
@@ -133,16 +144,64 @@ class Servers:
         )
 
 
-def _host(url: str) -> str | None:
+class _Trusted:
+    """A host that may receive secrets: `host`, `host:port`, or a URL with either.
+
+    Without a scheme, secrets are sent over https, and over http within this machine.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._names_scheme = "://" in text
+        url = _split(text if self._names_scheme else f"https://{text}")
+        if (
+            url is None
+            or url.scheme not in ("http", "https")
+            or not url.hostname
+            or not re.fullmatch(r"[\w.:-]+", url.hostname)
+            or "@" in url.netloc
+            or url.path not in ("", "/")
+            or url.query
+            or url.fragment
+        ):
+            raise UsageError(
+                "expected trusted_hosts as hosts such as 'uploads.example.com', "
+                "'uploads.example.com:8443' or 'http://uploads.example.com': got "
+                f"{text!r}; pass each host by its name, without wildcards and paths"
+            )
+        self._url = url
+
+    def allows(self, url: SplitResult) -> bool:
+        """Whether this is the host of a URL."""
+        own = self._url
+        if own.hostname != url.hostname:
+            return False
+        if self._names_scheme:
+            return is_same_host(own, url)
+        if url.scheme != "https" and url.hostname not in _LOOPBACK:
+            return False
+        return own.port is None or own.port == port_of(url)
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL; `None` if it is not one."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port  # raises for one that is not a number
     except ValueError:
         return None
-    if parts.hostname is None:
-        return None
-    plain = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.hostname if plain else f"{parts.hostname}:{port}"
+    return parts
+
+
+def _shown(url: str) -> str:
+    """Return the host as `trusted_hosts` has it: with the scheme if that matters."""
+    parts = _split(url)
+    if parts is None or parts.hostname is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return f"http://{host}" if parts.scheme == "http" else host
 
 
 def _is_absolute(url: str) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OperationTool", "retries_of"]
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 
 
 def retries_of(specification: Mapping[str, Any], most: int) -> int:

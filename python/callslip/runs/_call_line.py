@@ -9,7 +9,7 @@ from typing import Any
 
 from callslip import _lazy
 
-__all__ = ["call_line"]
+__all__ = ["call_line", "printable"]
 
 _OPERATION = re.compile(r"[A-Z]+ /")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
     """Return `tool {"name": value}`; for an operation, `METHOD /path/value {"name": value}`."""
     if arguments is None:
-        return _printable(tool)
+        return printable(tool)
     rest = dict(arguments)
     if _OPERATION.match(tool):
 
@@ -32,11 +32,11 @@ def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
             return _lazy.urllib_parse.quote(text, safe="")
 
         tool = _PLACEHOLDER.sub(fill, tool)
-    return _printable(f"{tool} {json.dumps(rest, ensure_ascii=False)}" if rest else tool)
+    return printable(f"{tool} {json.dumps(rest, ensure_ascii=False)}" if rest else tool)
 
 
-def _printable(text: str) -> str:
-    """Escape characters that could move a terminal's cursor, hide text or turn its direction."""
+def printable(text: str) -> str:
+    """Return text in one line, which can't move a cursor, hide text or turn its direction."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)

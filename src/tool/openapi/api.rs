@@ -33,7 +33,9 @@ impl Api {
     /// # Errors
     /// Where the text is no such document.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
-        Document::parse(text).map(Self::of)
+        let mut api = Document::parse(text).map(Self::of)?;
+        api.notes = api.not_offered();
+        Ok(api)
     }
 
     /// Reads a document that is written in JSON or YAML, in UTF-8.

@@ -1,7 +1,7 @@
 //! The arguments of an operation: its parameters by name, the properties of its body beside them, or the body under
 //! `body` where a name collides or it is no object.
 
-use super::body::{Body, BodyPosition, file_schema, is_file, is_structured};
+use super::body::{Body, BodyPosition, essence, file_schema, is_file, is_structured};
 use super::convert::{Converter, Way};
 use super::document::{Document, placeholders};
 use super::operation::Operation;
@@ -97,13 +97,20 @@ pub(crate) fn argument_names<'a>(
         let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
         let (name, place) = (text("name"), text("in"));
         let reserved = place == "header" && RESERVED.contains(&name.to_lowercase().as_str());
-        if name.is_empty() || reserved || keys.iter().any(|key| key.is(place, name)) {
+        if name.is_empty() || reserved || is_other_query(parameter) || keys.iter().any(|key| key.is(place, name)) {
             continue;
         }
         let taken = named.iter().any(|(other, _)| other == name);
         named.push((if taken { format!("{place}.{name}") } else { name.to_owned() }, parameter));
     }
     named
+}
+
+/// Whether a parameter is a whole query string (3.2) that is not written as a form is.
+pub(super) fn is_other_query(parameter: &Map<String, Json>) -> bool {
+    let media = || parameter.get("content")?.as_object()?.keys().next();
+    parameter.get("in").is_some_and(|place| place == "querystring")
+        && media().is_none_or(|media| essence(media) != "application/x-www-form-urlencoded")
 }
 
 /// The arguments of an operation as the document has them: nothing of their schemas is copied yet.

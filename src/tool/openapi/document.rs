@@ -44,7 +44,7 @@ pub(crate) type Members = Map<String, Json>;
 /// The members of an object that are read one by one.
 type Parts = IndexMap<String, LazyJson>;
 
-/// A document of version 3.0 or 3.1.
+/// A document of version 3.0, 3.1 or 3.2.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Its members in their order, without the members of those that have a field of their own here.
@@ -301,6 +301,18 @@ impl Document {
             self.item(path).is_none().then(|| (path.clone(), target))
         });
         lost.collect()
+    }
+
+    /// The operations of its paths whose methods no version before 3.2 could name: `METHOD /path`.
+    pub(super) fn additional_methods(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, part) in self.paths.iter().filter(|(_, part)| part.text().contains("\"additionalOperations\"")) {
+            let item = part.read();
+            let methods =
+                item.get("additionalOperations").and_then(Json::as_object).into_iter().flat_map(Members::keys);
+            found.extend(methods.map(|method| format!("{} {path}", truncate(method, 40))));
+        }
+        found
     }
 
     /// The same document with one more member.

@@ -2,6 +2,7 @@
 //! document is loaded, and not at the first call.
 
 use super::api::Api;
+use super::arguments::is_other_query;
 use super::document::{Document, Members};
 use super::operation::Operation;
 use crate::tool::describe::{named, truncate};
@@ -28,6 +29,26 @@ impl Api {
         let mut broken: Vec<(String, String)> = broken.collect();
         broken.extend(self.document.lost_paths());
         broken
+    }
+
+    /// What a document of 3.2 has that no tool is made of, in words.
+    pub(super) fn not_offered(&self) -> Vec<String> {
+        let methods = self.document.additional_methods();
+        let mut notes = Vec::new();
+        if !methods.is_empty() {
+            notes.push(format!("methods of 'additionalOperations' are not offered: {}", methods.join(", ")));
+        }
+        if self.document.texts().any(|text| text.contains("\"querystring\"")) {
+            let document = self.document.unread();
+            let has = |one: &&Operation| document.parameters(one).into_iter().any(is_other_query);
+            let names: Vec<&str> = self.operations.values().filter(has).map(|one| one.name.as_str()).collect();
+            if !names.is_empty() {
+                let names = names.join("', '");
+                notes
+                    .push(format!("query strings that are no forms are not offered, and '{names}' are called without"));
+            }
+        }
+        notes
     }
 
     /// The faults of its schemas, each with its place, in words.

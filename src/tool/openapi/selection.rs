@@ -15,13 +15,13 @@ pub struct Selection {
     pub include: Vec<String>,
     /// Tags of which it must have one. None admits all.
     pub tags: Vec<String>,
-    /// Whether it must change nothing: `GET`, `HEAD`, `OPTIONS` and `TRACE`.
+    /// Whether it must change nothing: `GET`, `HEAD`, `OPTIONS`, `TRACE` and `QUERY`.
     pub read_only: bool,
 }
 
 /// Methods that change nothing.
 pub(crate) fn is_safe(method: &str) -> bool {
-    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE")
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY")
 }
 
 impl Selection {
