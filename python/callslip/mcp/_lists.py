@@ -51,14 +51,14 @@ async def read_tools(client: Client) -> list[ToolOffer]:
     return [tool for page in await read_pages(client.list_tools, "tools") for tool in page.tools]
 
 
-async def listen_for_tools(client: Client, on_change: Callable[[], None]) -> None:
+async def listen_for_tools(client: Client, on_subscribed: Callable[[], None]) -> None:
     """Subscribe to changes of the tools while the session is open, if the server has to be asked.
 
     The notices themselves arrive like those of older servers, which send them unasked.
 
     Args:
         client: The SDK's client.
-        on_change: Called if a change may have been missed.
+        on_subscribed: Called at the begin of each subscription. Changes before it are missed.
     """
     tools = client.server_capabilities.tools
     if tools is None or not tools.list_changed or not _is_modern(client):
@@ -70,9 +70,8 @@ async def listen_for_tools(client: Client, on_change: Callable[[], None]) -> Non
             async with client.listen(tools_list_changed=True) as subscription:
                 if not subscription.honored.tools_list_changed:
                     return
-                if had_one:
-                    on_change()
                 had_one = True
+                on_subscribed()
                 async for _ in subscription:
                     pass
         except _lazy.mcp.MCPError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import a2b_base64
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,24 +85,32 @@ class ResourceContent:
 
 async def read_resources(client: Client) -> list[Resource]:
     """Read the list of a server's resources."""
-    if client.server_capabilities.resources is None:
-        return []
     return [
         Resource(one.uri, one.name, one.title, one.description, one.mime_type, one.size)
-        for page in await read_pages(client.list_resources, "resources")
+        for page in await _pages(client, client.list_resources, "resources")
         for one in page.resources
     ]
 
 
 async def read_templates(client: Client) -> list[ResourceTemplate]:
     """Read the list of a server's resource templates."""
-    if client.server_capabilities.resources is None:
-        return []
     return [
         ResourceTemplate(one.uri_template, one.name, one.title, one.description, one.mime_type)
-        for page in await read_pages(client.list_resource_templates, "resource templates")
+        for page in await _pages(client, client.list_resource_templates, "resource templates")
         for one in page.resource_templates
     ]
+
+
+async def _pages(client: Client, read: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
+    if client.server_capabilities.resources is None:
+        return []
+    try:
+        return await read_pages(read, what)
+    except _lazy.mcp.MCPError as error:
+        # Many servers answer one of the two lists alone.
+        if error.code == _lazy.mcp_types.METHOD_NOT_FOUND:
+            return []
+        raise
 
 
 async def read_contents(client: Client, *, uri: str) -> list[ResourceContent]:

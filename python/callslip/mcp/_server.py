@@ -139,6 +139,7 @@ class MCPServer(ToolSource):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        auth: httpx2.Auth | None = None,
         client: httpx2.AsyncClient | None = None,
         name: str | None = None,
         **options: Unpack[ServerOptions],
@@ -148,6 +149,9 @@ class MCPServer(ToolSource):
         Args:
             url: The address of the server, usually ending in `/mcp`.
             headers: Headers of each request.
+            auth: Authenticates each request, for example the SDK's `OAuthClientProvider`. It is
+                used on the private event loop. Credentials that it sends are redacted like
+                headers.
             client: A client that sends the requests, with its own headers, authentication and
                 proxies. It is used on the private event loop and closed with the server: do not
                 use it for anything else.
@@ -159,7 +163,9 @@ class MCPServer(ToolSource):
             ToolError: The SDK is not installed.
         """
         check_sdk()
-        return cls(HttpTransport(url, headers=headers, client=client, name=name), **options)
+        return cls(
+            HttpTransport(url, headers=headers, auth=auth, client=client, name=name), **options
+        )
 
     @property
     def name(self) -> str:

@@ -104,6 +104,7 @@ class McpSession:
         self.skipped_tools: set[str] = set()
         self.offers: Sequence[ToolOffer] = ()
         self._changes = 0
+        self._may_have_missed_change = False
         self._relisting: asyncio.Task[None] | None = None
         self._fault: BaseException | None = None
         self._unreadable = 0
@@ -192,6 +193,11 @@ class McpSession:
         if self._relisting is None:
             self._relisting = asyncio.create_task(self._relist())
 
+    def _on_subscribed(self) -> None:
+        if self._may_have_missed_change:
+            self._relist_soon()
+        self._may_have_missed_change = True
+
     async def _on_message(self, message: object) -> None:
         if isinstance(message, _lazy.mcp_types.ToolListChangedNotification):
             self._relist_soon()
@@ -220,6 +226,7 @@ class McpSession:
             raise SessionLost(f"the MCP server '{self._transport.name}' is not there", is_safe=True)
 
         unreadable = self._unreadable
+        self._may_have_missed_change = True
         self._under_way += 1
         sent = Delivery()
         token = delivery.set(sent)
@@ -315,7 +322,7 @@ class McpSession:
                 await request_log_level(client, self._log_level)
                 self.offers = await read_tools(client)
                 if not self._has_begun.is_set():
-                    listening = asyncio.create_task(listen_for_tools(client, self._relist_soon))
+                    listening = asyncio.create_task(listen_for_tools(client, self._on_subscribed))
                     stack.push_async_callback(_cancel, listening)
                     self._client = client
                     self._has_begun.set()
