@@ -56,7 +56,8 @@ class Toolbox(ToolSource):
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
-        self._advice = advice = {}
+        advice: dict[str, str] = {}
+        self._advice = advice
         for one in tools:
             if isinstance(one, ToolSource):
                 given, what = one.as_tools(), one.on_same_name
