@@ -88,7 +88,7 @@ def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
         if name.upper() == "FINISH":
             raise ToolError(
                 f"a tool of the react protocol can't be named '{name}', the word that ends a run: "
-                "use tool(name=…)"
+                f"{tools.rename_advice(name)}"
             )
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mcp.server import mcpserver as mcp_mcpserver
     from mcp.shared import message as mcp_message
     from mcp_types import methods as mcp_methods
+    from mcp_types import version as mcp_version
 
 __all__ = [
     "anyio",
@@ -61,6 +62,7 @@ __all__ = [
     "mcp_server",
     "mcp_streamable_http",
     "mcp_types",
+    "mcp_version",
     "pwd",
     "pydantic",
     "pydantic_core",
@@ -91,6 +93,7 @@ _MODULES = {
     "mcp_server": "mcp.server",
     "mcp_streamable_http": "mcp.client.streamable_http",
     "mcp_types": "mcp_types",
+    "mcp_version": "mcp_types.version",
     "pwd": "pwd",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",

@@ -12,7 +12,23 @@ program: any loop, thread and task may use and close it, and it outlives `asynci
 from __future__ import annotations
 
 from callslip.mcp._callbacks import Elicitation
+from callslip.mcp._notices import LogLevel
+from callslip.mcp._options import ServerOptions
+from callslip.mcp._prompts import Prompt, PromptArgument
+from callslip.mcp._resources import Resource, ResourceContent, ResourceTemplate
 from callslip.mcp._serve import agent_server, serve
-from callslip.mcp._server import MCPServer, ServerOptions
+from callslip.mcp._server import MCPServer
 
-__all__ = ["Elicitation", "MCPServer", "ServerOptions", "agent_server", "serve"]
+__all__ = [
+    "Elicitation",
+    "LogLevel",
+    "MCPServer",
+    "Prompt",
+    "PromptArgument",
+    "Resource",
+    "ResourceContent",
+    "ResourceTemplate",
+    "ServerOptions",
+    "agent_server",
+    "serve",
+]

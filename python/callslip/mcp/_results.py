@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
-__all__ = ["error_of", "result_of"]
+__all__ = ["binary_line", "block_text", "error_of", "result_of"]
 
 
 def result_of(result: CallToolResult) -> Any:
@@ -28,6 +28,27 @@ def result_of(result: CallToolResult) -> Any:
 def error_of(result: CallToolResult) -> str:
     """Return the message of a failed call."""
     return _text(result).strip() or "it failed without saying why."
+
+
+def block_text(block: ContentBlock) -> str:
+    """Return a block as text. Binary data becomes one line that describes it."""
+    if block.type == "text":
+        return block.text
+    if block.type == "resource_link":
+        return f"[{block.title or block.name}: {block.uri}]"
+    if block.type == "resource":
+        resource: Any = block.resource
+        text: str | None = getattr(resource, "text", None)
+        return binary_line(resource.mime_type, _size(resource.blob)) if text is None else text
+    return binary_line(block.mime_type, _size(block.data))
+
+
+def binary_line(mime_type: str | None, size: int) -> str:
+    """Return the line that stands for binary data in a text: `[image/png, 24 KB]`."""
+    unit, *larger = ("bytes", "KB", "MB", "GB")
+    while size >= 1000 and larger:
+        size, unit = -(-size // 1000), larger.pop(0)
+    return f"[{mime_type or 'binary data'}, {size} {unit}]"
 
 
 def _text(result: CallToolResult) -> str:
@@ -59,5 +80,8 @@ def _value(block: ContentBlock) -> Any:
 
 def _data(base64: str) -> dict[str, Any]:
     """Return the data and its number of bytes."""
-    digits = len(base64.rstrip("="))
-    return {"size": digits * 3 // 4, "data": base64}
+    return {"size": _size(base64), "data": base64}
+
+
+def _size(base64: str) -> int:
+    return len(base64.rstrip("=")) * 3 // 4

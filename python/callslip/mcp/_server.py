@@ -3,81 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
-import weakref
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from callslip._core import ToolSet
-from callslip._redaction import redact_likely_secrets
 from callslip._threads import pool
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._callbacks import Elicitation, elicitation_callback, sampling_callback
+from callslip.mcp._link import ServerLink, on_private_loop, wait_on_private_loop
+from callslip.mcp._lists import read_tools
+from callslip.mcp._notices import LogLevel, log_callback, root_uris, roots_callback
+from callslip.mcp._offers import offered_tools
+from callslip.mcp._options import ServerOptions, check_options
+from callslip.mcp._prompts import Prompt, messages_of, read_prompts
+from callslip.mcp._resources import (
+    Resource,
+    ResourceContent,
+    ResourceTemplate,
+    contents_for_model,
+    listing_for_model,
+    read_contents,
+    read_resources,
+    read_templates,
+)
 from callslip.mcp._results import error_of, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
-from callslip.mcp._server_tool import ServerTool
-from callslip.mcp._session import McpSession, ServerFailure, SessionLost, live_sessions
+from callslip.mcp._session import McpSession, ServerFailure
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.tools import Context, Fail, NeedsApproval, Tool, ToolSource
-from callslip.tools._approval import check_needs_approval
-from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     import httpx2
+    from mcp import Client
+    from mcp_types import CallToolResult, GetPromptResult
     from mcp_types import Tool as ToolOffer
 
-__all__ = ["MCPServer", "ServerOptions"]
+__all__ = ["MCPServer"]
 
 T = TypeVar("T")
-
-_AT_EXIT = 6.0
-"""Seconds that a program waits at its end for servers to end."""
-
-
-class ServerOptions(TypedDict, total=False):
-    """Options of a server with any transport.
-
-    Attributes:
-        prefix: A text before the names of the server's tools. Default: none.
-        include: Names of the tools to offer, without prefix; `read_*` matches all that begin so.
-            Default: all tools.
-        exclude: Names of tools not to offer, as in `include`. Default: none.
-        needs_approval: Whether calls wait until a person approves them; or the names of the tools
-            whose calls wait, or a function that decides for each call, as for `tool`. Default:
-            `False`.
-        repeatable: Whether the same call may be made any number of times, as for polling; or the
-            names of the tools whose calls may be repeated: their failed calls are tried again, and
-            they are repeated after a crash. Default: `False`.
-        retries: How many further attempts the runtime makes at a call that may be repeated, by the
-            hints of the tool or by `repeatable`, if the failure may pass by itself. Default: 2.
-        timeout: Seconds until a call fails; `None` for no limit. Default: 60. The clock stops while
-            a model or a person answers a request of the server.
-        connect_timeout: Seconds for connecting. Default: 30.
-        sampling: A model that the server may ask for replies: any model that an agent accepts.
-            Default: the server cannot ask.
-        elicitation: A function of an `Elicitation`, called when the server asks a person: in a
-            thread, or on the private event loop if it is async. It returns the answer as a mapping
-            that fits the schema, `True` once the person has opened the address, or `None` to
-            decline. Anything else is an error and does not count as consent. Default: the server
-            cannot ask.
-    """
-
-    prefix: str
-    include: Sequence[str] | None
-    exclude: Sequence[str]
-    needs_approval: NeedsApproval | Collection[str]
-    repeatable: bool | Collection[str]
-    retries: int
-    timeout: float | None
-    connect_timeout: float
-    sampling: object
-    elicitation: Callable[[Elicitation], Any] | None
 
 
 class MCPServer(ToolSource):
@@ -104,46 +71,40 @@ class MCPServer(ToolSource):
         needs_approval: NeedsApproval | Collection[str] = False,
         repeatable: bool | Collection[str] = False,
         retries: int = 2,
+        resources: bool = False,
         timeout: float | None = 60.0,
         connect_timeout: float = 30.0,
         sampling: object = None,
         elicitation: Callable[[Elicitation], Any] | None = None,
+        roots: Sequence[str | os.PathLike[str]] | None = None,
+        log_level: LogLevel | None = None,
     ) -> None:
-        for option, seconds in (("timeout", timeout), ("connect_timeout", connect_timeout)):
-            if seconds is not None and not seconds > 0:
-                raise UsageError(f"{option} must be more than 0 seconds: got {seconds!r}")
-        for option, names in (
-            ("include", include),
-            ("exclude", exclude),
-            ("needs_approval", needs_approval),
-            ("repeatable", repeatable),
-        ):
-            if isinstance(names, str):
-                raise UsageError(f"expected {option} as a list of names: got {names!r}")
-        if callable(needs_approval):
-            check_needs_approval(needs_approval)
         if isinstance(transport, str):
             raise UsageError(
                 f"expected a transport: got {transport!r}: use MCPServer.http(url) or "
                 "MCPServer.stdio(command)"
             )
+        self._options: ServerOptions = {
+            "prefix": prefix,
+            "include": include,
+            "exclude": exclude,
+            "needs_approval": needs_approval,
+            "repeatable": repeatable,
+            "retries": retries,
+            "resources": resources,
+            "timeout": timeout,
+            "connect_timeout": connect_timeout,
+            "sampling": sampling,
+            "elicitation": elicitation,
+            "roots": roots,
+            "log_level": log_level,
+        }
+        check_options(self._options)
         self._transport = transport
-        self._prefix = prefix
-        self._include = include
-        self._exclude = exclude
-        self._needs_approval = needs_approval
-        self._repeatable = repeatable
-        check_retries(retries)
-        self._retries = retries
-        self._timeout = timeout
-        self._connect_timeout = connect_timeout
-        self._callbacks = _callbacks(sampling, elicitation, transport.name)
-        self._session: McpSession | None = None
+        callbacks = _callbacks(self._options, transport)
+        self._link = ServerLink(transport, self._options, callbacks)
         self._tools: list[Tool[..., Any]] | None = None
-        self._is_closed = False
-        # Ends the server when this object is garbage collected.
-        self._finalizer: weakref.finalize[..., Any] | None = None
-        _servers.add(self)
+        self._made_from: Sequence[ToolOffer] | None = None
 
     @classmethod
     def stdio(
@@ -182,6 +143,7 @@ class MCPServer(ToolSource):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        auth: httpx2.Auth | None = None,
         client: httpx2.AsyncClient | None = None,
         name: str | None = None,
         **options: Unpack[ServerOptions],
@@ -191,6 +153,9 @@ class MCPServer(ToolSource):
         Args:
             url: The address of the server, usually ending in `/mcp`.
             headers: Headers of each request.
+            auth: Authenticates each request, for example the SDK's `OAuthClientProvider`. It is
+                used on the private event loop. Credentials that it sends are redacted like
+                headers.
             client: A client that sends the requests, with its own headers, authentication and
                 proxies. It is used on the private event loop and closed with the server: do not
                 use it for anything else.
@@ -202,7 +167,9 @@ class MCPServer(ToolSource):
             ToolError: The SDK is not installed.
         """
         check_sdk()
-        return cls(HttpTransport(url, headers=headers, client=client, name=name), **options)
+        return cls(
+            HttpTransport(url, headers=headers, auth=auth, client=client, name=name), **options
+        )
 
     @property
     def name(self) -> str:
@@ -210,17 +177,21 @@ class MCPServer(ToolSource):
         return self._transport.name
 
     def as_tools(self) -> Sequence[Tool[..., Any]]:
-        """Return the server's tools as of when it was connected. Connects the server if necessary.
+        """Return the server's present tools. Connects the server if necessary.
 
         Raises:
             ToolError: The server cannot be connected, or one of its tools cannot be offered.
             UsageError: An option names a tool that the server does not have.
         """
-        tools = self._tools
-        if tools is None or (self._is_closed and not pool.is_on_loop()):
+        session = self._link.session
+        if self._tools is None or (self._link.is_closed and not pool.is_on_loop()):
             self.connect_sync()
-            tools = self._tools
-        return tools or []
+        elif session is not None and session.is_open:
+            if session.is_relisting and not pool.is_on_loop():
+                self.connect_sync()
+            else:
+                self._take_tools(session)
+        return self._tools or []
 
     async def connect(self) -> Self:
         """Connect the server if necessary, and read its tools.
@@ -229,9 +200,8 @@ class MCPServer(ToolSource):
             ToolError: The server cannot be connected, or one of its tools cannot be offered.
             UsageError: An option names a tool that the server does not have.
         """
-        if not is_loaded():
-            await asyncio.to_thread(load_sdk)
-        await _on_private_loop(self._connect())
+        await _load()
+        await on_private_loop(self._connect())
         return self
 
     def connect_sync(self) -> Self:
@@ -241,17 +211,113 @@ class MCPServer(ToolSource):
                 f"the MCP server '{self.name}' is not connected yet, and can't be while a call is "
                 "made on the private event loop: connect it before the run"
             )
-        load_sdk()
-        _wait_on_private_loop(self._connect())
+        self._wait(self._connect)
         return self
+
+    async def refresh(self) -> Self:
+        """Read the server's tools again, for a server that does not tell that they have changed.
+
+        Agents made from now on have the new tools.
+
+        Raises:
+            ToolError: As for `connect`.
+            UsageError: As for `connect`.
+        """
+        await _load()
+        await on_private_loop(self._refresh())
+        return self
+
+    def refresh_sync(self) -> Self:
+        """Read the server's tools again in this thread, like `refresh`."""
+        self._wait(self._refresh)
+        return self
+
+    async def resources(self) -> list[Resource]:
+        """Return the server's resources; none if it has no such capability.
+
+        Raises:
+            ToolError: The server cannot be connected, or the request failed.
+        """
+        await _load()
+        return await on_private_loop(self._ask(read_resources))
+
+    def resources_sync(self) -> list[Resource]:
+        """Return the server's resources in this thread, like `resources`."""
+        return self._wait(partial(self._ask, read_resources))
+
+    async def resource_templates(self) -> list[ResourceTemplate]:
+        """Return the templates for addresses of resources that are not listed.
+
+        Raises:
+            ToolError: As for `resources`.
+        """
+        await _load()
+        return await on_private_loop(self._ask(read_templates))
+
+    def resource_templates_sync(self) -> list[ResourceTemplate]:
+        """Return the templates in this thread, like `resource_templates`."""
+        return self._wait(partial(self._ask, read_templates))
+
+    async def read_resource(self, uri: str) -> list[ResourceContent]:
+        """Read a resource. Most have one content.
+
+        Args:
+            uri: The address of a resource, or a template's with its fields filled in.
+
+        Raises:
+            ToolError: As for `resources`; or there is no such resource.
+        """
+        await _load()
+        return await on_private_loop(self._ask(partial(read_contents, uri=uri)))
+
+    def read_resource_sync(self, uri: str) -> list[ResourceContent]:
+        """Read a resource in this thread, like `read_resource`."""
+        return self._wait(partial(self._ask, partial(read_contents, uri=uri)))
+
+    async def prompts(self) -> list[Prompt]:
+        """Return the server's prompts; none if it has no such capability.
+
+        Raises:
+            ToolError: The server cannot be connected, or the request failed.
+        """
+        await _load()
+        return await on_private_loop(self._ask(read_prompts))
+
+    def prompts_sync(self) -> list[Prompt]:
+        """Return the server's prompts in this thread, like `prompts`."""
+        return self._wait(partial(self._ask, read_prompts))
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None
+    ) -> list[dict[str, str]]:
+        """Return the messages of a prompt, in the form of `Agent.run(messages=…)`.
+
+        Binary data, such as an image, becomes one line that describes it. Messages of one role that
+        follow each other become one. The last message is often the task.
+
+        Args:
+            name: The name of the prompt.
+            arguments: Texts for its arguments. Default: none.
+
+        Raises:
+            ToolError: As for `prompts`; or the server refused the arguments.
+        """
+        await _load()
+        return await on_private_loop(self._prompt(name, arguments))
+
+    def get_prompt_sync(
+        self, name: str, arguments: Mapping[str, str] | None = None
+    ) -> list[dict[str, str]]:
+        """Return the messages of a prompt in this thread, like `get_prompt`."""
+        return self._wait(partial(self._prompt, name, arguments))
 
     async def aclose(self) -> None:
         """End the session, and the process if there is one. The server can be connected again."""
-        await _on_private_loop(self._close())
+        await on_private_loop(self._link.close())
 
     def close(self) -> None:
         """End the session in this thread, like `aclose`."""
-        _wait_on_private_loop(self._close())
+        wait_on_private_loop(self._link.close())
 
     async def __aenter__(self) -> Self:
         return await self.connect()
@@ -284,69 +350,94 @@ class MCPServer(ToolSource):
         Raises:
             Fail: The call failed. Other exceptions mean the same.
         """
-        return await _on_private_loop(self._call(name, arguments, context))
+        return await on_private_loop(self._call(name, arguments, context))
 
-    def _open_session(self) -> McpSession:
-        """Return the current session, or open one. On the private loop only."""
-        if self._session is None or not self._session.is_usable:
-            self._session = McpSession(
-                self._transport,
-                callbacks=self._callbacks,
-                connect_timeout=self._connect_timeout,
-                is_reconnect=self._session is not None,
+    def _wait(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Wait in this thread for a coroutine on the private loop."""
+        if pool.is_on_loop():
+            raise ToolError(
+                f"the MCP server '{self.name}' can't be waited for while a call is made on the "
+                "private event loop: use the async method"
             )
-            if self._finalizer is not None:
-                self._finalizer.detach()
-            self._finalizer = weakref.finalize(self, self._session.abandon)
-            self._finalizer.atexit = False
-        return self._session
+        load_sdk()
+        return wait_on_private_loop(make())
 
     async def _connect(self) -> None:
-        self._is_closed = False
-        session = self._open_session()
-        offers = await session.tools()
+        self._link.is_closed = False
+        is_new = self._link.session is None or not self._link.session.is_usable
+        session = self._link.open_session()
+        await session.tools()
         try:
-            self._tools = self._make_tools(offers, session.skipped_tools)
+            self._take_tools(session)
         except (ToolError, UsageError):
-            await session.end()
+            if is_new:
+                await session.end()
             raise
 
-    async def _close(self) -> None:
-        self._is_closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.end()
-        await self._transport.aclose()
+    def _take_tools(self, session: McpSession) -> None:
+        """Make the tools for agents from the server's present ones, if these have changed."""
+        offers = session.offers
+        if self._tools is None or offers is not self._made_from:
+            self._tools = offered_tools(
+                self,
+                self._options,
+                offers,
+                skipped=session.skipped_tools,
+                has_resources=session.has_resources,
+            )
+            self._made_from = offers
+
+    async def _refresh(self) -> None:
+        await self._connect()
+        tools = await self._ask(read_tools)
+        session = self._link.open_session()
+        session.replace_tools(tools)
+        self._take_tools(session)
 
     async def _call(self, name: str, arguments: dict[str, Any], context: Context | None) -> Any:
-        again = True
-        while True:
-            if self._is_closed:
-                raise Fail(f"the MCP server '{self.name}' is closed")
-            try:
-                result = await self._open_session().call(
-                    name,
-                    arguments,
-                    seconds=self._timeout,
-                    on_progress=partial(self._progress, context),
-                )
-            except SessionLost as lost:
-                if self._is_closed and not lost.is_safe:
-                    raise Fail(
-                        f"the MCP server '{self.name}' was closed during the call, which may have "
-                        "taken effect"
-                    ) from None
-                # A call is sent again only if it has not reached the server, and only once.
-                if not (lost.is_safe and again):
-                    raise _transient_failure(redact_likely_secrets(str(lost))) from None
-                again = False
-            except ToolError as error:
-                raise _transient_failure(redact_likely_secrets(str(error))) from None
-            else:
-                break
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            self._progress(context, progress, total, message)
+
+        async def send(client: Client) -> CallToolResult:
+            session = self._link.session
+            if session is not None and not session.has_tool(name):
+                raise Fail(f"the MCP server '{self.name}' no longer has the tool '{name}'")
+            return await client.call_tool(name, arguments, progress_callback=report)
+
+        result = await self._link.request(send)
         if result.is_error:
             raise ServerFailure(self._transport.secrets.redact(error_of(result)))
         return self._transport.secrets.redact_value(result_of(result))
+
+    async def _ask(self, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Send a request for the program, which connects the server if necessary.
+
+        Raises:
+            ToolError: It failed.
+        """
+        await self._connect()
+        try:
+            return await self._link.request(send)
+        except Fail as failure:
+            raise ToolError(f"{self.name}: {failure}") from None
+
+    async def _prompt(self, name: str, arguments: Mapping[str, str] | None) -> list[dict[str, str]]:
+        async def get(client: Client) -> GetPromptResult:
+            return await client.get_prompt(name, None if arguments is None else dict(arguments))
+
+        messages = messages_of(await self._ask(get))
+        secrets = self._transport.secrets
+        return [{**one, "content": secrets.redact(one["content"])} for one in messages]
+
+    async def _list_for_model(self) -> Any:
+        async def read(client: Client) -> Any:
+            return listing_for_model(await read_resources(client), await read_templates(client))
+
+        return self._transport.secrets.redact_value(await on_private_loop(self._link.request(read)))
+
+    async def _read_for_model(self, uri: str) -> Any:
+        contents = await on_private_loop(self._link.request(partial(read_contents, uri=uri)))
+        return self._transport.secrets.redact_value(contents_for_model(contents))
 
     def _progress(
         self, context: Context | None, done: float, total: float | None, message: str | None
@@ -358,127 +449,21 @@ class MCPServer(ToolSource):
         with suppress(ValueError):
             context.progress(done, total, words)
 
-    def _make_tools(self, tools: Sequence[ToolOffer], skipped: set[str]) -> list[Tool[..., Any]]:
-        names = [tool.name for tool in tools]
-        known = [*names, *sorted(skipped)]
-        include = None if self._include is None else self._matching("include", self._include, names)
-        exclude = self._matching("exclude", self._exclude, known)
-        check = self._needs_approval
-        asks: dict[str, NeedsApproval]
-        if callable(check):
-            asks = dict.fromkeys(names, check)
-        else:
-            asks = dict.fromkeys(self._selected("needs_approval", check, known), True)
-        repeats = self._selected("repeatable", self._repeatable, known)
-        offered = [
-            ServerTool(
-                self,
-                tool,
-                prefix=self._prefix,
-                needs_approval=asks.get(tool.name, False),
-                repeatable=tool.name in repeats,
-                retries=self._retries,
-            )
-            for tool in tools
-            if (include is None or tool.name in include) and tool.name not in exclude
-        ]
-        seen: set[str] = set()
-        for tool in offered:
-            self._check_tool(tool)
-            if tool.own_name in seen:
-                raise ToolError(
-                    f"the MCP server '{self.name}' has more than one tool '{tool.own_name}': leave "
-                    f"them out with exclude=[{tool.own_name!r}]"
-                )
-            seen.add(tool.own_name)
-        return list(offered)
 
-    def _check_tool(self, tool: ServerTool) -> None:
-        try:
-            ToolSet([tool._spec()])
-        except ToolError as error:
-            raise ToolError(
-                f"a tool of the MCP server '{self.name}' can't be offered: {error}: leave it out "
-                f"with exclude=[{tool.own_name!r}]"
-            ) from None
-
-    def _selected(self, option: str, value: bool | Collection[str], names: list[str]) -> set[str]:  # noqa: FBT001
-        if isinstance(value, bool):
-            return set(names) if value else set()
-        return self._matching(option, value, names)
-
-    def _matching(self, option: str, patterns: Collection[str], names: list[str]) -> set[str]:
-        found: set[str] = set()
-        for pattern in patterns:
-            meant = {name for name in names if fnmatchcase(name, pattern)}
-            if not meant:
-                raise UsageError(
-                    f"the MCP server '{self.name}' has no tool '{pattern}' ({option}=): it has "
-                    f"{', '.join(names) or 'none'}"
-                )
-            found |= meant
-        return found
+async def _load() -> None:
+    if not is_loaded():
+        await asyncio.to_thread(load_sdk)
 
 
-def _transient_failure(words: str) -> Fail:
-    """Return a failure that may pass by itself: the server cannot be reached."""
-    failure = Fail(words)
-    failure.is_transient = True
-    return failure
-
-
-def _callbacks(
-    model: object, elicitation: Callable[[Elicitation], Any] | None, name: str
-) -> dict[str, Any]:
+def _callbacks(options: ServerOptions, transport: Transport) -> dict[str, Any]:
     """Return the SDK's callbacks. The SDK advertises no other capabilities to the server."""
-    callbacks: dict[str, Any] = {}
+    name = transport.name
+    model, ask, roots = options["sampling"], options["elicitation"], options["roots"]
+    callbacks: dict[str, Any] = {"logging_callback": log_callback(name, transport.secrets)}
     if model is not None:
         callbacks["sampling_callback"] = sampling_callback(model, server=name)
-    if elicitation is not None:
-        callbacks["elicitation_callback"] = elicitation_callback(elicitation, server=name)
+    if ask is not None:
+        callbacks["elicitation_callback"] = elicitation_callback(ask, server=name)
+    if roots is not None:
+        callbacks["list_roots_callback"] = roots_callback(root_uris(roots))
     return callbacks
-
-
-async def _on_private_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await on the private loop. Cancelling the caller cancels it there."""
-    return (await asyncio.wrap_future(pool.on_loop(coroutine))).get()
-
-
-def _wait_on_private_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    future = pool.on_loop(coroutine)
-    try:
-        return future.result().get()
-    except BaseException:
-        future.cancel()
-        raise
-
-
-async def _end_all() -> None:
-    await asyncio.gather(
-        *(session.end() for session in list(live_sessions)), return_exceptions=True
-    )
-
-
-def _at_exit() -> None:
-    if not live_sessions:
-        return
-    future = pool.on_loop(_end_all())
-    try:
-        future.result(_AT_EXIT).get()
-    except Exception:  # noqa: BLE001  # the program is ending, and nothing could handle it
-        return
-
-
-def _forget_in_child() -> None:
-    """Drop the sessions in a forked child: they belong to the parent."""
-    _forgotten.extend(live_sessions)
-    live_sessions.clear()
-    for server in list(_servers):
-        server._session = None
-
-
-_servers: weakref.WeakSet[MCPServer] = weakref.WeakSet()
-# Referenced, so that garbage collection in the child does not close them.
-_forgotten: list[McpSession] = []
-atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,8 +1,8 @@
-"""One tool of an MCP server."""
+"""One tool of an MCP server, and the tools that read its resources."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from callslip._failure import log_failure, message_of
 from callslip._redaction import redact_likely_secrets
@@ -16,10 +16,22 @@ if TYPE_CHECKING:
 
     from callslip.mcp._server import MCPServer
 
-__all__ = ["ServerTool"]
+__all__ = ["ResourceTool", "ServerTool"]
 
 
-class ServerTool(SchemaTool):
+class _RequestTool(SchemaTool):
+    """A tool whose calls are requests to an MCP server."""
+
+    def _outcome_of_error(self, error: Exception) -> Outcome:
+        """Return the outcome of a failed call, with the whole message of the server."""
+        if not isinstance(error, ServerFailure):
+            return super()._outcome_of_error(error)
+        log_failure(self.name, error)
+        message = redact_likely_secrets(message_of(error))
+        return Outcome.Error(f"Error calling tool '{self.name}': {message}")
+
+
+class ServerTool(_RequestTool):
     """A tool of an MCP server.
 
     Attributes:
@@ -61,10 +73,53 @@ class ServerTool(SchemaTool):
             retries=retries_by_effect(effect, readonly=readonly, most=retries),
         )
 
-    def _outcome_of_error(self, error: Exception) -> Outcome:
-        """Return the outcome of a failed call, with the whole message of the server."""
-        if not isinstance(error, ServerFailure):
-            return super()._outcome_of_error(error)
-        log_failure(self.name, error)
-        message = redact_likely_secrets(message_of(error))
-        return Outcome.Error(f"Error calling tool '{self.name}': {message}")
+
+class ResourceTool(_RequestTool):
+    """`list_resources` or `read_resource` of an MCP server.
+
+    Attributes:
+        NAMES: The names of these tools.
+        own_name: The name, without prefix.
+    """
+
+    NAMES: ClassVar[tuple[str, str]] = ("list_resources", "read_resource")
+    own_name: str
+
+    def __init__(
+        self,
+        server: MCPServer,
+        own_name: str,
+        *,
+        prefix: str,
+        needs_approval: NeedsApproval,
+        repeatable: bool,
+        retries: int,
+    ) -> None:
+        listing, reading = (f"{prefix}{name}" for name in self.NAMES)
+        lists = own_name == self.NAMES[0]
+
+        async def perform(arguments: dict[str, Any], _: Context | None) -> Any:
+            if lists:
+                return await server._list_for_model()
+            return await server._read_for_model(arguments["uri"])
+
+        self.own_name = own_name
+        uri = {
+            "type": "string",
+            "description": f"From {listing}, or a template from there with its fields filled in.",
+        }
+        properties, required = ({}, []) if lists else ({"uri": uri}, ["uri"])
+        name = server.name
+        super().__init__(
+            perform,
+            name=listing if lists else reading,
+            description=f"List the resources of {name}: documents and data for {reading}."
+            if lists
+            else f"Read a resource of {name}.",
+            parameters={"type": "object", "properties": properties, "required": required},
+            readonly=True,
+            effect="pure",
+            needs_approval=needs_approval,
+            repeatable=repeatable,
+            retries=retries_by_effect("pure", readonly=True, most=retries),
+        )

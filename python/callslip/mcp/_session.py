@@ -9,27 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import copy
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip import _lazy
 from callslip._core import __version__
 from callslip.errors import ToolError
 from callslip.mcp._clock import Clock
+from callslip.mcp._lists import listen_for_tools, read_tools, request_log_level
+from callslip.mcp._notices import LogLevel
 from callslip.mcp._stderr import mcp_logger
 from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
-    from mcp_types import CallToolResult
     from mcp_types import Tool as ToolOffer
     from pydantic import ValidationError
 
 __all__ = ["McpSession", "ServerFailure", "SessionLost", "live_sessions"]
 
-_PAGES = 1000
+T = TypeVar("T")
+
 _NOT_A_MESSAGE = "it sent something that is not an MCP message"
 _UNREADABLE = "its answer can't be read"
 _REFUSED = "Server returned an error response"
@@ -68,11 +70,13 @@ class McpSession:
     """An open session. It is created and used on the private loop only.
 
     Attributes:
+        offers: The server's tools. A new list takes its place when they change.
         skipped_tools: Names of the server's tools that are invalid and therefore not offered.
 
     Args:
         transport: The connection to the server.
         callbacks: Callbacks for the server's requests, under the SDK's names for them.
+        log_level: The least level of the server's log messages; `None` to request none.
         connect_timeout: Seconds for opening the session.
         is_reconnect: Whether another session with this server came before.
     """
@@ -82,6 +86,7 @@ class McpSession:
         transport: Transport,
         *,
         callbacks: Mapping[str, Callable[..., Awaitable[Any]]],
+        log_level: LogLevel | None,
         connect_timeout: float,
         is_reconnect: bool,
     ) -> None:
@@ -91,12 +96,16 @@ class McpSession:
         self._callbacks: dict[str, Any] = {
             question: self._without_clock(answer) for question, answer in callbacks.items()
         }
+        self._log_level = log_level
         self._connect_timeout = connect_timeout
         self._is_reconnect = is_reconnect
         self._client: Client | None = None
         self._version = ""
         self.skipped_tools: set[str] = set()
-        self._tools: list[ToolOffer] = []
+        self.offers: Sequence[ToolOffer] = ()
+        self._changes = 0
+        self._may_have_missed_change = False
+        self._relisting: asyncio.Task[None] | None = None
         self._fault: BaseException | None = None
         self._unreadable = 0
         self._under_way = 0
@@ -114,48 +123,117 @@ class McpSession:
         """Whether calls are possible, now or as soon as the session is open."""
         return not (self._leaving.is_set() or self._is_retired)
 
-    async def tools(self) -> list[ToolOffer]:
+    @property
+    def has_resources(self) -> bool:
+        """Whether the server has resources."""
+        client = self._client
+        return client is not None and client.server_capabilities.resources is not None
+
+    async def tools(self) -> Sequence[ToolOffer]:
         """Wait until the session is open, then return the server's tools.
 
         Raises:
             ToolError: The session could not be opened.
         """
+        await self._open()
+        if self._relisting is not None:
+            await asyncio.wait([self._relisting])
+        return self.offers
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session is open, and its tools have been read."""
+        return self._client is not None and self.is_usable
+
+    def has_tool(self, name: str) -> bool:
+        """Whether the server has a tool of this name now, as far as is known."""
+        return name in self.skipped_tools or any(tool.name == name for tool in self.offers)
+
+    @property
+    def is_relisting(self) -> bool:
+        """Whether the tools have changed, and the new list has not been read yet."""
+        return self._relisting is not None
+
+    def replace_tools(self, tools: Sequence[ToolOffer]) -> None:
+        """Take a new list of the server's tools, and log the difference."""
+        before = {tool.name: tool for tool in self.offers}
+        after = {tool.name: tool for tool in tools}
+        changes = {
+            "added": [name for name in after if name not in before],
+            "removed": [name for name in before if name not in after],
+            "changed": [name for name in after if before.get(name, after[name]) != after[name]],
+        }
+        if list(before) == list(after) and not changes["changed"]:
+            return
+        self.offers = tools
+        words = "; ".join(f"{verb} {', '.join(names)}" for verb, names in changes.items() if names)
+        mcp_logger().warning(
+            "%s: its tools have changed (%s): agents made from now on have the new ones",
+            self._transport.name,
+            self._redact(words) or "their order",
+        )
+
+    async def _relist(self) -> None:
+        read = -1
+        try:
+            while read != self._changes:
+                read = self._changes
+                self.replace_tools(await self.request(read_tools, seconds=self._connect_timeout))
+        except (Fail, SessionLost, ToolError) as error:
+            mcp_logger().warning(
+                "%s: its tools have changed, but cannot be read: %s",
+                self._transport.name,
+                self._redact(str(error)),
+            )
+        finally:
+            self._relisting = None
+
+    def _relist_soon(self) -> None:
+        self._changes += 1
+        if self._relisting is None:
+            self._relisting = asyncio.create_task(self._relist())
+
+    def _on_subscribed(self) -> None:
+        if self._may_have_missed_change:
+            self._relist_soon()
+        self._may_have_missed_change = True
+
+    async def _on_message(self, message: object) -> None:
+        if isinstance(message, _lazy.mcp_types.ToolListChangedNotification):
+            self._relist_soon()
+
+    async def _open(self) -> Client:
         await self._has_begun.wait()
         if self._client is None:
             raise ToolError(await self._connect_failure())
-        return self._tools
+        return self._client
 
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        seconds: float | None,
-        on_progress: Callable[[float, float | None, str | None], None],
-    ) -> CallToolResult:
-        """Call a tool of the server.
+    async def request(self, send: Callable[[Client], Awaitable[T]], *, seconds: float | None) -> T:
+        """Send a request to the server, once the session is open.
+
+        Args:
+            send: Sends it with the SDK's client, and returns the answer.
+            seconds: The time for the answer; `None` for no limit.
 
         Raises:
             ToolError: The session could not be opened.
             SessionLost: The session has ended.
-            ServerFailure: The server refused the call.
+            ServerFailure: The server refused the request.
             Fail: No answer came in time, or it could not be read.
         """
-        await self.tools()
-        if self._client is None or not self.is_usable:
+        client = await self._open()
+        if not self.is_usable:
             raise SessionLost(f"the MCP server '{self._transport.name}' is not there", is_safe=True)
 
-        async def tell(progress: float, total: float | None, message: str | None) -> None:
-            on_progress(progress, total, message)
-
         unreadable = self._unreadable
+        self._may_have_missed_change = True
         self._under_way += 1
         sent = Delivery()
         token = delivery.set(sent)
         failure: Exception
         try:
             async with self._clock.bound(seconds):
-                return await self._client.call_tool(name, arguments, progress_callback=tell)
+                return await send(client)
         except TimeoutError:
             waited = f"within {seconds:g} seconds" if seconds is not None else "in time"
             # The unreadable message may have been the answer.
@@ -241,8 +319,11 @@ class McpSession:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(self._make_client())
                 self._version = client.protocol_version
-                self._tools = await _read_tools(client)
+                await request_log_level(client, self._log_level)
+                self.offers = await read_tools(client)
                 if not self._has_begun.is_set():
+                    listening = asyncio.create_task(listen_for_tools(client, self._on_subscribed))
+                    stack.push_async_callback(_cancel, listening)
                     self._client = client
                     self._has_begun.set()
                     too_late.cancel()
@@ -268,9 +349,9 @@ class McpSession:
     ) -> Callable[..., Awaitable[Any]]:
         """Return the callback with the time limits of calls stopped while it runs."""
 
-        async def call(context: object, question: object) -> Any:
+        async def call(*arguments: object) -> Any:
             with self._clock.stopped():
-                return await answer(context, question)
+                return await answer(*arguments)
 
         return call
 
@@ -279,6 +360,8 @@ class McpSession:
             self._transport.open(self),
             client_info=_lazy.mcp.Implementation(name="callslip", version=__version__),
             cache=None,
+            log_level=self._log_level,
+            message_handler=self._on_message,
             **self._callbacks,
         )
 
@@ -378,16 +461,6 @@ def _find_fault(page: dict[str, Any], version: str) -> ValidationError | None:
     return None
 
 
-async def _read_tools(client: Client) -> list[ToolOffer]:
-    """Read all pages of the server's tools."""
-    if client.server_capabilities.tools is None:
-        return []
-    tools: list[ToolOffer] = []
-    cursor: str | None = None
-    for _ in range(_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if cursor is None:
-            return tools
-    raise ToolError(f"the list of its tools has no end: read {_PAGES} pages of it")
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

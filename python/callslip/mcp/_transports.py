@@ -190,6 +190,7 @@ class HttpTransport:
     Args:
         url: Its address.
         headers: Sent with each request.
+        auth: Authenticates each request.
         client: Sends the requests, in place of one that is made for each session.
         name: Default: the address's host.
     """
@@ -199,6 +200,7 @@ class HttpTransport:
         url: str,
         *,
         headers: Mapping[str, str] | None,
+        auth: httpx2.Auth | None,
         client: httpx2.AsyncClient | None,
         name: str | None,
     ) -> None:
@@ -215,8 +217,14 @@ class HttpTransport:
             raise UsageError(
                 "expected headers or a client, not both: pass the headers to the client"
             )
+        if client is not None and auth is not None:
+            raise UsageError("expected auth or a client, not both: pass auth to the client")
+        # Not by its class: the import is slow.
+        if auth is not None and not hasattr(auth, "async_auth_flow"):
+            raise UsageError(f"expected auth to be an httpx2.Auth: got {type(auth).__name__}")
         self._url = url
         self._headers = dict(headers or {})
+        self._auth = auth
         self._client = client
         self.name = name or public_url(url).split("/")[2]
         secret = dict(headers or {}) if client is None else dict(client.headers)
@@ -234,7 +242,9 @@ class HttpTransport:
             if client is None:
                 # No read timeout: calls have their own time limit.
                 timeout = _lazy.httpx2.Timeout(30, read=None)
-                own = _lazy.httpx2.AsyncClient(headers=self._headers, timeout=timeout)
+                own = _lazy.httpx2.AsyncClient(
+                    headers=self._headers, auth=self._auth, timeout=timeout
+                )
                 client = await stack.enter_async_context(own)
             elif client.is_closed:
                 raise ToolError("its client was closed with it: make the server anew")
@@ -252,6 +262,9 @@ class HttpTransport:
             yield _ObservedStream(reading, listener), writing
 
     async def _trace_request(self, request: httpx2.Request) -> None:
+        if (credentials := request.headers.get("authorization")) is not None:
+            # The client's authentication has found them only now.
+            self.secrets.add([credentials, credentials.rpartition(" ")[2]])
         sending = delivery.get()
         if sending is not None and request.method == "POST":
             # Keep a trace of the program's own. Then every message counts as sent.

@@ -203,7 +203,7 @@ class OpenAPI(
                 headers=check_headers(headers or {}),
                 servers=servers,
                 responses=ResponseOptions(timeout, max_response_bytes, validate_responses),
-                closed=[*(set(whole.names()) - set(names)), *approved],
+                closed=[*(set(whole.names()) - set(names)), *asked],
             )
         self.tools: dict[str, Tool[..., Any]] = {
             name: self._make_tool(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Toolbox", "as_tool"]
 
 
+_RENAME = "use tool(name=…)"
+
 _RUNTIME = frozenset({"spawn_agent", "wait_for_agents", "search_tools", "describe_tool"})
 """Names of the runtime's own tools."""
 
@@ -39,7 +41,9 @@ class Toolbox(ToolSource):
     def __init__(self, tools: Tools = ()) -> None:
         self._routes = False
         self._tools: dict[str, Tool[..., Any]]
+        self._advice: dict[str, str]
         if isinstance(tools, Toolbox):
+            self._advice = tools._advice
             self._tools, self.tool_set = {one.name: one for one in tools}, tools.tool_set
             return
         if isinstance(tools, ToolSource):
@@ -53,6 +57,7 @@ class Toolbox(ToolSource):
         operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
         advice: dict[str, str] = {}
+        self._advice = advice
         for one in tools:
             if isinstance(one, ToolSource):
                 given, what = one.as_tools(), one.on_same_name
@@ -62,8 +67,7 @@ class Toolbox(ToolSource):
                 if tool.name in _RUNTIME:
                     raise ToolError(
                         f"expected another name for a tool: '{tool.name}' is one of the "
-                        "runtime's own"
-                        + (f". To rename it, {what}" if what else ": use tool(name=…)")
+                        f"runtime's own: {what or _RENAME}"
                     )
                 # If there is no advice, the core raises the error.
                 if tool.name in advice and (known := what or advice[tool.name]):
@@ -78,11 +82,16 @@ class Toolbox(ToolSource):
         self._tools = {one.name: one for one in (*operations, *made)}
 
     def with_tool(self, tool: Tool[..., Any]) -> Toolbox:
-        """Return a toolbox with one more tool.
+        """Return a toolbox with one more tool of the runtime.
 
         Raises:
-            ToolError: Another tool has this name.
+            ToolError: A tool of the program has this name.
         """
+        if tool.name in self._tools:
+            raise ToolError(
+                f"expected another name for a tool: '{tool.name}' is one of the runtime's own: "
+                f"{self.rename_advice(tool.name)}"
+            )
         more = Toolbox(self)
         more._tools = {**self._tools, tool.name: tool}  # of this class
         more.tool_set = self.tool_set.changed([], [tool._spec()])
@@ -115,9 +124,13 @@ class Toolbox(ToolSource):
             tool_set = tool_set.changed(left_out, list(built_in))
         offered = Toolbox.__new__(Toolbox)
         offered._routes = protocol.name == "ticket"
-        offered._tools = tools
+        offered._tools, offered._advice = tools, self._advice
         offered.tool_set = protocol.offered(tool_set)
         return offered
+
+    def rename_advice(self, name: str) -> str:
+        """Return how the program can rename one of its tools."""
+        return self._advice.get(name) or _RENAME
 
     def as_tools(self) -> Sequence[Tool[..., Any]]:
         """Return the tools of the program, in their order."""

@@ -83,3 +83,31 @@ def test_headers_are_strings():
     with pytest.raises(UsageError) as raised:
         MCPServer.http("http://127.0.0.1:1/mcp", headers={"X-Key": 1})
     assert str(raised.value) == "expected a string for the header 'X-Key': got int"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "name"),
+    [
+        ("chatty", {"delegate": True}, "spawn_agent"),
+        ("chatty", {}, "wait_for_agents"),
+        ("ticket", {}, "search_tools"),
+        ("ticket", {}, "describe_tool"),
+        ("ticket", {"python": True}, "execute_python_code"),
+        ("react", {}, "FINISH"),
+    ],
+)
+def test_a_tool_never_replaces_one_of_the_runtimes(protocol, options, name):
+    named = {"name": name, "inputSchema": {"type": "object"}}
+    advice = "use a prefix for the MCP server: MCPServer.…(…, prefix='files_')"
+    with offering(named) as server, pytest.raises(ToolError) as raised:
+        Agent(ScriptedModel([]), protocol=protocol, tools=server, **options)
+    reason = (
+        "expected another name for a tool: 'NAME' is one of the runtime's own"
+        if protocol != "react"
+        else "a tool of the react protocol can't be named 'NAME', the word that ends a run"
+    )
+    assert str(raised.value) == f"{reason.replace('NAME', name)}: {advice}"
+    with offering(named, prefix="odd_") as server:
+        agent = Agent(ScriptedModel([]), protocol=protocol, tools=server, **options)
+        assert f"odd_{name}" in [one.name for one in server.as_tools()]
+        del agent

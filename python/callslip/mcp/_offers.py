@@ -1,0 +1,134 @@
+"""The tools that an MCP server offers to an agent, as its options select them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from callslip._core import ToolSet
+from callslip.errors import ToolError, UsageError
+from callslip.mcp._server_tool import ResourceTool, ServerTool
+from callslip.tools import NeedsApproval
+
+if TYPE_CHECKING:
+    from mcp_types import Tool as ToolOffer
+
+    from callslip.mcp._options import ServerOptions
+    from callslip.mcp._server import MCPServer
+    from callslip.tools import Tool
+
+__all__ = ["offered_tools"]
+
+
+def offered_tools(
+    server: MCPServer,
+    options: ServerOptions,
+    tools: Sequence[ToolOffer],
+    *,
+    skipped: set[str],
+    has_resources: bool,
+) -> list[Tool[..., Any]]:
+    """Return the tools that an agent is offered.
+
+    Args:
+        server: The server.
+        options: Its options.
+        tools: The server's tools.
+        skipped: Names of further tools, which are invalid.
+        has_resources: Whether the server has resources.
+
+    Raises:
+        ToolError: A tool cannot be offered.
+        UsageError: An option names a tool that the server does not have.
+    """
+    names = [tool.name for tool in tools]
+    known = [*names, *sorted(skipped)]
+    for_resources = list(ResourceTool.NAMES) if has_resources and options["resources"] else []
+    callable_names = [*known, *for_resources]
+    wanted = options["include"]
+    include = None if wanted is None else _matching(server, "include", wanted, names)
+    exclude = _matching(server, "exclude", options["exclude"], known)
+    check = options["needs_approval"]
+    asks: dict[str, NeedsApproval]
+    if callable(check):
+        asks = dict.fromkeys(callable_names, check)
+    else:
+        asks = dict.fromkeys(_selected(server, "needs_approval", check, callable_names), True)
+    repeats = _selected(server, "repeatable", options["repeatable"], callable_names)
+    prefix = options["prefix"]
+    offered: list[ServerTool | ResourceTool] = [
+        ServerTool(
+            server,
+            tool,
+            prefix=prefix,
+            needs_approval=asks.get(tool.name, False),
+            repeatable=tool.name in repeats,
+            retries=options["retries"],
+        )
+        for tool in tools
+        if (include is None or tool.name in include) and tool.name not in exclude
+    ]
+    offered += [
+        ResourceTool(
+            server,
+            name,
+            prefix=prefix,
+            needs_approval=asks.get(name, False),
+            repeatable=name in repeats,
+            retries=options["retries"],
+        )
+        for name in for_resources
+    ]
+    _check_tools(server, offered)
+    return list(offered)
+
+
+def _check_tools(server: MCPServer, offered: Sequence[ServerTool | ResourceTool]) -> None:
+    seen: set[str] = set()
+    for tool in offered:
+        name = tool.own_name
+        try:
+            ToolSet([tool._spec()])
+        except ToolError as error:
+            raise ToolError(
+                f"a tool of the MCP server '{server.name}' can't be offered: {error}: leave it out "
+                f"with exclude=[{name!r}]"
+            ) from None
+        if name in seen and isinstance(tool, ResourceTool):
+            raise ToolError(
+                f"the MCP server '{server.name}' has a tool '{name}' of its own: leave it out with "
+                f"exclude=[{name!r}], or pass resources=False"
+            )
+        if name in seen:
+            raise ToolError(
+                f"the MCP server '{server.name}' has more than one tool '{name}': leave them out "
+                f"with exclude=[{name!r}]"
+            )
+        seen.add(name)
+
+
+def _selected(
+    server: MCPServer,
+    option: str,
+    value: bool | Collection[str],  # noqa: FBT001
+    names: list[str],
+) -> set[str]:
+    if isinstance(value, bool):
+        return set(names) if value else set()
+    return _matching(server, option, value, names)
+
+
+def _matching(
+    server: MCPServer, option: str, patterns: Collection[str], names: list[str]
+) -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        meant = {name for name in names if fnmatchcase(name, pattern)}
+        if not meant:
+            raise UsageError(
+                f"the MCP server '{server.name}' has no tool '{pattern}' ({option}=): it has "
+                f"{', '.join(names) or 'none'}"
+            )
+        found |= meant
+    return found
