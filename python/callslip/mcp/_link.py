@@ -61,7 +61,7 @@ class ServerLink:
                 callbacks=self._callbacks,
                 log_level=self._options["log_level"],
                 connect_timeout=self._options["connect_timeout"],
-                is_reconnect=self.session is not None,
+                earlier=self.session,
             )
             if self._finalizer is not None:
                 self._finalizer.detach()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from callslip import _lazy
 from callslip.mcp._lists import read_pages
 from callslip.mcp._results import binary_line
+from callslip.tools import Fail
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp_types import BlobResourceContents
 
 __all__ = [
     "Resource",
@@ -114,14 +116,27 @@ async def _pages(client: Client, read: Callable[..., Awaitable[Any]], what: str)
 
 
 async def read_contents(client: Client, *, uri: str) -> list[ResourceContent]:
-    """Read the contents of a resource."""
+    """Read the contents of a resource.
+
+    Raises:
+        Fail: Its data is not base64.
+    """
     result = await client.read_resource(uri)
     return [
         ResourceContent(one.uri, one.mime_type, text=one.text)
         if isinstance(one, _lazy.mcp_types.TextResourceContents)
-        else ResourceContent(one.uri, one.mime_type, data=a2b_base64(one.blob))
+        else ResourceContent(one.uri, one.mime_type, data=_data(one))
         for one in result.contents
     ]
+
+
+def _data(content: BlobResourceContents) -> bytes:
+    try:
+        return a2b_base64(content.blob)
+    except ValueError:
+        raise Fail(
+            f"the server broke the protocol: the data of {content.uri} is not base64"
+        ) from None
 
 
 def listing_for_model(

@@ -78,7 +78,7 @@ class McpSession:
         callbacks: Callbacks for the server's requests, under the SDK's names for them.
         log_level: The least level of the server's log messages; `None` to request none.
         connect_timeout: Seconds for opening the session.
-        is_reconnect: Whether another session with this server came before.
+        earlier: The session with this server that was lost; `None` for the first one.
     """
 
     def __init__(
@@ -88,21 +88,23 @@ class McpSession:
         callbacks: Mapping[str, Callable[..., Awaitable[Any]]],
         log_level: LogLevel | None,
         connect_timeout: float,
-        is_reconnect: bool,
+        earlier: McpSession | None,
     ) -> None:
         # A copy, because the server's last output belongs to this session alone.
         self._transport = copy.copy(transport)
         self._clock = Clock()
         self._callbacks: dict[str, Any] = {
-            question: self._without_clock(answer) for question, answer in callbacks.items()
+            question: answer if question == "logging_callback" else self._without_clock(answer)
+            for question, answer in callbacks.items()
         }
         self._log_level = log_level
         self._connect_timeout = connect_timeout
-        self._is_reconnect = is_reconnect
+        self._is_reconnect = earlier is not None
         self._client: Client | None = None
         self._version = ""
         self.skipped_tools: set[str] = set()
-        self.offers: Sequence[ToolOffer] = ()
+        self.offers: Sequence[ToolOffer] = () if earlier is None else earlier.offers
+        self._had_offers: bool = earlier is not None and earlier._had_offers
         self._changes = 0
         self._may_have_missed_change = False
         self._relisting: asyncio.Task[None] | None = None
@@ -155,7 +157,10 @@ class McpSession:
         return self._relisting is not None
 
     def replace_tools(self, tools: Sequence[ToolOffer]) -> None:
-        """Take a new list of the server's tools, and log the difference."""
+        """Take a list of the server's tools, and log the difference from the one before."""
+        if not self._had_offers:
+            self._had_offers, self.offers = True, tools
+            return
         before = {tool.name: tool for tool in self.offers}
         after = {tool.name: tool for tool in tools}
         changes = {
@@ -180,6 +185,8 @@ class McpSession:
                 read = self._changes
                 self.replace_tools(await self.request(read_tools, seconds=self._connect_timeout))
         except (Fail, SessionLost, ToolError) as error:
+            if self._leaving.is_set():
+                return
             mcp_logger().warning(
                 "%s: its tools have changed, but cannot be read: %s",
                 self._transport.name,
@@ -320,7 +327,7 @@ class McpSession:
                 client = await stack.enter_async_context(self._make_client())
                 self._version = client.protocol_version
                 await request_log_level(client, self._log_level)
-                self.offers = await read_tools(client)
+                self.replace_tools(await read_tools(client))
                 if not self._has_begun.is_set():
                     listening = asyncio.create_task(listen_for_tools(client, self._on_subscribed))
                     stack.push_async_callback(_cancel, listening)

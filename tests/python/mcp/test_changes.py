@@ -1,10 +1,14 @@
 """MCP servers whose tools change while they are connected."""
 
 import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
+from mcp import MCPError
 
 from callslip import Agent, ScriptedModel, UsageError
+from callslip.mcp import _lists
 from scripted import act, asked, finish
 from serving import at, error, eventually, http_process, python, result, stdio
 
@@ -105,7 +109,7 @@ server.run("stdio")
 """
 
 
-def test_a_server_that_starts_again_with_other_tools_is_read_again(tmp_path):
+def test_a_server_that_starts_again_with_other_tools_is_read_again(tmp_path, caplog):
     code = RESTARTED.replace("MARK", repr(str(tmp_path / "starts")))
     with python(code, name="odd") as server:
         old = Agent(ScriptedModel([act("version_0"), finish()]), tools=[server])
@@ -115,5 +119,65 @@ def test_a_server_that_starts_again_with_other_tools_is_read_again(tmp_path):
             "Error calling tool 'version_0': the MCP server 'odd' no longer has the tool "
             "'version_0'."
         )
+        assert (
+            "odd: its tools have changed (added version_1; removed version_0): agents made from "
+            "now on have the new ones"
+        ) in caplog.messages
         assert names(server) == ["end", "version_1"]
         assert result(server, "version_1") == {"result": 1}
+
+
+class Subscriptions:
+    """A client of the SDK whose subscriptions end, one after the other."""
+
+    protocol_version = "2026-07-28"
+
+    def __init__(self, *ends):
+        self.ends = list(ends)
+        tools = SimpleNamespace(list_changed=True)
+        self.server_capabilities = SimpleNamespace(tools=tools)
+
+    @asynccontextmanager
+    async def listen(self, *, tools_list_changed):
+        assert tools_list_changed
+        end = self.ends.pop(0)
+        if isinstance(end, MCPError):
+            raise end
+        yield Subscription(end)
+
+
+class Subscription:
+    honored = SimpleNamespace(tools_list_changed=True)
+
+    def __init__(self, end):
+        self.end = end
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise self.end
+
+
+def test_a_subscription_that_ends_is_renewed_and_one_that_is_refused_is_not(monkeypatch):
+    monkeypatch.setattr(_lists, "_FIRST_PAUSE", 0.0)
+    refused = MCPError(-32601, "Method not found")
+    begun = []
+    client = Subscriptions(
+        StopAsyncIteration(), RuntimeError("lost"), refused, StopAsyncIteration()
+    )
+
+    async def listen():
+        listening = asyncio.create_task(
+            _lists.listen_for_tools(client, lambda: begun.append(len(client.ends)))
+        )
+        async with asyncio.timeout(60):
+            while client.ends:
+                await asyncio.sleep(0)
+        listening.cancel()
+
+    asyncio.run(listen())
+    # A renewal may be refused for a while; the first request is answered for good.
+    assert begun == [3, 2, 0]
+    asyncio.run(_lists.listen_for_tools(Subscriptions(refused), begun.clear))
+    assert begun == [3, 2, 0]

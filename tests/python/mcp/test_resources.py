@@ -137,7 +137,17 @@ def test_a_server_may_have_resources_and_know_no_list_of_them():
         assert server.resource_templates_sync() == []
 
 
-def with_capabilities(capabilities, *tools, **options):
+def test_data_that_is_not_base64_is_said():
+    answers = {"resources/read": {"contents": [{"uri": "a://b", "blob": "x"}]}}
+    server = with_capabilities({"resources": {}}, answers=answers)
+    with server, pytest.raises(ToolError) as raised:
+        server.read_resource_sync("a://b")
+    assert str(raised.value) == (
+        "odd: the server broke the protocol: the data of a://b is not base64"
+    )
+
+
+def with_capabilities(capabilities, *tools, answers=(), **options):
     code = f"""
 import sys
 sys.path.insert(0, {str(SERVERS)!r})
@@ -145,7 +155,7 @@ import handwritten
 handwritten.TOOLS[:] = {list(tools)!r}
 answer = handwritten.answer
 def other(method, params):
-    told = answer(method, params)
+    told = {dict(answers)!r}.get(method) or answer(method, params)
     return {{**told, "capabilities": {capabilities!r}}} if method == "initialize" else told
 handwritten.answer = other
 handwritten.speak_stdio()

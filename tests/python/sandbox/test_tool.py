@@ -473,7 +473,7 @@ def test_a_tool_of_that_name_stays_the_programs_own(box):
     agent = Agent(ScriptedModel([]), protocol="chatty", tools=[execute_python_code])
     assert agent.python is None
     assert "Mine." in agent.system_prompt
-    with pytest.raises(ToolError, match=f"two tools are named '{NAME}'"):
+    with pytest.raises(ToolError, match=f"'{NAME}' is one of the runtime's own: use tool"):
         Agent(ScriptedModel([]), protocol="chatty", tools=[execute_python_code], python=True)
 
 
