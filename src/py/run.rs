@@ -96,11 +96,12 @@ impl PyRun {
         Ok(Self::new_of(run, None))
     }
 
-    /// An agent with this setup goes on with the run. Raises `UsageError` if the run was set up with another protocol or
-    /// other tools; then the claim is given up.
-    fn adopt(&self, setup: &PySetup) -> CoreResult<()> {
+    /// An agent with this setup goes on with the run, or reads its result. Raises `UsageError` if the run was set up with
+    /// another protocol or other tools and is to go on; then the claim is given up.
+    #[pyo3(signature = (setup, *, goes_on=false))]
+    fn adopt(&self, setup: &PySetup, goes_on: bool) -> CoreResult<()> {
         let mut run = self.lock()?;
-        if let Err(error) = run.machine().check_compatible(&setup.setup) {
+        if let Err(error) = run.machine().check_compatible(&setup.setup, goes_on) {
             run.release();
             return Err(error.into());
         }

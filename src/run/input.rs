@@ -66,13 +66,14 @@ impl RunMachine {
         if self.state.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
     }
 
-    /// Whether the run can be resumed by an agent with this setup. A run that can't be resumed at all can be opened.
+    /// Whether the run can be resumed by an agent with this setup. A run that can't be resumed at all can be opened,
+    /// unless it `goes_on` with a message.
     ///
     /// # Errors
     /// `Incompatible`.
-    pub fn check_compatible(&self, setup: &Setup) -> Result<(), InputError> {
+    pub fn check_compatible(&self, setup: &Setup, goes_on: bool) -> Result<(), InputError> {
         let differences = differences(&self.setup, setup);
-        if !self.state.resumable() || differences.is_empty() {
+        if differences.is_empty() || !(goes_on || self.state.resumable()) {
             return Ok(());
         }
         Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences })

@@ -89,8 +89,16 @@ def new_session(
     return session
 
 
-def resumed_session(agent: Agent, run_id: str, deps: object = None) -> RunSession:
+def resumed_session(
+    agent: Agent, run_id: str, deps: object = None, *, goes_on: bool = False
+) -> RunSession:
     """Return the session of a run in the agent's store.
+
+    Args:
+        agent: The agent.
+        run_id: The id of the run.
+        deps: For the tools.
+        goes_on: Whether the run goes on even if it has finished.
 
     Raises:
         UsageError: The agent has no store, or its protocol or tools are not those of the run.
@@ -102,7 +110,7 @@ def resumed_session(agent: Agent, run_id: str, deps: object = None) -> RunSessio
         core = _core.Run.open(store._native, run_id)
     # Like its other limits, the number of levels is the one that the run was started with.
     levels = core.levels
-    core.adopt(worker._setup_at(levels).native)
+    core.adopt(worker._setup_at(levels).native, goes_on=goes_on)
     if levels is not None:
         # A child run has as many levels left as if this agent had started the run at the top.
         levels = max(0, levels - core.depth)
@@ -128,7 +136,7 @@ def said_session(agent: Agent, run_id: str, message: str | None, deps: object = 
         UsageError: As for `resumed_session`.
         StoreError: As for `resumed_session`.
     """
-    session = resumed_session(agent, run_id, deps)
+    session = resumed_session(agent, run_id, deps, goes_on=message is not None)
     if message is not None:
         session.first_commands = partial(_say, message)
     return session

@@ -43,7 +43,7 @@ def offered_tools(
         UsageError: An option names a tool that the server does not have.
     """
     names = [tool.name for tool in tools]
-    known = [*names, *sorted(skipped)]
+    known, prefix = [*names, *sorted(skipped)], options["prefix"]
     for_resources = list(ResourceTool.NAMES) if has_resources and options["resources"] else []
     callable_names = [*known, *for_resources]
     wanted = options["include"]
@@ -56,7 +56,6 @@ def offered_tools(
     else:
         asks = dict.fromkeys(_selected(server, "needs_approval", check, callable_names), True)
     repeats = _selected(server, "repeatable", options["repeatable"], callable_names)
-    prefix = options["prefix"]
     offered: list[ServerTool | ResourceTool] = [
         ServerTool(
             server,

@@ -170,8 +170,7 @@ class OpenAPI(
         validate_responses: bool = False,
     ) -> None:
         document = _as_text(document)
-        _check_bounds(timeout, max_response_bytes)
-        check_retries(retries)
+        _check_bounds(timeout, max_response_bytes, retries)
         whole = Document(document.content)
         _warn(whole, whole.notes())
         found = _match_handlers(whole, {} if handlers is None else handlers)
@@ -183,15 +182,14 @@ class OpenAPI(
         names = _drop_unreadable(whole, names)
         asked = _approvals(whole, names, needs_approval)
         repeated = _select(whole, names, "repeatable", repeatable)
-        traits = all_traits(names, found, asked, repeated)
-        self.document: Document = whole.only(names, to_json(traits))
+        traits = to_json(all_traits(names, found, asked, repeated))
+        self.document: Document = whole.only(names, traits)
         _warn_of_faults(self.document)
-        servers = None
+        servers, trusted = None, _check_texts("trusted_hosts", trusted_hosts)
         if any(name not in found for name in names):
-            trusted = _check_texts("trusted_hosts", trusted_hosts)
             servers = Servers(self.document, client, server, document.url, trusted)
-            has_secrets = auth or headers or client_has_secrets(client)
-            _warn(self.document, servers.untrusted_warnings(names) if has_secrets else [])
+            if auth or headers or client_has_secrets(client):
+                _warn(self.document, servers.untrusted_warnings(names))
         self.document = _mark(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
         self._sent: Client | None = None
@@ -360,11 +358,12 @@ class _DocumentText(dict[str, Any]):
         self.url = url
 
 
-def _check_bounds(timeout: float, max_response_bytes: int) -> None:
+def _check_bounds(timeout: float, max_response_bytes: int, retries: int) -> None:
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise UsageError(f"timeout must be more than 0 seconds: got {timeout!r}")
     if not max_response_bytes > 0:
         raise UsageError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
+    check_retries(retries)
 
 
 def _as_text(document: Mapping[str, Any]) -> _DocumentText:

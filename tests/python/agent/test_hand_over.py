@@ -442,6 +442,28 @@ def test_an_agent_with_the_same_protocol_and_tools_resumes_the_run():
     assert "Be thorough." not in request.messages[0]["content"]
 
 
+@pytest.mark.parametrize("other", [{"protocol": "chatty"}, {"tools": [price]}])
+def test_a_finished_run_takes_no_turn_of_an_agent_with_others(other):
+    store = TicketStore()
+    run = agent_of("react", finish("It rains."), tools=[weather], store=store).run_sync("How?").run
+    options = {"protocol": "react", "tools": [weather], **other}
+    expert = Agent(ScriptedModel([]), **options, store=store)
+
+    async def start():
+        await expert.start(run=run.id, say="When does it end?")
+
+    async def stream():
+        async with expert.stream(run=run.id, say="When does it end?"):
+            pass
+
+    for way in (start, stream):
+        with pytest.raises(UsageError, match=r"call agent\.hand_over\(run\)"):
+            asyncio.run(way())
+    assert store.run(run.id).export() == run.export()
+    # Its result can be read by any agent.
+    assert expert.resume_sync(run.id).value == "It rains."
+
+
 @pytest.mark.parametrize("other", [{"protocol": "chatty", "tools": [weather]}, {"tools": [price]}])
 def test_an_agent_with_others_is_told_to_hand_over(other):
     store = TicketStore()
