@@ -32,7 +32,8 @@ def start_task(session: RunSession) -> None:
     A run that a store keeps is left as it is if the task is cancelled, as at the end of
     `asyncio.run`, and can be resumed.
     """
-    session.is_kept = session.store is not None
+    if session.store is not None:
+        session.kept_while = lambda: True
     # Whoever watches later is told of the present reply from its beginning.
     feed_of(session.run)
     if begins_with_calls(session):

@@ -83,7 +83,9 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     child = RunSession(
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
-    child.is_kept = session.is_kept
+    if session.kept_while is not None:
+        # A child run that its parent has given up ends; one whose parent is kept is kept with it.
+        child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)
     child.asker = session.asker
     feed = session.run._feed
     if feed is not None and feed.wants_children:

@@ -61,8 +61,8 @@ class RunSession:
     Attributes:
         core: The state machine of the run.
         requests: The requests to its model.
-        is_kept: Whether the run stays unfinished, to be resumed, if the task of its driver is
-            cancelled.
+        kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
+            cancelled at this moment; `None` if it never does.
         asker: Decides on calls that are awaiting approval; `None` if others do.
     """
 
@@ -76,7 +76,7 @@ class RunSession:
         "asker",
         "core",
         "first_commands",
-        "is_kept",
+        "kept_while",
         "requests",
         "root",
         "run",
@@ -101,7 +101,7 @@ class RunSession:
         self.first_commands: FirstCommands = first_commands
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
-        self.is_kept: bool = False
+        self.kept_while: Callable[[], bool] | None = None
         # The task of a run that a program has started, until `check_task` was called.
         self.unchecked_task: str | None = None
         self._has_left = False
@@ -140,6 +140,11 @@ class RunSession:
         """Seconds that a call may take before the model continues without it (ticket)."""
         protocol = self.agent.protocol
         return protocol.grace if isinstance(protocol, TicketProtocol) else 0.0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the run stays unfinished if the task of its driver is cancelled now."""
+        return self.kept_while is not None and self.kept_while()
 
     def now(self) -> float:
         """Return the time in Unix seconds."""

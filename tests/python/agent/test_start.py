@@ -269,6 +269,38 @@ def test_child_runs_of_a_kept_run_are_left_too(path):
         assert {one.stop_reason for one in store.runs()} == {"finished"}
 
 
+@pytest.mark.parametrize("way", ["end", "cancel"])
+def test_a_child_run_that_is_given_up_ends_also_where_the_run_is_kept(path, way):
+    started = asyncio.Event()
+
+    async def model(messages):
+        if task_of(messages) == "inner":
+            started.set()
+            await asyncio.sleep(60)
+        if turn_of(messages) == 0:
+            return delegate("inner")
+        await started.wait()
+        if way == "cancel":
+            await asyncio.sleep(60)
+        return give("outer done")
+
+    async def main():
+        with TicketStore(path) as store:
+            agent = Agent(model, protocol="ticket", on_open_tickets="cancel", store=store)
+            run = agent.start("go")
+            await started.wait()
+            if way == "cancel":
+                run.cancel()
+                with pytest.raises(RunCancelled):
+                    await run
+            else:
+                await run
+            return {one.parent_run is None: one.stop_reason for one in store.runs()}
+
+    ends = asyncio.run(main())
+    assert ends == {True: "finished" if way == "end" else "cancelled", False: "cancelled"}
+
+
 def test_a_run_without_a_store_is_cancelled_at_the_end_of_the_loop():
     async def main():
         model = Held()

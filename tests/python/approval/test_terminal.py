@@ -45,6 +45,9 @@ else:
     print("RESULT" + json.dumps([made, ticket.outcome, ticket.error]), flush=True)
 """
 
+# With the modules of this process.
+PROGRAM = f"import sys\nsys.path[:0] = {sys.path!r}\n{PROGRAM}"
+
 ASKED = "or a reason to deny: "
 AS_JSON = "in one line: "
 
@@ -55,6 +58,8 @@ class Terminal:
     def __init__(self, arguments, how):
         pid, self.fd = pty.fork()
         if pid == 0:
+            # Whoever runs the tests in the background may ignore it.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             line = [sys.executable, "-c", PROGRAM, json.dumps(arguments), how]
             os.execv(sys.executable, line)
         self.pid, self.shown = pid, ""
