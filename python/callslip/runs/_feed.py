@@ -67,15 +67,13 @@ class ReplyDeltas:
 
     Attributes:
         begin: The position in the log at which the reply began to arrive.
-        end: The position of the event that ended it; `None` before that.
         deltas: Its deltas so far.
     """
 
-    __slots__ = ("begin", "deltas", "end")
+    __slots__ = ("begin", "deltas")
 
     def __init__(self, begin: int) -> None:
         self.begin = begin
-        self.end: int | None = None
         self.deltas: list[Delta] = []
 
 
@@ -140,7 +138,8 @@ class Feed:
                 self._note_reply(event)
                 self._recent[event.seq] = event
                 self._recent.pop(event.seq - _RECENT, None)
-                self.published += 1
+                # A compacted log begins in the middle.
+                self.published = event.seq + 1
                 if self.reader is not None:
                     self.reader.on_event(event)
                 if self._above is not None:
@@ -150,8 +149,6 @@ class Feed:
 
     def _note_reply(self, event: Event) -> None:
         if isinstance(event, ModelReplied | ModelAttemptFailed | RunFinished):
-            if self._reply is not None:
-                self._reply.end = event.seq
             self._reply = None
         is_resumed = isinstance(event, Noted) and event.note == "resumed"
         if isinstance(event, ModelAsked | ModelAttemptFailed) or is_resumed:

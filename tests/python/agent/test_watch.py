@@ -402,6 +402,29 @@ def test_a_watcher_of_the_store_goes_on_after_a_restart(tmp_path):
     assert answer_of(told) == ANSWER
 
 
+def test_a_log_that_was_compacted_is_watched_from_its_one_event(tmp_path):
+    async def main():
+        with TicketStore(tmp_path / "runs.sqlite") as store:
+            agent = Agent(lambda messages: "answer", protocol="chatty", store=store)
+            run = (await agent.run("one")).run
+            count = len(run.log)
+            store.compact(run.id)
+            items = [item async for item in store.watch(run.id)]
+            async with agent.stream(run=run.id, say="two") as stream:
+                watching = asyncio.create_task(read(stream.run))
+                async for _ in stream:
+                    pass
+            return count, items, await watching, store.run(run.id).log
+
+    async def read(run):
+        return [item async for item in run.watch()]
+
+    count, items, told, log = asyncio.run(main())
+    assert [(event.kind, event.seq) for event in events_of(items)] == [("compacted", count - 1)]
+    assert events_of(told) == log
+    assert log[1].seq == count
+
+
 def test_a_decision_at_rest_is_told_to_those_who_wait(tmp_path):
     @tool(needs_approval=True)
     def delete(path: str) -> str:
