@@ -350,6 +350,8 @@ class RunSession:
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
+        if is_over and self.kept_while is not None:
+            _end_children(self.run)
         with self._inputs:
             self.run._clear_driver(self.requests.error, left)
             self._has_left = True
@@ -373,6 +375,15 @@ class RunSession:
             future.set_exception(failure)
         else:
             future.set_result(result)
+
+
+def _end_children(run: Run) -> None:
+    """Cancel child runs that were kept, although their run has ended: by its time limit, say."""
+    for child in run._children or ():
+        _end_children(child)
+        if not child.finished and child._driver is None:
+            with contextlib.suppress(StoreError):
+                child.cancel()
 
 
 class _InputGate:

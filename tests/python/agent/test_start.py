@@ -12,6 +12,7 @@ from callslip import (
     Delta,
     Event,
     FunctionModel,
+    LimitExceeded,
     Limits,
     ModelError,
     ModelReply,
@@ -269,7 +270,7 @@ def test_child_runs_of_a_kept_run_are_left_too(path):
         assert {one.stop_reason for one in store.runs()} == {"finished"}
 
 
-@pytest.mark.parametrize("way", ["end", "cancel"])
+@pytest.mark.parametrize("way", ["end", "cancel", "time"])
 def test_a_child_run_that_is_given_up_ends_also_where_the_run_is_kept(path, way):
     started = asyncio.Event()
 
@@ -280,16 +281,21 @@ def test_a_child_run_that_is_given_up_ends_also_where_the_run_is_kept(path, way)
         if turn_of(messages) == 0:
             return delegate("inner")
         await started.wait()
-        if way == "cancel":
+        if way != "end":
             await asyncio.sleep(60)
         return give("outer done")
 
     async def main():
         with TicketStore(path) as store:
             agent = Agent(model, protocol="ticket", on_open_tickets="cancel", store=store)
-            run = agent.start("go")
+            limits = Limits(seconds=0.3) if way == "time" else None
+            run = agent.start("go", limits=limits)
             await started.wait()
-            if way == "cancel":
+            if way == "time":
+                with pytest.raises(LimitExceeded):
+                    await run
+                assert [child.finished for child in run.children] == [True]
+            elif way == "cancel":
                 run.cancel()
                 with pytest.raises(RunCancelled):
                     await run
@@ -298,7 +304,8 @@ def test_a_child_run_that_is_given_up_ends_also_where_the_run_is_kept(path, way)
             return {one.parent_run is None: one.stop_reason for one in store.runs()}
 
     ends = asyncio.run(main())
-    assert ends == {True: "finished" if way == "end" else "cancelled", False: "cancelled"}
+    root = {"end": "finished", "cancel": "cancelled", "time": "limit"}[way]
+    assert ends in ({True: root, False: "cancelled"}, {True: root, False: "limit"})
 
 
 def test_a_run_without_a_store_is_cancelled_at_the_end_of_the_loop():
