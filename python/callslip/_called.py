@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from callslip._threads import pool
@@ -23,12 +23,8 @@ def called_sync(function: Callable[..., Any], *args: Any) -> Any:
     result = function(*args)
     if not inspect.isawaitable(result):
         return result
-    awaiting = pool.on_loop(_awaited(result))
+    awaiting = pool.on_loop(pool.coroutine_of(result))
     try:
         return awaiting.result().get()
     finally:
         awaiting.cancel()
-
-
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable

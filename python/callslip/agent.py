@@ -78,8 +78,8 @@ class Agent(AgentRuns[AnswerT]):
             `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
             and the model is asked again. Default: text, or any JSON value in the ticket protocol.
         check_task: Called with the task of each run that the program starts, and a `Context`,
-            before anything is asked or written down. It may be async. What it raises is raised to
-            the caller, and the run does not begin. Tasks that a model delegates are not checked.
+            before anything is asked or written down. It may be async. An exception of it is raised
+            to the caller, and the run does not begin. Tasks that a model delegates are not checked.
         check_answer: Called with each answer, as a value of `returns`, and a `Context` before the
             run ends with it. It may be async. It returns `None`, or raises `Retry` with the reason
             that the model reads. Any other exception ends the run, and is raised.

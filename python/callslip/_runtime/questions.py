@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
@@ -127,16 +127,12 @@ def answer_sync(session: RunSession, question: Question, wait: Wait) -> Sequence
         else:
             result = _answer_here(session, question, problem)
             if inspect.isawaitable(result):
-                result = wait(pool.on_loop(_awaited(result)))
+                result = wait(pool.on_loop(pool.coroutine_of(result)))
         try:
             return _settle(session, question, result)
         except _AskAgainError as again:
             problem = str(again)
     return ()
-
-
-async def _awaited(result: Awaitable[Any]) -> Any:
-    return await result
 
 
 class _AskAgainError(Exception):

@@ -7,9 +7,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip import _lazy
+from callslip._called import called
 from callslip._failure import describe_failure, log_failure
-from callslip._threads import pool
-from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:
     from callslip.tools import Context, NeedsApproval
@@ -34,12 +33,7 @@ async def verdict(
     if isinstance(check, bool):
         return True, None
     try:
-        if is_async(check):
-            result: Any = check(arguments, context)
-        else:
-            result = await pool.in_thread(check, arguments, context)
-        if inspect.isawaitable(result):
-            result = await result
+        result = await called(check, arguments, context)
     except Exception as error:  # noqa: BLE001  # a person decides then
         return _failed(tool, error)
     except _lazy.asyncio.CancelledError as error:

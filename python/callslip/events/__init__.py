@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from callslip._core import Delta
 from callslip._json import from_json
-from callslip.events._event import Event, EventKind
+from callslip.events._event import Event, EventKind, common_fields
 from callslip.events._of_replies import (
     AnswerOffered,
     HistoryShortened,
@@ -90,4 +90,4 @@ def read_event(text: str, run_id: str = "") -> Event:
     ((kind, data),) = record["event"].items()
     own = _CLASSES[kind]
     place = {"seq": record["seq"], "at": record["at"], "run_id": run_id}
-    return own(**{**place, **own._fields(data)})
+    return own(**{**place, **own._fields(common_fields(data))})

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from callslip._json import to_json
 from callslip._usage import Usage
 
-__all__ = ["Event", "EventKind", "Json", "ticket_id", "with_ticket", "with_usage"]
+__all__ = ["Event", "EventKind", "Json", "common_fields", "ticket_id"]
 
 EventKind: TypeAlias = Literal[
     "run_started",
@@ -54,7 +54,7 @@ class Event:
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of the class for those of the log."""
+        """Return the fields of the class for those of the log, after `common_fields`."""
         return data
 
     def to_json(self) -> str:
@@ -75,14 +75,10 @@ def ticket_id(number: int) -> str:
     return f"T{number}"
 
 
-def with_ticket(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a log with the id of their ticket."""
-    data["ticket_id"] = ticket_id(data.pop("ticket"))
-    return data
-
-
-def with_usage(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a log with their usage as an object."""
+def common_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a log with the id of their ticket, and their usage as an object."""
+    if "ticket" in data:
+        data["ticket_id"] = ticket_id(data.pop("ticket"))
     usage = data.get("usage")
     if usage is not None:
         usage.pop("unpriced", None)

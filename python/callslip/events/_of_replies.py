@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from callslip._usage import Usage
-from callslip.events._event import Event, EventKind, Json, with_usage
+from callslip.events._event import Event, EventKind, Json
 
 __all__ = [
     "AnswerOffered",
@@ -52,10 +52,6 @@ class ModelAttemptFailed(Event):
     dropped: bool = False
     usage: Usage | None = None
 
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_usage(data)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryShortened(Event):
@@ -77,10 +73,6 @@ class HistoryShortened(Event):
     summary: str | None = None
     error: str | None = None
     usage: Usage | None = None
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_usage(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +96,6 @@ class ModelReplied(Event):
     finish_reason: str
     usage: Usage | None
     repairs: list[dict[str, Any]]
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_usage(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from callslip.events._event import Event, EventKind, Json, ticket_id, with_ticket
+from callslip.events._event import Event, EventKind, Json, ticket_id
 
 __all__ = [
     "ApprovalChecked",
@@ -58,7 +58,7 @@ class TicketOpened(Event):
         if "kind" in data:
             data["ticket_kind"] = data.pop("kind")
         data["needs"] = [ticket_id(number) for number in data["needs"]]
-        return with_ticket(data)
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,6 @@ class ArgumentsFilled(Event):
     needs_approval: bool = False
     checks_approval: bool = False
 
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_ticket(data)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalChecked(Event):
@@ -97,10 +93,6 @@ class ApprovalChecked(Event):
     ticket_id: str
     needs_approval: bool = False
     reason: str | None = None
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_ticket(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +110,6 @@ class Approved(Event):
     ticket_id: str
     arguments: Json | None = None
     at_rest: bool = False
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_ticket(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +130,6 @@ class ToolAttemptFailed(Event):
     attempt: int
     error: str
     wait: float | None
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return with_ticket(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,4 +164,4 @@ class TicketCompleted(Event):
             else:
                 data["error"] = content["message"]
                 data["transient"] = content.get("transient", False)
-        return with_ticket(data)
+        return data
