@@ -1,11 +1,12 @@
 //! The core of callslip: reads what models write, enforces the protocol, keeps the tickets and decides what a run
 //! does next. It does no I/O and knows no clock; a driver performs the commands.
 //!
-//! Imports point down only: `py -> live -> store -> run -> protocol -> tool -> ticket -> reply -> codes`.
+//! Imports point down only: `py -> live -> store -> run -> protocol -> tool -> ticket -> reply -> codes -> part`.
 
 pub mod codes;
 mod hex;
 pub mod live;
+pub mod part;
 pub mod protocol;
 #[cfg(feature = "python")]
 mod py;

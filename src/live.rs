@@ -3,8 +3,10 @@
 //! Log before effect: the events that an input leads to are in the log, and handed to the store, before the driver is
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
+use crate::part::Content;
 use crate::run::{self, Command, LoadError, Record, ReplayError, RunMachine, resume};
 use crate::store::{Claim, Log, LogError, Position, Store, StoreError};
+use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -58,11 +60,11 @@ impl Storage {
         Ok(Self { store: Arc::clone(store), claim, position: Position::default(), failure: None })
     }
 
-    fn append(&mut self, records: Vec<Arc<Record>>) -> Result<(), StoreError> {
+    fn append(&mut self, records: Vec<Arc<Record>>, contents: Vec<Content>) -> Result<(), StoreError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        match self.store.append(self.claim.run_id(), records) {
+        match self.store.append_with(self.claim.run_id(), records, contents) {
             Ok(position) => self.position = position,
             Err(failure) => {
                 self.failure = Some(failure.clone());
@@ -95,18 +97,22 @@ impl ClaimedRun {
     }
 }
 
-/// Writes a log to a store that does not have its run. Returns the run's id.
+/// Writes a log, with the bytes of its parts, to a store that does not have its run. Returns the run's id.
 ///
 /// # Errors
 /// `NoLog`, `Present`, or the store does not take it.
-pub fn import(store: &dyn Store, records: Vec<Arc<Record>>) -> Result<(String, Position), LiveError> {
+pub fn import(
+    store: &dyn Store,
+    records: Vec<Arc<Record>>,
+    contents: Vec<Content>,
+) -> Result<(String, Position), LiveError> {
     RunMachine::load(&records)?;
     let run_id = resume::start(&records)?.run_id.clone();
     let _claim = store.claim(&run_id)?;
     if store.load(&run_id).is_ok() {
         return Err(LiveError::Present { run_id });
     }
-    let position = store.append(&run_id, records)?;
+    let position = store.append_with(&run_id, records, contents)?;
     Ok((run_id, position))
 }
 
@@ -127,6 +133,12 @@ pub struct LiveRun {
     machine: RunMachine,
     log: Log,
     storage: Option<Storage>,
+    /// The bytes of parts that came in through this handle, by their hash.
+    contents: HashMap<Arc<str>, Arc<[u8]>>,
+    /// The store that has the bytes of the others.
+    source: Option<Arc<dyn Store>>,
+    /// The bytes that are stored with the next events.
+    held: Vec<Content>,
 }
 
 impl LiveRun {
@@ -136,17 +148,31 @@ impl LiveRun {
     /// `UnderWay`: a run of this id is claimed.
     pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>) -> Result<Self, StoreError> {
         let storage = store.map(|store| Storage::claim(store, machine.run_id())).transpose()?;
-        Ok(Self { machine, log: Log::default(), storage })
+        Ok(Self {
+            machine,
+            log: Log::default(),
+            storage,
+            contents: HashMap::new(),
+            source: store.cloned(),
+            held: Vec::new(),
+        })
     }
 
-    /// A run as its log has it, which is not written to.
+    /// A run as its log has it, which is not written to, and the store that has the bytes of its parts.
     ///
     /// # Errors
     /// `Unreadable`: it is not the log of a run.
-    pub fn load(run_id: &str, records: Vec<Arc<Record>>) -> Result<Self, LiveError> {
+    pub fn load(run_id: &str, records: Vec<Arc<Record>>, source: Arc<dyn Store>) -> Result<Self, LiveError> {
         let machine =
             RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id: run_id.to_owned(), cause })?;
-        Ok(Self { machine, log: Log::new(records), storage: None })
+        Ok(Self {
+            machine,
+            log: Log::new(records),
+            storage: None,
+            contents: HashMap::new(),
+            source: Some(source),
+            held: Vec::new(),
+        })
     }
 
     /// A claimed run, to be resumed.
@@ -155,7 +181,7 @@ impl LiveRun {
     /// `Unreadable`: its log is not that of a run.
     pub fn open(claimed: ClaimedRun) -> Result<Self, LiveError> {
         let ClaimedRun { storage, records } = claimed;
-        let run = Self::load(storage.claim.run_id(), records)?;
+        let run = Self::load(storage.claim.run_id(), records, Arc::clone(&storage.store))?;
         Ok(Self { storage: Some(storage), ..run })
     }
 
@@ -163,8 +189,10 @@ impl LiveRun {
     ///
     /// # Errors
     /// It is not the log of a run, it was compacted, or another event comes out than the log has.
-    pub fn replay(records: Vec<Arc<Record>>) -> Result<Self, ReplayError> {
-        Ok(Self { machine: run::replay(&records)?, log: Log::new(records), storage: None })
+    pub fn replay(records: Vec<Arc<Record>>, contents: Vec<Content>) -> Result<Self, ReplayError> {
+        let machine = run::replay(&records)?;
+        let contents = contents.into_iter().map(|content| (content.sha256, content.data)).collect();
+        Ok(Self { machine, log: Log::new(records), storage: None, contents, source: None, held: Vec::new() })
     }
 
     /// Passes an input to the machine and logs the events that it leads to. Returns what the input returns, and the
@@ -177,17 +205,39 @@ impl LiveRun {
         now: f64,
         input: impl FnOnce(&mut RunMachine) -> T,
     ) -> Result<(T, Vec<Command>), LiveError> {
+        self.apply_with(now, Vec::new(), input)
+    }
+
+    /// The same for an input with parts, and with their bytes, which are stored with the events.
+    ///
+    /// # Errors
+    /// As for `apply`.
+    pub fn apply_with<T>(
+        &mut self,
+        now: f64,
+        mut contents: Vec<Content>,
+        input: impl FnOnce(&mut RunMachine) -> T,
+    ) -> Result<(T, Vec<Command>), LiveError> {
         let output = input(&mut self.machine);
         let commands = self.machine.commands(now);
         let records = self.machine.take_records();
         if !records.is_empty() {
+            contents.append(&mut self.held);
             let stored = self.storage.as_mut().map(|storage| (storage, records.clone()));
             self.log.append(records).map_err(|error| conflict(&self.machine, error))?;
+            for Content { sha256, data } in &contents {
+                self.contents.insert(Arc::clone(sha256), Arc::clone(data));
+            }
             if let Some((storage, records)) = stored {
-                storage.append(records)?;
+                storage.append(records, contents)?;
             }
         }
         Ok((output, commands))
+    }
+
+    /// Holds the bytes of an earlier conversation's parts, which are stored with the first events.
+    pub fn hold(&mut self, contents: Vec<Content>) {
+        self.held = contents;
     }
 
     /// Draws the limits that runs share from those of the run above.
@@ -222,6 +272,16 @@ impl LiveRun {
         }
         self.storage = Some(claimed.storage);
         Ok(())
+    }
+
+    /// The bytes of a part by their hash, if they came in through this handle.
+    pub fn content(&self, sha256: &str) -> Option<Arc<[u8]>> {
+        self.contents.get(sha256).cloned()
+    }
+
+    /// The store that has the bytes of the other parts.
+    pub fn source(&self) -> Option<Arc<dyn Store>> {
+        self.source.clone()
     }
 
     /// The state machine, to be read: inputs go through `apply`.

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
+    from callslip.parts import File, Image
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
     from callslip.roles import Role
     from callslip.runs import Run, RunResult, Ticket, Usage
@@ -91,9 +92,11 @@ __all__ = [
     "Exchange",
     "Fail",
     "Fallback",
+    "File",
     "FunctionModel",
     "Grammar",
     "HistoryPolicy",
+    "Image",
     "InterpreterMissing",
     "IsolationUnavailable",
     "KeepLast",
@@ -174,6 +177,7 @@ _HOMES = {
     "callslip.models.local": "LocalModel",
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
+    "callslip.parts": "File Image",
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage",
@@ -194,6 +198,7 @@ _MODULES = {
     "mcp",
     "models",
     "openapi",
+    "parts",
     "protocols",
     "roles",
     "runs",

@@ -15,6 +15,7 @@ from callslip._runtime.sessions import new_session, resumed_session, said_sessio
 from callslip._runtime.sync_stream import SyncStream
 from callslip._threads.current_loop import check_loop, is_in_loop
 from callslip.errors import UsageError
+from callslip.parts import Content
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message, send_to_driver
 from callslip.runs._result import AnswerT
@@ -40,25 +41,27 @@ class AgentRuns(Generic[AnswerT]):
     @overload
     def start(
         self,
-        task: str,
+        task: Content,
         *,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
     ) -> Run[AnswerT]: ...
 
     @overload
-    def start(self, *, run: str, say: str | None = None, deps: object = None) -> Run[AnswerT]: ...
+    def start(
+        self, *, run: str, say: Content | None = None, deps: object = None
+    ) -> Run[AnswerT]: ...
 
     def start(
         self,
-        task: str | None = None,
+        task: Content | None = None,
         *,
         run: str | None = None,
-        say: str | None = None,
+        say: Content | None = None,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
     ) -> Run[AnswerT]:
         """Start a run in a task of its own, and return it at once.
 
@@ -68,7 +71,7 @@ class AgentRuns(Generic[AnswerT]):
         cancelled; a run that a store keeps is left, and can be resumed.
 
         Args:
-            task: The task of a new run.
+            task: The task of a new run: text, or a list of texts, images and files.
             run: The id of a run of the store, in place of a task. It is resumed, or takes the next
                 turn of the conversation. A run that this process works on already goes on.
             say: A user message for that run.
@@ -90,50 +93,51 @@ class AgentRuns(Generic[AnswerT]):
         if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
             return self._start_kept(cast("str", run), say, deps)
         session = new_session(
-            self._agent, cast("str", task), deps=deps, limits=limits, messages=messages
+            self._agent, cast("Content", task), deps=deps, limits=limits, messages=messages
         )
         start_task(session)
         return session.run
 
-    def _start_kept(self, run_id: str, message: str | None, deps: object) -> Run[AnswerT]:
+    def _start_kept(self, run_id: str, message: Content | None, deps: object) -> Run[AnswerT]:
         """Start a run of the store, or send the message to the run that is in progress."""
         store = self._agent._in_effect()._required_store()
+        said = None if message is None else check_message(message)
         under_way = run_under_way(run_id)
         if under_way is not None and under_way._is_in_store(store):
-            if message is None:
+            if said is None:
                 return under_way
-            if send_to_driver(under_way, message, deps) is not None:
+            if send_to_driver(under_way, said, deps) is not None:
                 return under_way
-        session = said_session(self._agent, run_id, message, deps)
+        session = said_session(self._agent, run_id, said, deps)
         start_task(session)
         return session.run
 
     @overload
     def stream(
         self,
-        task: str,
+        task: Content,
         *,
         children: bool = False,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
     ) -> RunStream[AnswerT]: ...
 
     @overload
     def stream(
-        self, *, run: str, say: str | None = None, children: bool = False, deps: object = None
+        self, *, run: str, say: Content | None = None, children: bool = False, deps: object = None
     ) -> RunStream[AnswerT]: ...
 
     def stream(
         self,
-        task: str | None = None,
+        task: Content | None = None,
         *,
         run: str | None = None,
-        say: str | None = None,
+        say: Content | None = None,
         children: bool = False,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
     ) -> RunStream[AnswerT]:
         """Run a task and stream its events.
 
@@ -143,7 +147,7 @@ class AgentRuns(Generic[AnswerT]):
         stream applies backpressure. Leaving the block early cancels the run.
 
         Args:
-            task: The task, for the first user message.
+            task: The task, for the first user message: text, or a list of texts, images and files.
             run: The id of a run of the store, in place of a task. It is resumed, or takes the next
                 turn of the conversation; its earlier events are not streamed.
             say: A user message for that run.
@@ -162,30 +166,31 @@ class AgentRuns(Generic[AnswerT]):
         from callslip._runtime.stream import RunStream
 
         if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
-            opened = partial(said_session, self._agent, cast("str", run), say, deps)
+            said = None if say is None else check_message(say)
+            opened = partial(said_session, self._agent, cast("str", run), said, deps)
             return RunStream(opened, children=children)
         session = new_session(
-            self._agent, cast("str", task), deps=deps, limits=limits, messages=messages
+            self._agent, cast("Content", task), deps=deps, limits=limits, messages=messages
         )
         return RunStream(session, children=children)
 
     @overload
     def stream_sync(
         self,
-        task: str,
+        task: Content,
         *,
         children: bool = False,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
     ) -> SyncStream[AnswerT]: ...
 
     @overload
     def stream_sync(
-        self, *, run: str, say: str | None = None, children: bool = False, deps: object = None
+        self, *, run: str, say: Content | None = None, children: bool = False, deps: object = None
     ) -> SyncStream[AnswerT]: ...
 
-    def stream_sync(self, task: str | None = None, **options: Any) -> SyncStream[AnswerT]:
+    def stream_sync(self, task: Content | None = None, **options: Any) -> SyncStream[AnswerT]:
         """Run a task and stream its events to synchronous code: `for event in …: …`.
 
         The arguments and the items are those of `stream`. The run works on an event loop in another
@@ -196,7 +201,7 @@ class AgentRuns(Generic[AnswerT]):
             StoreError: As for `stream`.
         """
         not_in_a_tool("stream_sync", "stream")
-        return SyncStream(self.stream(cast("str", task), **options))
+        return SyncStream(self.stream(cast("Content", task), **options))
 
     async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
         """Resume a run of the store, on the caller's event loop.
@@ -235,7 +240,7 @@ class AgentRuns(Generic[AnswerT]):
         self,
         run: Run[Any],
         *,
-        say: str | None = None,
+        say: Content | None = None,
         deps: object = None,
         limits: Limits | None = None,
     ) -> RunResult[AnswerT]:
@@ -266,7 +271,7 @@ class AgentRuns(Generic[AnswerT]):
         self,
         run: Run[Any],
         *,
-        say: str | None = None,
+        say: Content | None = None,
         deps: object = None,
         limits: Limits | None = None,
     ) -> RunResult[AnswerT]:
@@ -280,8 +285,8 @@ class AgentRuns(Generic[AnswerT]):
         return self._agent.run_sync(task, deps=deps, limits=limits, messages=messages)
 
     def _told(
-        self, run: Run[Any], say: str | None, limits: Limits | None
-    ) -> tuple[str, list[Mapping[str, str]]]:
+        self, run: Run[Any], say: Content | None, limits: Limits | None
+    ) -> tuple[Content, list[Mapping[str, Any]]]:
         """Return the task of the new run, and the conversation of the run that is handed over."""
         if not isinstance(run, Run):
             raise UsageError(
@@ -318,7 +323,9 @@ class AgentRuns(Generic[AnswerT]):
         return resume_all_sync(self._agent, lambda run_id: self.resume_sync(run_id, deps=deps))
 
 
-def _check_start(task: str | None, run: str | None, say: str | None, *, has_options: bool) -> bool:
+def _check_start(
+    task: Content | None, run: str | None, say: Content | None, *, has_options: bool
+) -> bool:
     """Whether a run of the store is to continue, and no new run is to be started.
 
     Raises:

@@ -79,6 +79,10 @@ class TicketRow:
         """How many attempts were made, the one that is waited for among them."""
 
     @property
+    def parts(self) -> list[Part]:
+        """The images and files of its result."""
+
+    @property
     def approval_reason(self) -> str | None:
         """The reason why it needs approval, in the program's words; `None` without one."""
 
@@ -238,6 +242,60 @@ class Message:
     def content(self) -> str:
         """The text."""
 
+    @property
+    def parts(self) -> list[Part]:
+        """Images and files beside the text."""
+
+@final
+class Part:
+    """An image or a file: one that was just made, or one of a run."""
+
+    MARK: ClassVar[str]
+    """What a mark begins with."""
+
+    def __new__(cls, data: bytes, media_type: str, name: str | None) -> Part: ...
+    @staticmethod
+    def guess_type(data: bytes, name: str | None) -> str | None:
+        """The media type of a file, by its first bytes or its name; `None` if neither says it."""
+
+    def marked(self, mark: str) -> Part:
+        """The same part, still to be placed: `mark` stands for it in a text."""
+
+    def data(self) -> bytes:
+        """Its bytes. Raises `StoreError` if its log came without them."""
+
+    @property
+    def label(self) -> str:
+        """Its name in its run; its mark, or nothing, as long as it has none."""
+
+    @property
+    def media_type(self) -> str:
+        """`image/png` and the like."""
+
+    @property
+    def name(self) -> str | None:
+        """The name of its file."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+
+    @property
+    def width(self) -> int | None:
+        """Pixels of an image; `None` if they can't be read."""
+
+    @property
+    def height(self) -> int | None:
+        """Pixels of an image; `None` if they can't be read."""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of its bytes, in hexadecimal digits."""
+
+    @property
+    def line(self) -> str:
+        """The line that tells it to a model."""
+
 @final
 class HttpRequest:
     """The request that calls an operation."""
@@ -281,10 +339,13 @@ class Outcome:
     class Ok(Outcome):
         """The result, as JSON text."""
 
-        __match_args__: ClassVar[tuple[str, ...]] = ("json",)
-        def __new__(cls, json: str) -> Outcome.Ok: ...
+        __match_args__: ClassVar[tuple[str, ...]] = ("json", "parts")
+        def __new__(cls, json: str, parts: list[Part] = ...) -> Outcome.Ok: ...
         @property
         def json(self) -> str: ...
+        @property
+        def parts(self) -> list[Part]:
+            """The images and files for which there are marks in the JSON."""
 
     @final
     class Error(Outcome):
@@ -941,7 +1002,7 @@ class Run:
         above: Run | None = None,
         store: Store | None = None,
         limits: str | None = None,
-        messages: Sequence[tuple[str, str]] | None = None,
+        messages: Sequence[tuple[str, str, list[Part]]] | None = None,
     ) -> Run: ...
     @staticmethod
     def open(store: Store, run_id: str, above: Run | None = None) -> Run: ...
@@ -963,7 +1024,7 @@ class Run:
     def release(self) -> None: ...
     def claim(self, store: Store) -> None: ...
     def attend(self) -> None: ...
-    def send(self, text: str, now: float) -> list[Command]: ...
+    def send(self, text: str, now: float, parts: list[Part] = ...) -> list[Command]: ...
     def approve(self, ticket: int, now: float, arguments: str | None = None) -> list[Command]: ...
     def is_checking_approval(self, ticket: int) -> bool: ...
     def awaits_approval(self, ticket: int) -> bool: ...
@@ -985,7 +1046,7 @@ class Run:
     def task(self) -> str: ...
     @property
     def event_count(self) -> int: ...
-    def start(self, task: str, now: float) -> list[Command]: ...
+    def start(self, task: str, now: float, parts: list[Part] = ...) -> list[Command]: ...
     def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...
     def end_reply(
         self, finish_reason: str | None, usage: Usage | None, now: float
@@ -1033,6 +1094,10 @@ class Run:
     @property
     def message_count(self) -> int: ...
     def message(self, position: int) -> Message: ...
+    def export_lines(self) -> list[str]: ...
+    def parts(self) -> list[Part]: ...
+    @property
+    def has_parts(self) -> bool: ...
     def ticket_list(self) -> str: ...
     def tickets(self) -> list[TicketRow]: ...
     @property

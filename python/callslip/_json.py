@@ -8,15 +8,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from contextvars import ContextVar
 from dataclasses import fields
 from numbers import Number
 from types import CoroutineType
 from typing import Any, cast
 
-from callslip import _lazy
+from callslip import _core, _lazy
 from callslip._frame import table_of
+from callslip.parts import File, Marks, file_of
 
-__all__ = ["ResultError", "from_json", "to_json"]
+__all__ = ["ResultError", "from_json", "result_json", "to_json"]
 
 
 class ResultError(ValueError):
@@ -62,6 +64,28 @@ def to_json(value: object) -> str:
         # The log is UTF-8, which cannot contain half of a surrogate pair.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+_marks: ContextVar[Marks | None] = ContextVar("marks", default=None)
+"""The images and files of the result that is being written."""
+
+
+def result_json(value: object) -> tuple[str, list[_core.Part]]:
+    """Return compact JSON text for a result, with marks for its images and files.
+
+    Images of PIL and figures of matplotlib become PNG; bytes that are an image or a PDF become one.
+
+    Raises:
+        ResultError: As for `to_json`.
+    """
+    marks = Marks()
+    token = _marks.set(marks)
+    try:
+        text = to_json(value)
+    finally:
+        _marks.reset(token)
+    # A value may have been written twice, the first time in vain.
+    return text, [part for part in marks.parts if part.label in text] if marks.parts else []
 
 
 _NESTING = {dict, list, tuple}
@@ -118,13 +142,15 @@ def _dumps(value: object) -> str:
 
 def _to_json_type(value: object) -> Any:  # a line for each kind
     """Convert an object to a type of JSON, one level deep."""
+    if isinstance(value, File):
+        return _mark(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return _dump_model(dump)
     if hasattr(type(value), "__dataclass_fields__"):
         return {one.name: getattr(value, one.name) for one in fields(cast("Any", value))}
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _bytes_text(bytes(value))
+        return _of_bytes(bytes(value))
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=lambda item: (type(item).__name__, str(item)))
 
@@ -137,6 +163,22 @@ def _to_json_type(value: object) -> Any:  # a line for each kind
     if isinstance(value, (Sequence, MappingView)):
         return list(cast("Iterable[Any]", value))
     return _from_library(value)
+
+
+def _mark(file: File) -> str:
+    """Return the mark of an image or file."""
+    marks = _marks.get()
+    if marks is None:
+        kind = type(file).__name__
+        raise ResultError(f"expected a value that has JSON: got an {kind}, which only results have")
+    return marks.mark(file)
+
+
+def _of_bytes(data: bytes) -> str:
+    """Return the mark of an image or a PDF, and the text of any other bytes."""
+    if _marks.get() is not None and (media_type := _core.Part.guess_type(data, None)) is not None:
+        return _mark(File._of(_core.Part(data, media_type, None)))
+    return _bytes_text(data)
 
 
 def _dump_model(dump: Callable[..., Any]) -> Any:
@@ -170,6 +212,8 @@ def _from_library(value: object) -> Any:
             return table
         if callable(getattr(value, "tolist", None)):
             return _array_to_list(value)
+        if (file := file_of(value)) is not None:
+            return _mark(file)
     try:
         return _lazy.pydantic_core.to_jsonable_python(
             value, fallback=_to_text, inf_nan_mode="strings"

@@ -37,6 +37,7 @@ from callslip._runtime.setup import RunSetup
 from callslip.errors import UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
+from callslip.parts import Content
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.roles import Role
 from callslip.runs import Run, RunResult
@@ -243,22 +244,24 @@ class Agent(AgentRuns[AnswerT]):
 
     async def run(
         self,
-        task: str,
+        task: Content,
         *,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, on the caller's event loop.
 
         Args:
-            task: The task, for the first user message.
+            task: The task, for the first user message: text, or a list of texts, images and files,
+                such as `["What is this?", Image("cat.png")]`.
             deps: An object for the tools of this run and of its child runs: `Context.deps`. It is
                 never written down. Inside a tool, the default is that of the run that calls.
             limits: The limits of this run, in place of those of the agent. They are kept with it.
             messages: An earlier conversation, which the model reads before the task: mappings with
-                `role`, `"user"` or `"assistant"`, and `content`. It is kept with the run.
+                `role`, `"user"` or `"assistant"`, and `content`, like a task. It is kept with the
+                run.
             approve: Decides on calls that are awaiting approval, of this run and its child runs: a
                 function of a `Ticket`, such as `at_terminal`, that returns an `ApprovalDecision`.
                 A sync function is called in a thread, for one call at a time.
@@ -285,11 +288,11 @@ class Agent(AgentRuns[AnswerT]):
 
     def run_sync(
         self,
-        task: str,
+        task: Content,
         *,
         deps: object = None,
         limits: Limits | None = None,
-        messages: Sequence[Mapping[str, str]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.

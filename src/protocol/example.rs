@@ -94,9 +94,10 @@ fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) ->
         opened_at: 0.0,
         completed_at: None,
         outcome: None,
+        parts: Vec::new(),
     });
     if let Ok(result) = serde_json::value::to_raw_value(RESULT) {
-        tickets.complete(call.ticket, Outcome::Ok(result.into()), 0.0);
+        tickets.complete(call.ticket, Outcome::Ok(result.into()), &[], 0.0);
     }
     let mut called = false;
     let steps = protocol.example(&call).into_iter().map(|step| match step {

@@ -1,5 +1,6 @@
 //! The messages of a run's transcript, and those of an example before it.
 
+use crate::part::Part;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -36,11 +37,14 @@ pub struct Message {
     /// Its text without the results that were loaded into it, if one of them is longer than the sentence in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Arc<str>>,
+    /// Images and files that it has beside its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 impl Message {
     /// A message without loaded results.
     pub(crate) fn new(role: Role, content: impl Into<Arc<str>>) -> Self {
-        Self { role, content: content.into(), short: None }
+        Self { role, content: content.into(), short: None, parts: Vec::new() }
     }
 }

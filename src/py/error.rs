@@ -38,6 +38,8 @@ pub(super) enum CoreError {
     Store(#[from] StoreError),
     #[error("this store is in memory: only one in a file can be queried")]
     NoFile,
+    #[error("the log of the run came without the bytes of {0}: export the run anew from the store where it was made")]
+    NoContent(String),
     #[error(transparent)]
     Live(#[from] LiveError),
     #[error(transparent)]
@@ -87,7 +89,8 @@ impl From<CoreError> for PyErr {
                 | LiveError::Present { .. },
             )
             | CoreError::Store(_)
-            | CoreError::NoFile => exceptions::StoreError::new_err(message),
+            | CoreError::NoFile
+            | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
             CoreError::Input(_) => exceptions::UsageError::new_err(message),
             CoreError::Request(_) | CoreError::Json(_) | CoreError::Value(_) => PyValueError::new_err(message),
             CoreError::Memory(_) => PyMemoryError::new_err(message),

@@ -6,6 +6,7 @@ mod error;
 mod growing_value;
 mod openapi;
 mod outcome;
+mod part;
 mod protocol;
 mod reader;
 mod reply;
@@ -29,6 +30,8 @@ mod _core {
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
     use super::outcome::PyOutcome;
+    #[pymodule_export]
+    use super::part::PyPart;
     #[pymodule_export]
     use super::protocol::{PyGrammar, PyPromptExample, PyProtocol};
     #[pymodule_export]

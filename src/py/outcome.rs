@@ -1,6 +1,8 @@
 //! How a call ended, as Python reports it.
 
 use super::error::{CoreError, CoreResult, value};
+use super::part::{PyPart, split_all};
+use crate::part::{Content, Part};
 use crate::ticket::Outcome;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -23,8 +25,11 @@ pub(super) fn check_memory(bytes: usize) -> CoreResult<()> {
 /// How a call ended. Denials and cancellations are made by the run itself.
 #[pyclass(name = "Outcome", module = "callslip._core", frozen)]
 pub(super) enum PyOutcome {
+    /// `parts` are the images and files for which there are marks in the JSON.
+    #[pyo3(constructor = (json, parts = Vec::new()))]
     Ok {
         json: Py<PyString>,
+        parts: Vec<PyPart>,
     },
     /// `again` is whether the runtime may make the call again, and `wait` the seconds that were asked for before that.
     #[pyo3(constructor = (message, transient = false, *, again = None, wait = None))]
@@ -67,10 +72,18 @@ impl PyOutcome {
     /// Its name, and the name and value of its text.
     fn parts(&self) -> (&'static str, &'static str, &Py<PyString>) {
         match self {
-            Self::Ok { json } => ("Ok", "json", json),
+            Self::Ok { json, .. } => ("Ok", "json", json),
             Self::Error { message, .. } => ("Error", "message", message),
             Self::Retry { message } => ("Retry", "message", message),
             Self::InDoubt { message } => ("InDoubt", "message", message),
+        }
+    }
+
+    /// Images and files of the result, and their bytes.
+    pub(super) fn parts_to_core(&self, py: Python<'_>) -> CoreResult<(Vec<Part>, Vec<Content>)> {
+        match self {
+            Self::Ok { parts, .. } => split_all(py, parts),
+            _ => Ok(Default::default()),
         }
     }
 
@@ -82,7 +95,7 @@ impl PyOutcome {
             Ok::<_, CoreError>(text.to_owned())
         };
         Ok(match self {
-            Self::Ok { json } => {
+            Self::Ok { json, .. } => {
                 let json = RawValue::from_string(read(json)?)
                     .map_err(|cause| value(format!("expected the JSON text of a result: {cause}")))?;
                 Outcome::Ok(json.into())

@@ -49,17 +49,21 @@ fn examples(given: ExamplesArgument) -> CoreResult<Examples> {
         ExamplesArgument::OwnTools(false) => Vec::new(),
         ExamplesArgument::Messages(messages) => messages,
     };
-    Ok(Examples::Messages(self::messages(messages)?))
+    Ok(Examples::Messages(self::messages(messages)?.into()))
 }
 
 /// Messages from role and content of each.
-pub(super) fn messages(messages: Vec<(String, String)>) -> CoreResult<Arc<[Message]>> {
-    let message = |(role, content): (String, String)| match role.as_str() {
+pub(super) fn messages(messages: Vec<(String, String)>) -> CoreResult<Vec<Message>> {
+    messages.into_iter().map(|(role, content)| message(&role, content)).collect()
+}
+
+/// A message from its role and its content.
+pub(super) fn message(role: &str, content: String) -> CoreResult<Message> {
+    match role {
         "user" => Ok(Message::new(Role::User, content)),
         "assistant" => Ok(Message::new(Role::Assistant, content)),
         other => Err(error::value(format!("expected the role 'user' or 'assistant': got '{other}'"))),
-    };
-    messages.into_iter().map(message).collect()
+    }
 }
 
 /// How a client says that a reply ended: `stop` or `length`.

@@ -1,9 +1,11 @@
 //! What the border returns as data: frozen classes with named fields, whose meaning the stub says.
 
+use super::part::PyPart;
 use super::value::to_python;
+use crate::live::LiveRun;
 use crate::run::state::Ending;
 use crate::run::{Limit, Shortened, StopReason, Usage};
-use crate::store::{RunRow, TicketRow};
+use crate::store::{RunRow, Store, TicketRow};
 use crate::ticket::{Status, Ticket, TicketId};
 use crate::tool::openapi::Request;
 use pyo3::prelude::*;
@@ -65,6 +67,7 @@ pub(super) struct PyTicketRow {
     completed_at: Option<f64>,
     arguments: Option<String>,
     approval_reason: Option<String>,
+    parts: Vec<PyPart>,
 }
 
 fn status_word(status: Status) -> &'static str {
@@ -74,8 +77,10 @@ fn status_word(status: Status) -> &'static str {
     }
 }
 
-impl From<TicketRow> for PyTicketRow {
-    fn from(row: TicketRow) -> Self {
+impl PyTicketRow {
+    pub(super) fn of_store(store: &Arc<dyn Store>, row: TicketRow) -> Self {
+        let part = |part| PyPart::of_store(store, &row.run_id, part);
+        let parts = row.parts.iter().cloned().map(part).collect();
         Self {
             status: status_word(row.status()),
             id: row.ticket.to_string(),
@@ -93,22 +98,23 @@ impl From<TicketRow> for PyTicketRow {
             opened_at: row.opened_at,
             completed_at: row.completed_at,
             arguments: row.arguments,
+            parts,
         }
     }
 }
 
 impl PyTicketRow {
-    pub(super) fn new(run_id: &str, ticket: &Ticket, awaits_approval: bool) -> Self {
+    pub(super) fn of_run(run: &LiveRun, ticket: &Ticket) -> Self {
         let outcome = ticket.outcome.as_ref();
         Self {
-            run_id: run_id.to_owned(),
+            run_id: run.machine().run_id().to_owned(),
             id: ticket.id.to_string(),
             kind: ticket.kind.as_str(),
             description: ticket.description.to_string(),
             status: status_word(ticket.status()),
             tool: ticket.tool.to_string(),
             call_id: ticket.call_id.clone(),
-            parked: awaits_approval,
+            parked: run.machine().awaits_approval(ticket.id),
             attempts: ticket.attempts,
             approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
             outcome: outcome.map(|outcome| outcome.word().to_owned()),
@@ -117,6 +123,7 @@ impl PyTicketRow {
             opened_at: ticket.opened_at,
             completed_at: ticket.completed_at,
             arguments: ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
+            parts: ticket.parts.iter().map(|part| PyPart::of_run(run, part)).collect(),
         }
     }
 }
@@ -218,11 +225,13 @@ impl From<(TicketId, Arc<str>, Option<String>)> for PyOpenTask {
 pub(super) struct PyMessage {
     role: &'static str,
     content: Py<PyString>,
+    parts: Vec<PyPart>,
 }
 
 impl PyMessage {
-    pub(super) fn new(py: Python<'_>, message: &crate::protocol::Message) -> Self {
-        Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind() }
+    pub(super) fn new(py: Python<'_>, run: &LiveRun, message: &crate::protocol::Message) -> Self {
+        let parts = message.parts.iter().map(|part| PyPart::of_run(run, part)).collect();
+        Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind(), parts }
     }
 }
 

@@ -4,16 +4,20 @@
 use super::command::{PyCommand, PyDelta};
 use super::error::{self, CoreError, CoreResult};
 use super::outcome::{PyOutcome, check_memory};
+use super::part::{PyPart, split_all};
 use super::protocol::{DETACH_BYTES, PyBounds, PyGrammar, finish_reason};
 use super::reader::Chunk;
 use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
 use super::setup::{Grammars, PySetup, Situation};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
+use crate::part::Content;
+use crate::protocol::Message;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
 use crate::run::{
-    Command, FailedAttempt, FailedCall, InputError, Parent, Phase, RunMachine, Shortened, Usage, read_log, resume,
+    Command, FailedAttempt, FailedCall, InputError, Parent, Phase, RunMachine, Shortened, Usage, read_contents,
+    read_log, resume, write_log,
 };
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
@@ -46,6 +50,18 @@ impl PyRun {
         let ((), commands) = self.lock()?.apply(now, give)?;
         Ok(commands)
     }
+
+    /// The same with the bytes of parts.
+    fn input_with(
+        &self,
+        py: Python<'_>,
+        now: f64,
+        contents: Vec<Content>,
+        give: impl FnOnce(&mut RunMachine),
+    ) -> CoreResult<Vec<PyCommand>> {
+        let ((), commands) = self.lock()?.apply_with(now, contents, give)?;
+        to_commands(py, &commands)
+    }
 }
 
 fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand>> {
@@ -60,6 +76,7 @@ impl PyRun {
     #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, limits = None, messages = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
+        py: Python<'_>,
         setup: &PySetup,
         run_id: String,
         agent: String,
@@ -67,7 +84,7 @@ impl PyRun {
         above: Option<&Self>,
         store: Option<&PyStore>,
         limits: Option<&str>,
-        messages: Option<Vec<(String, String)>>,
+        messages: Option<Vec<(String, String, Vec<PyPart>)>>,
     ) -> CoreResult<Self> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
@@ -75,10 +92,15 @@ impl PyRun {
         if let Some(limits) = limits {
             machine = machine.limited(super::setup::limits(limits)?);
         }
+        let mut contents = Vec::new();
         if let Some(messages) = messages {
-            machine = machine.after(super::protocol::messages(messages)?);
+            for (.., parts) in &messages {
+                contents.extend(split_all(py, parts)?.1);
+            }
+            machine = machine.after(earlier_messages(messages)?);
         }
         let mut run = LiveRun::new(machine, store)?;
+        run.hold(contents);
         if let Some(above) = above {
             run.join(&mut *above.lock()?);
         }
@@ -139,7 +161,7 @@ impl PyRun {
     fn load(py: Python<'_>, store: &PyStore, run_id: &str) -> CoreResult<Self> {
         let store = store.open()?;
         let records = py.detach(|| store.load(run_id))?;
-        let run = LiveRun::load(run_id, records)?;
+        let run = LiveRun::load(run_id, records, Arc::clone(store))?;
         Ok(Self::new_of(run, None))
     }
 
@@ -155,8 +177,8 @@ impl PyRun {
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn replay(py: Python<'_>, lines: Vec<String>) -> CoreResult<Self> {
-        let records = read_log(&lines)?;
-        let run = py.detach(|| LiveRun::replay(records))?;
+        let (records, contents) = (read_log(&lines)?, read_contents(&lines)?);
+        let run = py.detach(|| LiveRun::replay(records, contents))?;
         Ok(Self::new_of(run, None))
     }
 
@@ -185,10 +207,13 @@ impl PyRun {
         Ok(self.lock()?.reclaim(claimed)?)
     }
 
-    /// Adds a message of the user. Raises `UsageError` if the run has not begun.
-    fn send(&self, py: Python<'_>, text: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
+    /// Adds a message of the user, with marks for its parts. Raises `UsageError` if the run has not begun.
+    #[pyo3(signature = (text, now, parts = Vec::new()))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn send(&self, py: Python<'_>, text: &str, now: f64, parts: Vec<PyPart>) -> CoreResult<Vec<PyCommand>> {
         self.lock()?.machine().check_begun()?;
-        self.input(py, now, |machine| machine.send(text, now))
+        let (parts, contents) = split_all(py, &parts)?;
+        self.input_with(py, now, contents, |machine| machine.send_with(text, &parts, now))
     }
 
     /// Approves a call, with other arguments if there are any, as JSON text. Raises `UsageError` if it does not await
@@ -292,9 +317,12 @@ impl PyRun {
         Ok(self.lock()?.log().next())
     }
 
-    /// Starts the run. Times here and below are Unix seconds.
-    fn start(&self, py: Python<'_>, task: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
-        self.input(py, now, |machine| machine.start(task, now))
+    /// Starts the run, with marks for the parts of its task. Times here and below are Unix seconds.
+    #[pyo3(signature = (task, now, parts = Vec::new()))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn start(&self, py: Python<'_>, task: &str, now: f64, parts: Vec<PyPart>) -> CoreResult<Vec<PyCommand>> {
+        let (parts, contents) = split_all(py, &parts)?;
+        self.input_with(py, now, contents, |machine| machine.start_with(task, &parts, now))
     }
 
     /// Takes the next part of a streamed reply. Returns what is new, whether the stream may be stopped, and commands.
@@ -441,8 +469,10 @@ impl PyRun {
 
     /// Completes a call.
     fn complete_call(&self, py: Python<'_>, ticket: u32, outcome: &PyOutcome, now: f64) -> CoreResult<Vec<PyCommand>> {
+        let (parts, contents) = outcome.parts_to_core(py)?;
         let outcome = outcome.to_core(py)?;
-        self.input(py, now, |machine| machine.complete_call(TicketId(ticket), outcome, now))
+        let ticket = TicketId(ticket);
+        self.input_with(py, now, contents, |machine| machine.complete_call_with(ticket, outcome, &parts, now))
     }
 
     /// Whether the answer of this turn is still to be checked.
@@ -493,9 +523,10 @@ impl PyRun {
 
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
-        let message = self.lock()?.machine().state().messages.get(position).cloned();
+        let run = self.lock()?;
+        let message = run.machine().state().messages.get(position);
         let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
-        Ok(PyMessage::new(py, &message))
+        Ok(PyMessage::new(py, &run, message))
     }
 
     /// The list of all tickets, as a message of the ticket protocol has it.
@@ -506,9 +537,8 @@ impl PyRun {
     /// All tickets, oldest first.
     fn tickets(&self) -> CoreResult<Vec<PyTicketRow>> {
         let run = self.lock()?;
-        let machine = run.machine();
-        let row = |ticket: &Ticket| PyTicketRow::new(machine.run_id(), ticket, machine.awaits_approval(ticket.id));
-        Ok(machine.state().tickets.iter().map(row).collect())
+        let row = |ticket: &Ticket| PyTicketRow::of_run(&run, ticket);
+        Ok(run.machine().state().tickets.iter().map(row).collect())
     }
 
     /// How many tickets the run has opened.
@@ -582,6 +612,30 @@ impl PyRun {
         Ok(PyList::new(py, texts)?)
     }
 
+    /// The log as lines, with the bytes of its parts.
+    fn export_lines(&self, py: Python<'_>) -> CoreResult<Vec<String>> {
+        // Not under the lock: a store may have to write first.
+        let (records, parts) = {
+            let run = self.lock()?;
+            (run.log().records().to_vec(), all_parts(&run))
+        };
+        write_log(&records, |sha256| {
+            let part = parts.iter().find(|part| *part.part().sha256 == *sha256);
+            part.map_or(Ok(None), |part| part.stored_bytes(py))
+        })
+    }
+
+    /// Whether any message or result has images or files.
+    #[getter]
+    fn has_parts(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().state().has_parts)
+    }
+
+    /// All its images and files.
+    fn parts(&self) -> CoreResult<Vec<PyPart>> {
+        Ok(all_parts(&*self.lock()?))
+    }
+
     /// The grammar of the next reply, with at most so many characters of thoughts, within the bounds of the model.
     fn grammar(&self, thoughts: Option<u32>, bounds: Option<PyBounds>) -> CoreResult<PyGrammar> {
         let (run, bounds) = (self.lock()?, bounds.map(Bounds::from));
@@ -596,6 +650,19 @@ impl PyRun {
     fn finished(&self) -> CoreResult<bool> {
         Ok(self.lock()?.machine().state().phase == Phase::Finished)
     }
+}
+
+/// The messages of an earlier conversation, with marks for their parts.
+fn earlier_messages(messages: Vec<(String, String, Vec<PyPart>)>) -> CoreResult<Vec<Message>> {
+    let message = |(role, content, parts): (String, String, Vec<PyPart>)| {
+        let message = super::protocol::message(&role, content)?;
+        Ok(Message { parts: parts.iter().map(|part| part.part().clone()).collect(), ..message })
+    };
+    messages.into_iter().map(message).collect()
+}
+
+fn all_parts(run: &LiveRun) -> Vec<PyPart> {
+    run.machine().state().parts().into_iter().map(|part| PyPart::of_run(run, part)).collect()
 }
 
 /// Claims a run of a store, to be resumed.

@@ -3,7 +3,7 @@
 use super::error::{self, CoreError, CoreResult};
 use super::rows::{PyRunRow, PyTicketRow};
 use crate::live;
-use crate::run::read_log;
+use crate::run::{read_contents, read_log};
 use crate::store::sqlite::SqlValue;
 use crate::store::{
     Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, Wake,
@@ -191,7 +191,7 @@ impl PyStore {
         let filter = TicketFilter { run, status, kind, parent, parked, since, until, limit };
         let store = self.open()?;
         let rows = py.detach(|| store.tickets(&filter))?;
-        Ok(rows.into_iter().map(PyTicketRow::from).collect())
+        Ok(rows.into_iter().map(|row| PyTicketRow::of_store(store, row)).collect())
     }
 
     /// Names and rows of a query.
@@ -219,9 +219,9 @@ impl PyStore {
     /// Imports the lines of a log. Returns the run's id.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn import_run(&self, py: Python<'_>, lines: Vec<String>) -> CoreResult<String> {
-        let records = read_log(&lines)?;
+        let (records, contents) = (read_log(&lines)?, read_contents(&lines)?);
         let store = self.open()?;
-        let (run_id, position) = py.detach(|| live::import(&**store, records))?;
+        let (run_id, position) = py.detach(|| live::import(&**store, records, contents))?;
         self.wait(py, position.get())?;
         Ok(run_id)
     }

@@ -55,7 +55,7 @@ impl RunMachine {
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
             if let Some((ticket, outcome)) = self.waited() {
-                self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now);
+                self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now);
                 continue;
             }
             let failed = self.pending.iter().find_map(|ticket| {
@@ -74,7 +74,12 @@ impl RunMachine {
             let message =
                 format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
             self.emit(
-                Event::TicketCompleted { ticket, outcome: Outcome::Error { message, transient: false }, spent: None },
+                Event::TicketCompleted {
+                    ticket,
+                    outcome: Outcome::Error { message, transient: false },
+                    spent: None,
+                    parts: Vec::new(),
+                },
                 now,
             );
         }
@@ -100,7 +105,7 @@ impl RunMachine {
                 let checks_approval = approval == Approval::Checked;
                 self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval }, now);
             }
-            Err(outcome) => self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now),
+            Err(outcome) => self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now),
         }
         true
     }

@@ -72,7 +72,7 @@ impl RunMachine {
             SharedLimits::Replayed(replayed) => replayed.spent.get(&self.seq).copied(),
             _ => None,
         };
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
+        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts: Vec::new() }, now);
     }
 
     /// Grants one last turn, or ends the run.

@@ -5,6 +5,7 @@ use super::command::Setup;
 use super::limits::{Limit, Limits};
 use super::own_setup::Instructions;
 use super::snapshot::Snapshot;
+use crate::part::Part;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
@@ -14,7 +15,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
@@ -179,6 +180,9 @@ pub struct Start {
     pub messages: Arc<[Message]>,
     /// What the user asks for.
     pub task: Arc<str>,
+    /// Images and files of the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// What it was set up with.
     pub setup: Arc<Setup>,
 }
@@ -305,6 +309,9 @@ pub enum Event {
     UserSaid {
         /// In the user's words.
         text: Arc<str>,
+        /// Images and files of the message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Part>,
     },
     /// A call is to be made, or a task is to be given to another run.
     TicketOpened(Box<Opened>),
@@ -349,6 +356,9 @@ pub enum Event {
         /// What the run of a task has spent, with those below it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Box<Spent>>,
+        /// Images and files of its result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Part>,
     },
     /// A decision of the runtime.
     Noted { note: Note },

@@ -9,9 +9,11 @@ use super::limits::{Limit, Limits};
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
+use crate::part::{self, Part, TextForm};
 use crate::protocol::Message;
 use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,9 +76,9 @@ pub struct RunMachine {
 impl RunMachine {
     /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
-        let (limits, instructions, messages, task) = Default::default();
+        let (limits, instructions, messages, task, parts) = Default::default();
         let version = VERSION;
-        Self::of(Start { version, run_id, agent, parent, depth: 0, limits, instructions, messages, task, setup })
+        Self::of(Start { version, run_id, agent, parent, depth: 0, limits, instructions, messages, task, parts, setup })
     }
 
     /// A run that will begin with this event.
@@ -105,8 +107,14 @@ impl RunMachine {
 
     /// Gives a run that has not begun an earlier conversation, which stands before its task.
     #[must_use]
-    pub fn after(mut self, messages: Arc<[Message]>) -> Self {
-        self.start.messages = messages;
+    pub fn after(mut self, mut messages: Vec<Message>) -> Self {
+        let mut count = 0;
+        for message in &mut messages {
+            let (content, parts) = user_parts(&message.content, &message.parts, count);
+            count += parts.len();
+            (message.content, message.parts) = (content.into(), parts);
+        }
+        self.start.messages = messages.into();
         self
     }
 
@@ -193,10 +201,17 @@ impl RunMachine {
 
     /// Starts the run.
     pub fn start(&mut self, task: &str, now: f64) {
+        self.start_with(task, &[], now);
+    }
+
+    /// Starts the run with a task that has images or files.
+    pub fn start_with(&mut self, task: &str, parts: &[Part], now: f64) {
         if self.state.turn > 0 || self.state.phase != Phase::Idle {
             return;
         }
-        self.start.task = task.into();
+        let earlier = self.start.messages.iter().map(|message| message.parts.len()).sum();
+        let (task, parts) = user_parts(task, parts, earlier);
+        (self.start.task, self.start.parts) = (task.into(), parts);
         self.emit(Event::RunStarted(Box::new(self.start.clone())), now);
         self.ask(now);
     }
@@ -204,11 +219,17 @@ impl RunMachine {
     /// Adds a message of the user. A run that has ended continues with it; a run in progress has it in its next
     /// message.
     pub fn send(&mut self, text: &str, now: f64) {
+        self.send_with(text, &[], now);
+    }
+
+    /// Adds a message of the user that has images or files.
+    pub fn send_with(&mut self, text: &str, parts: &[Part], now: f64) {
         if self.state.messages.is_empty() {
             return;
         }
+        let (text, parts) = user_parts(text, parts, self.state.user_parts as usize);
         let was_over = self.state.phase == Phase::Finished;
-        self.emit(Event::UserSaid { text: text.into() }, now);
+        self.emit(Event::UserSaid { text: text.into(), parts }, now);
         if was_over {
             (self.ended, self.attended) = (false, true);
             (self.asked, self.settled, self.checked) = (self.state.turn, self.state.turn, self.state.turn);
@@ -229,13 +250,18 @@ impl RunMachine {
     /// Completes a call. A second outcome of the same ticket is ignored. If earlier attempts failed, the failure of the
     /// last one is recorded as theirs are.
     pub fn complete_call(&mut self, ticket: TicketId, outcome: Outcome, now: f64) {
+        self.complete_call_with(ticket, outcome, &[], now);
+    }
+
+    /// Completes a call whose result has images or files.
+    pub fn complete_call_with(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], now: f64) {
         let attempt = self.attempts(ticket);
         if attempt > 1
             && let Outcome::Error { message, .. } = &outcome
         {
             self.tool_attempt_failed(FailedCall::new(ticket, attempt, message, None), now);
         }
-        self.complete_task(ticket, outcome.after_attempts(attempt), None, now);
+        self.complete(ticket, outcome.after_attempts(attempt), parts, None, now);
     }
 
     /// An attempt at a call failed. Another one follows after a time, or the call is completed with the failure.
@@ -252,10 +278,22 @@ impl RunMachine {
 
     /// Completes a task with the outcome of its run and the amounts that it has spent.
     pub fn complete_task(&mut self, ticket: TicketId, outcome: Outcome, spent: Option<Spent>, now: f64) {
+        self.complete(ticket, outcome, &[], spent, now);
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        ticket: TicketId,
+        outcome: Outcome,
+        parts: &[Part],
+        spent: Option<Spent>,
+        now: f64,
+    ) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;
         }
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new) }, now);
+        let (outcome, parts) = result_parts(ticket, outcome, parts);
+        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts }, now);
         self.advance(now);
     }
 
@@ -346,5 +384,24 @@ impl RunMachine {
         }
         self.fresh.push(Arc::new(Record { seq: self.seq, at: now, event }));
         self.seq += 1;
+    }
+}
+
+/// Places the parts of a message of the user, after this many that there were before.
+fn user_parts(text: &str, parts: &[Part], before: usize) -> (String, Vec<Part>) {
+    part::place(text, parts, TextForm::Plain, |position| format!("U{}", before + position + 1))
+}
+
+/// Places the parts of a result.
+fn result_parts(ticket: TicketId, outcome: Outcome, parts: &[Part]) -> (Outcome, Vec<Part>) {
+    match &outcome {
+        Outcome::Ok(json) if !parts.is_empty() => {
+            let label =
+                |position| if parts.len() == 1 { ticket.to_string() } else { format!("{ticket}.{}", position + 1) };
+            let (text, placed) = part::place(json.get(), parts, TextForm::Json, label);
+            // Only the insides of strings have changed.
+            RawValue::from_string(text).map_or((outcome.clone(), Vec::new()), |json| (Outcome::Ok(json.into()), placed))
+        }
+        _ => (outcome, Vec::new()),
     }
 }

@@ -41,10 +41,10 @@ pub fn replay(records: &[Arc<Record>]) -> Result<RunMachine, ReplayError> {
     };
     // A log with gaps is no log, rather than one that differs.
     RunMachine::fold(records)?;
-    let task = Arc::clone(&start.task);
+    let (task, parts) = (Arc::clone(&start.task), start.parts.clone());
     let mut machine = RunMachine::of(start);
     machine.shared_limits = replayed_limits(records);
-    machine.start(&task, first.at);
+    machine.start_with(&task, &parts, first.at);
     let mut done = compare(&mut machine, first.at, records)?;
     while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
         done += step(&mut machine, rest)?;
@@ -89,8 +89,8 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             open_early(machine, records, at);
         }
         Event::ToolAttemptFailed(failed) => machine.tool_attempt_failed(FailedCall::clone(failed), at),
-        Event::TicketCompleted { ticket, outcome, spent } if !outcome.is_cancelled() => {
-            machine.complete_task(*ticket, outcome.clone(), spent.as_deref().copied(), at);
+        Event::TicketCompleted { ticket, outcome, spent, parts } if !outcome.is_cancelled() => {
+            machine.complete(*ticket, outcome.clone(), parts, spent.as_deref().copied(), at);
         }
         Event::ApprovalChecked { ticket, needs_approval, reason } => {
             machine.approval_checked(*ticket, *needs_approval, reason.as_deref(), at);
@@ -103,7 +103,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }
-        Event::UserSaid { text } => machine.send(text, at),
+        Event::UserSaid { text, parts } => machine.send_with(text, parts, at),
         Event::Noted { note: Note::Resumed } => machine.resume(at),
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.model_failed(error, at),

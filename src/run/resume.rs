@@ -52,18 +52,6 @@ pub enum LoadError {
     Cut(String),
 }
 
-/// Reads the lines of a log.
-///
-/// # Errors
-/// `NotAnEvent`.
-pub fn read_log(lines: &[String]) -> Result<Vec<Arc<Record>>, LoadError> {
-    let read = |(position, line): (usize, &String)| {
-        let record = serde_json::from_str(line).map(Arc::new);
-        record.map_err(|cause| LoadError::NotAnEvent { line: position + 1, cause: cause.to_string() })
-    };
-    lines.iter().enumerate().map(read).collect()
-}
-
 /// How the run of these records began: the head of its log.
 ///
 /// # Errors
@@ -181,7 +169,7 @@ impl RunMachine {
             .collect();
         for (ticket, tool, again, early) in under_way {
             if let Some(outcome) = self.last_failure(ticket) {
-                self.emit(Event::TicketCompleted { ticket, outcome, spent: None }, now);
+                self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now);
             } else if early {
                 // It was started for a reply that never came, and the next one may ask for something else.
                 self.cancel_call(ticket, true, now);
@@ -192,7 +180,15 @@ impl RunMachine {
                     "Error calling tool '{tool}': InDoubt: the process ended before this call had a result, and \
                      whether it took effect is not known. Check before you make it again."
                 );
-                self.emit(Event::TicketCompleted { ticket, outcome: Outcome::InDoubt { message }, spent: None }, now);
+                self.emit(
+                    Event::TicketCompleted {
+                        ticket,
+                        outcome: Outcome::InDoubt { message },
+                        spent: None,
+                        parts: Vec::new(),
+                    },
+                    now,
+                );
             }
         }
         self.advance(now);

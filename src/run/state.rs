@@ -9,6 +9,7 @@ use super::event::{Event, FailedCall, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
 use super::reference;
 use super::repetition::{self, Repetition};
+use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move};
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId, TicketList, is_false};
@@ -131,6 +132,15 @@ pub struct RunState {
     /// Whether there is a message of the user that the model has not seen.
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
+    /// Images and files of the user that the model has not seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    said_parts: Vec<Part>,
+    /// Images and files of the user so far.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) user_parts: u32,
+    /// Whether any message or result has images or files.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_parts: bool,
     /// The position of the message with the user's last words; 0 for the task.
     #[serde(default, skip_serializing_if = "is_at_start")]
     pub said_at: usize,
@@ -201,6 +211,13 @@ fn is_at_start(position: &usize) -> bool {
 }
 
 impl RunState {
+    /// Its images and files, in the order in which they came: of messages, of the user, of tickets.
+    pub fn parts(&self) -> Vec<&Part> {
+        let user = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.label.starts_with('U'));
+        let of_tickets = self.tickets.iter().flat_map(|ticket| &ticket.parts);
+        user.chain(&self.said_parts).chain(of_tickets).collect()
+    }
+
     /// What it has spent, with the runs below it that have ended.
     pub fn spent(&self) -> Spent {
         let tickets = u32::try_from(self.tickets.len()).unwrap_or(u32::MAX);

@@ -4,6 +4,7 @@ use super::claim::{Claim, Claims};
 use super::projection::{self, TicketChange};
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Log, LogError, Position, Store, StoreError, Wake};
+use crate::part::Content;
 use crate::run::Record;
 use crate::ticket::TicketId;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,6 +33,8 @@ struct Run {
     log: Log,
     row: RunRow,
     tickets: BTreeMap<TicketId, TicketRow>,
+    /// The bytes of its parts, by their hash.
+    contents: HashMap<Arc<str>, Arc<[u8]>>,
 }
 
 impl Run {
@@ -42,9 +45,9 @@ impl Run {
             TicketChange::Opened(row) => {
                 self.tickets.entry(row.ticket).or_insert(*row);
             }
-            TicketChange::Completed { ticket, outcome } => {
+            TicketChange::Completed { ticket, outcome, parts } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
-                    row.complete(outcome, record.at);
+                    row.complete(outcome, parts, record.at);
                 }
             }
             TicketChange::Filled { ticket, arguments, parked } => {
@@ -129,7 +132,12 @@ impl Store for MemoryStore {
         self.claims.has(run_id)
     }
 
-    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
+    fn append_with(
+        &self,
+        run_id: &str,
+        records: Vec<Arc<Record>>,
+        contents: Vec<Content>,
+    ) -> Result<Position, StoreError> {
         let mut stored = self.lock();
         let stored = stored.open()?;
         let Some(at) = records.first().map(|first| first.at) else { return Ok(Position(stored.position)) };
@@ -140,6 +148,7 @@ impl Store for MemoryStore {
             log: Log::default(),
             row: RunRow::new(run_id, at),
             tickets: BTreeMap::new(),
+            contents: HashMap::new(),
         });
         if let Err(error) = run.log.append(records.clone()) {
             if is_new {
@@ -152,6 +161,7 @@ impl Store for MemoryStore {
             run.add(record, first);
             first = false;
         }
+        run.contents.extend(contents.into_iter().map(|content| (content.sha256, content.data)));
         stored.next += u64::from(is_new);
         stored.position += 1;
         Ok(Position(stored.position))
@@ -172,6 +182,11 @@ impl Store for MemoryStore {
         let stored = self.lock();
         let run = stored.runs.get(run_id).ok_or_else(|| no_such_run(run_id))?;
         Ok(run.log.records().to_vec())
+    }
+
+    fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let stored = self.lock();
+        Ok(stored.runs.get(run_id).and_then(|run| run.contents.get(sha256)).cloned())
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {

@@ -19,6 +19,7 @@ pub use memory::MemoryStore;
 pub use row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
 pub use sqlite::{Durability, SqliteStore};
 
+use crate::part::Content;
 use crate::run::Record;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -63,7 +64,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Conflict`: the first is not the run's next one, or they leave a gap. Or the store has failed or is closed.
-    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError>;
+    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
+        self.append_with(run_id, records, Vec::new())
+    }
+
+    /// The same, with the bytes of the parts that the records have, in the same unit of commit.
+    ///
+    /// # Errors
+    /// As for `append`.
+    fn append_with(
+        &self,
+        run_id: &str,
+        records: Vec<Arc<Record>>,
+        contents: Vec<Content>,
+    ) -> Result<Position, StoreError>;
 
     /// Whether everything up to this position is durable; waits no longer than the timeout.
     ///
@@ -85,6 +99,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// `NoSuchRun`, or it can't be read.
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError>;
+
+    /// The bytes of a part of this run, by their SHA-256 in hexadecimal digits; `None` if the run has no such part.
+    ///
+    /// # Errors
+    /// They can't be read.
+    fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError>;
 
     /// Runs, newest first.
     ///

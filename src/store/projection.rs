@@ -1,6 +1,7 @@
 //! From events to rows: written once, for every store.
 
 use super::row::{RunRow, TicketRow};
+use crate::part::Part;
 use crate::run::{Event, Note, Record, Start, Usage};
 use crate::ticket::{Outcome, Ticket, TicketId};
 
@@ -11,7 +12,7 @@ pub(super) enum TicketChange<'a> {
     /// This one is new.
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
-    Completed { ticket: TicketId, outcome: &'a Outcome },
+    Completed { ticket: TicketId, outcome: &'a Outcome, parts: &'a [Part] },
     /// What this one is called with.
     Filled { ticket: TicketId, arguments: String, parked: bool },
     /// This one is tried this often so far.
@@ -43,8 +44,11 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             completed_at: None,
             outcome: None,
             text: None,
+            parts: Vec::new(),
         })),
-        Event::TicketCompleted { ticket, outcome, .. } => TicketChange::Completed { ticket: *ticket, outcome },
+        Event::TicketCompleted { ticket, outcome, parts, .. } => {
+            TicketChange::Completed { ticket: *ticket, outcome, parts }
+        }
         Event::ArgumentsFilled { ticket, arguments, needs_approval, .. } => {
             TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
         }
@@ -83,21 +87,23 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         completed_at: None,
         outcome: None,
         text: None,
+        parts: Vec::new(),
     };
     if let Some(outcome) = &ticket.outcome {
-        row.complete(outcome, ticket.completed_at.unwrap_or(ticket.opened_at));
+        row.complete(outcome, &ticket.parts, ticket.completed_at.unwrap_or(ticket.opened_at));
     }
     row
 }
 
 impl TicketRow {
     /// Takes the outcome, if there is none yet.
-    pub(super) fn complete(&mut self, outcome: &Outcome, at: f64) {
+    pub(super) fn complete(&mut self, outcome: &Outcome, parts: &[Part], at: f64) {
         if self.outcome.is_none() {
             self.parked = false;
             self.completed_at = Some(at);
             self.outcome = Some(outcome.word().to_owned());
             self.text = Some(outcome.text().to_owned());
+            self.parts = parts.to_vec();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of runs and tickets in listings, and the filters that select them.
 
+use crate::part::Part;
 use crate::run::{Parent, StopReason};
 use crate::ticket::{Status, TicketId, TicketKind};
 
@@ -98,6 +99,8 @@ pub struct TicketRow {
     pub outcome: Option<String>,
     /// The JSON of its result or the message of its failure, whole.
     pub text: Option<String>,
+    /// Images and files of its result.
+    pub parts: Vec<Part>,
 }
 
 impl TicketRow {

@@ -1,6 +1,7 @@
 //! The tickets of one run, in the order of opening.
 
 use super::{Decision, Outcome, Status, Ticket, TicketId};
+use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -38,11 +39,12 @@ impl TicketList {
     }
 
     /// Completes a ticket. False where there is none, or it is completed already: an outcome never changes.
-    pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, at: f64) -> bool {
+    pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, parts: &[Part], at: f64) -> bool {
         match position(id).and_then(|position| self.tickets.get_mut(position)) {
             Some(ticket) if ticket.outcome.is_none() => {
                 ticket.parked = false;
                 ticket.outcome = Some(outcome);
+                ticket.parts = parts.to_vec();
                 ticket.completed_at = Some(at);
                 self.open = self.open.saturating_sub(1);
                 true

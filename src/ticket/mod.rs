@@ -4,6 +4,7 @@ mod list;
 
 pub use list::TicketList;
 
+use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -209,6 +210,9 @@ pub struct Ticket {
     /// Unix seconds of completion.
     pub completed_at: Option<f64>,
     pub outcome: Option<Outcome>,
+    /// Images and files of its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 impl Ticket {

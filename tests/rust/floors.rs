@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest to the highest.
-const FLOORS: [&str; 10] = ["hex", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
+const FLOORS: [&str; 11] =
+    ["hex", "part", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
 /// Scripts know nothing of runs, and only the border knows scripts.
 const ASIDE: &str = "sandbox";
 

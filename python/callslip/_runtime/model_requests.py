@@ -83,7 +83,7 @@ class ModelRequests:
             BaseException: The model failed.
         """
         shown = self.shown_messages()
-        if self._plain is not None:
+        if self._plain is not None and not self._run._core.has_parts:
             return self._plain(shown)
         agent = self._agent
         call = agent._model if call is None else call

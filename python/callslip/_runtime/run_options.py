@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from callslip._options import check_text
+from callslip import _core
 from callslip.errors import UsageError
 from callslip.limits import Limits
+from callslip.parts import read_content
 
 __all__ = ["check_limits", "check_messages"]
 
@@ -22,8 +24,10 @@ def check_limits(limits: Limits) -> Limits:
     return limits
 
 
-def check_messages(messages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Return role and content of each message of an earlier conversation.
+def check_messages(
+    messages: Sequence[Mapping[str, Any]],
+) -> list[tuple[str, str, list[_core.Part]]]:
+    """Return role, content and parts of each message of an earlier conversation.
 
     Raises:
         UsageError: They are not such messages.
@@ -36,7 +40,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[tuple[str, str
     return [_check_message(at, message) for at, message in enumerate(messages, 1)]
 
 
-def _check_message(at: int, message: object) -> tuple[str, str]:
+def _check_message(at: int, message: object) -> tuple[str, str, list[_core.Part]]:
     if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
         kind = type(message).__name__
         got = f"the keys {list(message)}" if isinstance(message, Mapping) else kind
@@ -54,7 +58,7 @@ def _check_message(at: int, message: object) -> tuple[str, str]:
         raise UsageError(
             f"expected the role 'user' or 'assistant' in message {at} of messages=…: got {role!r}"
         )
-    check_text(f"the content of message {at} of messages=…", content)
-    if not content.strip():
+    said = read_content(f"the content of message {at} of messages=…", content)
+    if not said.text.strip():
         raise UsageError(f"expected text in message {at} of messages=…: got blank text")
-    return role, content
+    return role, said.text, said.parts

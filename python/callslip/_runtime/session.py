@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelReply
+    from callslip.parts import Content, Said
     from callslip.runs import Run
     from callslip.store import TicketStore
     from callslip.tools import Tool
@@ -80,6 +81,7 @@ class RunSession:
         "requests",
         "root",
         "run",
+        "said",
         "setup",
         "unchecked_task",
     )
@@ -103,7 +105,9 @@ class RunSession:
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.kept_while: Callable[[], bool] | None = None
         # The task of a run that a program has started, until `check_task` was called.
-        self.unchecked_task: str | None = None
+        self.unchecked_task: Content | None = None
+        # The task of a new run, until it is started.
+        self.said: Said | None = None
         self._has_left = False
         self.asker: Asker | None = None
         self._inputs = _InputGate()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callslip import _core
-from callslip._options import check_text
 from callslip._runtime.calls import current_call
 from callslip._runtime.children import check_tree, child_id, levels_left
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
-from callslip.errors import UsageError
+from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, Ticket
 from callslip.runs._conversation import run_lock
 
@@ -29,11 +28,11 @@ __all__ = ["continued_session", "new_session", "resumed_session", "said_session"
 
 def new_session(
     agent: Agent,
-    task: str,
+    task: Content,
     *,
     deps: object = None,
     limits: Limits | None = None,
-    messages: Sequence[Mapping[str, str]] = (),
+    messages: Sequence[Mapping[str, Any]] = (),
     approve: Approver | None = None,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
@@ -47,12 +46,11 @@ def new_session(
         approve: Decides on calls that are awaiting approval. Default: as the run that calls.
 
     Raises:
-        UsageError: The task is not text, or another argument is of a wrong type.
+        UsageError: The task is neither text nor a list of texts, images and files, or another
+            argument is of a wrong type.
         StoreError: The run cannot be written down.
     """
-    if not isinstance(task, str):
-        raise UsageError(f"expected the task as a string: got {type(task).__name__}")
-    check_text("the task", task)
+    said = read_content("the task", task)
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
@@ -80,10 +78,11 @@ def new_session(
         limits=None if limits is None else limits._to_json(),
         messages=earlier,
     )
-    run = Run(core, run_id, task, agent=agent, store=store, deps=deps)
+    run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     if above is not None:
         above.run._add_child(run)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
+    session.said = said
     session.asker = asker
     session.unchecked_task = None if worker._check_task is None else task
     return session
@@ -127,7 +126,7 @@ def resumed_session(
     return RunSession(run, worker, setup, resume, levels=levels, root=run_id)
 
 
-def said_session(agent: Agent, run_id: str, message: str | None, deps: object = None) -> RunSession:
+def said_session(agent: Agent, run_id: str, said: Said | None, deps: object = None) -> RunSession:
     """Return the session of a run in the agent's store that continues, with a message or without.
 
     A run that has finished takes the next turn of the conversation.
@@ -136,16 +135,16 @@ def said_session(agent: Agent, run_id: str, message: str | None, deps: object = 
         UsageError: As for `resumed_session`.
         StoreError: As for `resumed_session`.
     """
-    session = resumed_session(agent, run_id, deps, goes_on=message is not None)
-    if message is not None:
-        session.first_commands = partial(_say, message)
+    session = resumed_session(agent, run_id, deps, goes_on=said is not None)
+    if said is not None:
+        session.first_commands = partial(_say, said)
     return session
 
 
-def _say(message: str, session: RunSession) -> list[_core.Command]:
+def _say(said: Said, session: RunSession) -> list[_core.Command]:
     core, now = session.core, session.now()
     commands = [] if core.finished else core.resume(now)
-    return commands + core.send(message, now)
+    return commands + core.send(said.text, now, said.parts)
 
 
 def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:

@@ -15,6 +15,7 @@ from callslip.history._room import Plan, Room
 from callslip.history._summary import Summarize, summary_of
 from callslip.models._context import TokenCounter
 from callslip.models._direct import whole_reply
+from callslip.models._parts import taken_messages
 from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
@@ -38,12 +39,13 @@ class ShownHistory:
         count: Counts tokens.
     """
 
-    __slots__ = ("_core", "_cut", "_room", "_run", "_summarize", "_transcript", "count")
+    __slots__ = ("_core", "_cut", "_parts", "_room", "_run", "_summarize", "_transcript", "count")
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self._run = run
         self._core = core = run._core
         model, history = agent._model, agent.history
+        self._parts = model.parts
         self.count: TokenCounter = TokenCounter(model.count_tokens)
         self._transcript = Transcript(
             core.short,
@@ -64,15 +66,19 @@ class ShownHistory:
 
     def choose(self, messages: Messages) -> Messages:
         """Return the messages that the model is shown; `messages` itself if that is all."""
+        messages = self._taken(messages)
         self._transcript.read(messages)
         if not self._cut.results:
             return messages
         return self._transcript.show(self._cut, self._transcript.exchange_of(self._core.said_at))
 
+    def _taken(self, messages: Messages) -> Messages:
+        return taken_messages(messages, self._parts) if self._core.has_parts else messages
+
     @property
     def is_ample(self) -> bool:
         """Whether nothing is to be left out now, as far as that is seen without counting."""
-        return self._room.is_ample(self._run.messages)
+        return self._room.is_ample(self._taken(self._run.messages))
 
     def plan(self, *, is_full: bool = False) -> Plan | None:
         """Return what is to be left out now; `None` if nothing is.
@@ -80,7 +86,9 @@ class ShownHistory:
         Args:
             is_full: Whether the model has refused what is shown, because it is too long.
         """
-        return self._room.plan(self._run.messages, self._cut, self._core.said_at, is_full=is_full)
+        return self._room.plan(
+            self._taken(self._run.messages), self._cut, self._core.said_at, is_full=is_full
+        )
 
     def leave_out(self, session: RunSession, plan: Plan, error: str | None = None) -> bool:
         """Carry out a plan without a summary. Returns whether the run has taken it.

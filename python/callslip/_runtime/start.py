@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip._called import called, called_sync
+from callslip.parts import Content
 
 if TYPE_CHECKING:
     from callslip._core import Command
@@ -15,7 +16,14 @@ __all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "start"]
 
 def start(session: RunSession) -> list[Command]:
     """Start a new run."""
-    return session.core.start(session.run.task, session.now())
+    assert session.said is not None
+    text, parts = session.said
+    commands = session.core.start(text, session.now(), parts)
+    if parts:
+        # With the lines of its images and files.
+        session.run.task = session.core.task
+    session.said = None
+    return commands
 
 
 def resume(session: RunSession) -> list[Command]:
@@ -53,7 +61,7 @@ def prepare_sync(session: RunSession) -> None:
         _give(session, function.of_run_sync(session.program_context("instructions")))
 
 
-def _unchecked(session: RunSession) -> str | None:
+def _unchecked(session: RunSession) -> Content | None:
     """Return the task if it is still to be checked. It is checked once."""
     task, session.unchecked_task = session.unchecked_task, None
     return task

@@ -15,7 +15,7 @@ from callslip._runtime.sessions import continued_session
 from callslip._runtime.start import begins_with_calls, prepare
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
-from callslip.runs._conversation import agent_of, append_message, send_to_driver
+from callslip.runs._conversation import agent_of, append_message, check_message, send_to_driver
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of
 from callslip.runs._result import AnswerT
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from callslip._runtime.session import RunSession
     from callslip.events import Delta, Event, Progress
+    from callslip.parts import Content, Said
     from callslip.runs import Run, RunResult, Ticket
 
 __all__ = ["RunStream"]
@@ -167,7 +168,7 @@ class RunStream(Generic[AnswerT]):
         """Deny a call that is awaiting approval. As `Run.deny`."""
         self.run.deny(ticket, why)
 
-    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
+    def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message. As `Run.send`, but a finished run continues by itself.
 
         Continue to iterate. While a task awaits the object that this returns, the run continues
@@ -177,22 +178,23 @@ class RunStream(Generic[AnswerT]):
             UsageError: The message is blank or not text, or the run has not started.
             StoreError: The message cannot be written down.
         """
-        while (result := send_to_driver(self.run, message, deps)) is None:
+        said = check_message(message)
+        while (result := send_to_driver(self.run, said, deps)) is None:
             if not self._is_open or self._has_failed():
                 return self.run.send(message, deps=deps)
             self.run._replace_deps(deps)
-            result = self._continue(message)
+            result = self._continue(said)
             if result is not None:
                 break
         return _StreamedResult(self._queue, result)
 
-    def _continue(self, message: str) -> PendingResult | None:
+    def _continue(self, said: Said) -> PendingResult | None:
         """Add a message to a finished run, and drive it further. `None` if there is a driver."""
         with self._lock:
             # Another thread may have continued it just now, or the block may have been left.
             if not self._is_open or self.run._driver is not None:
                 return None
-            commands = append_message(self.run, message)
+            commands = append_message(self.run, said)
             self._open(continued_session(agent_of(self.run), self.run, commands))
             # Made before the loop's thread can drive the session to its end.
             result = PendingResult(self._session)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from callslip.models._context import estimate
+from callslip.models._context import estimate, message_tokens
 from callslip.models._reply import Message
 
 __all__ = ["Exchange", "HistoryPolicy", "bare"]
@@ -36,7 +36,7 @@ class Exchange:
     @property
     def tokens(self) -> int:
         """The length of both in tokens: as the model counts them, or else estimated."""
-        return self._count(self.reply["content"]) + self._count(self.outcome["content"])
+        return message_tokens(self.reply, self._count) + message_tokens(self.outcome, self._count)
 
     def without_results(self) -> Exchange:
         """Return the exchange without the results that were loaded into its outcome."""

@@ -13,6 +13,7 @@ from callslip.history._exchange import Exchange, HistoryPolicy, bare
 from callslip.history._summary import Summarize
 from callslip.models._context import estimate
 from callslip.models._reply import Message, Messages
+from callslip.parts import File
 from callslip.tools._callable import is_async
 
 __all__ = ["Cut", "History", "Transcript", "check_policy"]
@@ -128,7 +129,7 @@ class Transcript:
                 # The list stays last, as the prompt describes it. JSON contains no such line.
                 before, mark, after = text.rpartition(LIST)
                 text, ticket_list = before, mark + after
-            opened = {"role": "user", "content": f"{text}\n\n{words}{ticket_list}"}
+            opened = {**opened, "content": f"{text}\n\n{words}{ticket_list}"}
         return [*head, opened]
 
     def _join(self, opened: list[Message], kept: Sequence[Exchange]) -> list[Message]:
@@ -145,7 +146,7 @@ class Transcript:
             self.reply = message
             self._starts.append(position)
         elif self.reply is not None:
-            short = self._short_message(position)
+            short = self._short_message(message, position)
             self.exchanges.append(Exchange(self.reply, message, short, _count=self._count))
             self.reply = None
         elif not self.exchanges:
@@ -153,15 +154,19 @@ class Transcript:
         else:
             # The model was asked again before it replied: at a time limit, or after a crash.
             last = self.exchanges[-1]
-            short = self._short_message(position)
+            short = self._short_message(message, position)
             if last.short is not None or short is not None:
                 short = _joined([last.short or last.outcome, short or message])
             outcome = _joined([last.outcome, message])
             self.exchanges[-1] = Exchange(last.reply, outcome, short, _count=self._count)
 
-    def _short_message(self, position: int) -> Message | None:
+    def _short_message(self, message: Message, position: int) -> Message | None:
         text = self._short(position)
-        return None if text is None else {"role": "user", "content": text}
+        if text is None:
+            return None
+        # Those of results go with their results.
+        said = [part for part in message.get("parts", ()) if part.label.startswith("U")]
+        return _message(text, said)
 
 
 class History:
@@ -241,7 +246,7 @@ def _listing(message: Message, tickets: str) -> Message:
     before, mark, _ = message["content"].rpartition(LIST)
     if not mark:
         return message
-    return {"role": message["role"], "content": f"{before}{mark}{tickets}"}
+    return {**message, "content": f"{before}{mark}{tickets}"}
 
 
 def check_policy(policy: object) -> None:
@@ -286,7 +291,14 @@ def _check(kept: object, every: Sequence[Exchange]) -> None:
 def _joined(messages: Sequence[Message]) -> Message:
     if len(messages) == 1:
         return messages[0]
-    return {"role": "user", "content": "\n\n".join(one["content"] for one in messages)}
+    text = "\n\n".join(one["content"] for one in messages)
+    return _message(text, [part for one in messages for part in one.get("parts", ())])
+
+
+def _message(text: str, parts: list[File]) -> Message:
+    """Return a message of the user, or of the runtime in the user's place."""
+    message: Message = {"role": "user", "content": text}
+    return {**message, "parts": parts} if parts else message
 
 
 def note(left_out: int, summary: str | None = None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from callslip.history._exchange import Exchange, bare
 from callslip.history._history import Cut, Transcript, note
 from callslip.history._summary import Summarize
-from callslip.models._context import TokenCounter
+from callslip.models._context import TokenCounter, message_tokens
 from callslip.models._reply import Message, Messages
 
 __all__ = ["Plan", "Room"]
@@ -75,7 +75,7 @@ class Room:
             messages: All messages of the run.
         """
         fresh = self._transcript.read(messages)
-        self._bound += sum(self._count.at_most(one["content"]) for one in fresh)
+        self._bound += sum(message_tokens(one, self._count.at_most) for one in fresh)
         return not self._transcript.exchanges or self._bound <= self._at_least()
 
     def plan(
@@ -161,7 +161,7 @@ class Room:
         return tokens + (self._tokens([reply]) if reply is not None else 0)
 
     def _tokens(self, messages: list[Message]) -> int:
-        return sum(self._count(one["content"]) for one in messages)
+        return sum(message_tokens(one, self._count) for one in messages)
 
 
 class _Left:

@@ -15,7 +15,9 @@ from callslip.models._attempt import Attempt, Attempts, HasAttempts
 from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client
 from callslip.models._context import CountTokens, context_of, counter_of
+from callslip.models._parts import parts_of, taken_messages
 from callslip.models._reply import Messages
+from callslip.parts import PartKind
 
 __all__ = ["OFFERED", "ModelCall"]
 
@@ -33,7 +35,7 @@ class ModelCall:
     receive nothing. A method accepts our grammar with the annotation `object`, `str` or callslip's
     `Grammar`. Keywords bound by `functools.partial` stay as bound. A model object may declare all
     this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`, and the
-    size of its context in `context` and `count_tokens`.
+    size of its context in `context` and `count_tokens`, and what it takes beside text in `parts`.
 
     Args:
         model: A function, bound method, `functools.partial` or object with `__call__`; sync or
@@ -53,6 +55,8 @@ class ModelCall:
             iterator. With `False`, only the result of a call shows it.
         gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
             else `None`.
+        parts: The kinds of images and files that it takes as parts of a message; empty (default)
+            for a model that reads a line in their place.
         is_wrapped: Whether a reply may take several attempts, or terms that the caller keeps to:
             use `attempts`.
 
@@ -73,6 +77,7 @@ class ModelCall:
         "is_async",
         "is_wrapped",
         "model",
+        "parts",
     )
 
     model: object
@@ -98,6 +103,7 @@ class ModelCall:
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)
         self.gate: Gate | None = gate if isinstance(gate, Gate) else None
+        self.parts: frozenset[PartKind] = parts_of(_unbound(model))
         self.is_wrapped: bool = self.gate is not None or isinstance(model, HasAttempts)
 
     def attempts(self, attempt: Attempt | None = None) -> Attempts:
@@ -139,6 +145,7 @@ class ModelCall:
         Raises:
             Exception: Whatever the model raises, unchanged.
         """
+        messages = taken_messages(messages, self.parts)
         if not options and not self._required:
             return self._call(messages)
         accepts = self.accepts

@@ -9,14 +9,33 @@ from typing import TypeAlias, TypeGuard
 
 from callslip._failure import message_of
 from callslip.errors import CallslipError, UsageError
+from callslip.models._reply import Message
+from callslip.parts import File, Image
 
-__all__ = ["CountTokens", "TokenCounter", "check_context", "context_of", "counter_of", "estimate"]
+__all__ = [
+    "CountTokens",
+    "TokenCounter",
+    "check_context",
+    "context_of",
+    "counter_of",
+    "estimate",
+    "message_tokens",
+]
 
 CountTokens: TypeAlias = Callable[[str], int]
 """A function from a text to the number of its tokens."""
 
 _BYTES = 3
 """The estimated UTF-8 bytes of a token. Prose has more, JSON and source code have fewer."""
+
+_PIXELS = 750
+"""Pixels of a token."""
+_IMAGE = 1_600
+"""Tokens of an image, at most: services make larger ones smaller."""
+_FILE_BYTES = 50
+"""The estimated bytes of a token of a PDF file or a recording."""
+_FILE = 20_000
+"""The most tokens that one of them is taken to have."""
 
 _MARKS = 6
 """Tokens for the role of a message, and for the marks around it."""
@@ -30,6 +49,25 @@ def estimate(text: str) -> int:
 def _length(text: str) -> int:
     """Return the number of UTF-8 bytes of a text."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def message_tokens(message: Message, count: CountTokens) -> int:
+    """Return the tokens of a message with its images and files.
+
+    Args:
+        message: The message, with those of its parts that the model takes.
+        count: Returns the tokens of its text.
+    """
+    parts = message.get("parts")
+    return count(message["content"]) + (sum(map(_part_tokens, parts)) if parts else 0)
+
+
+def _part_tokens(part: File) -> int:
+    if isinstance(part, Image) and part.width is not None and part.height is not None:
+        # https://docs.anthropic.com/en/docs/build-with-claude/vision
+        return min(part.width * part.height // _PIXELS + 1, _IMAGE)
+    # Of pages and of seconds nothing is known here.
+    return _IMAGE if part.kind == "image" else min(part.size // _FILE_BYTES + 1, _FILE)
 
 
 def check_context(context: object) -> int | None:

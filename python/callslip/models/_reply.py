@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip.errors import ModelError
 from callslip.models._piece import Reading
@@ -30,8 +30,9 @@ __all__ = [
     "open_result",
 ]
 
-Message: TypeAlias = dict[str, str]
-"""One message: `{"role": "system" | "user" | "assistant", "content": text}`."""
+Message: TypeAlias = dict[str, Any]
+"""One message: `{"role": "system" | "user" | "assistant", "content": text}`. A model that takes
+images or files finds those of the message in `"parts"`, a list of `Image` and `File`."""
 
 Messages: TypeAlias = Sequence[Message]
 """The messages for a model: a read-only sequence, oldest message first. It may be lazy and shared

@@ -13,6 +13,7 @@ from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens
 from callslip.models._direct import answer
 from callslip.models._reply import Messages
+from callslip.parts import PartKind
 
 __all__ = ["Wrapper"]
 
@@ -27,6 +28,7 @@ class Wrapper(HasAttempts):
         context: The smallest context of the models, in tokens; `None` if none is known.
         count_tokens: Counts tokens as the model with that context does, or else as the first one
             that does; `None` if none does.
+        parts: The kinds of images and files that any of the models takes.
         is_async: Whether any of the models is known to be async.
         gate: The gate of the first model; `None` if it has none.
     """
@@ -44,6 +46,7 @@ class Wrapper(HasAttempts):
         self.count_tokens: CountTokens | None = next(
             (count for count in counts if count is not None), None
         )
+        self.parts: frozenset[PartKind] = frozenset().union(*(call.parts for call in self._calls))
         self.is_async: bool = any(call.is_async for call in self._calls)
         self.gate: Gate | None = self._calls[0].gate
 

@@ -6,7 +6,15 @@ Both work with sync and async drivers, record every request, and stream on deman
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from contextlib import closing
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,7 +24,9 @@ from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens, check_context
+from callslip.models._parts import check_parts
 from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
+from callslip.parts import PartKind
 
 __all__ = ["FunctionModel", "Piece", "Request", "ScriptedModel", "ScriptedReply", "UnexpectedCall"]
 
@@ -115,6 +125,8 @@ class ScriptedModel:
         is_async: Answer as an async client does, with a coroutine. Default false.
         context: The tokens of the context that the model is said to have. Default: `None`, not
             known.
+        parts: The kinds of images and files that it takes, such as `("image",)`; they are in
+            `"parts"` of its messages. Default: none.
 
     Used in a `with` statement it calls `assert_done` at the end.
 
@@ -129,6 +141,7 @@ class ScriptedModel:
         chunk_size: int | None = None,
         is_async: bool = False,
         context: int | None = None,
+        parts: Collection[PartKind] = (),
     ) -> None:
         if isinstance(replies, str):
             raise UsageError("expected a list of replies: got a string: put it into a list")
@@ -137,6 +150,7 @@ class ScriptedModel:
         self._size = len(self._left)
         self.is_async = is_async
         self.context: int | None = check_context(context)
+        self.parts: frozenset[PartKind] = check_parts(parts)
 
     @property
     def requests(self) -> list[Request]:
@@ -211,6 +225,7 @@ class FunctionModel:
             whole text.
         context: The tokens of the context that the model is said to have. Default: `None`, not
             known.
+        parts: As for `ScriptedModel`.
 
     Attributes:
         accepts: The keywords that the function takes from a run.
@@ -223,9 +238,12 @@ class FunctionModel:
         *,
         chunk_size: int | None = None,
         context: int | None = None,
+        parts: Collection[PartKind] = (),
     ) -> None:
         self._recorder = _Recorder(chunk_size)
         self._call = ModelCall(function)
+        self.parts: frozenset[PartKind] = check_parts(parts) or self._call.parts
+        self._call.parts = self.parts
         self.accepts: frozenset[str] = self._call.accepts
         self.grammar_form: str | None = self._call.grammar_form
         self.bounds: Bounds | None = self._call.bounds

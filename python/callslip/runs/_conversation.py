@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 
 from callslip import _core
 from callslip._json import ResultError, to_json
-from callslip._options import check_text
 from callslip.errors import UsageError
+from callslip.parts import Content, Said, read_content
 from callslip.runs._feed import take_over_feed
 from callslip.tools._context import not_in_a_tool
 
@@ -50,42 +50,42 @@ def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
     return _locks.setdefault((store.path or id(store), run_id), threading.Lock())
 
 
-def send(run: Run, message: str, deps: object) -> Awaitable[RunResult]:
+def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:
     """Add a user message to a run. As `Run.send`."""
-    result = send_to_driver(run, message, deps)
+    said = check_message(message)
+    result = send_to_driver(run, said, deps)
     if result is None:
-        commands = append_message(run, message)
+        commands = append_message(run, said)
         run._replace_deps(deps)
         result = _PendingResult(run, commands)
     return result
 
 
-def send_to_driver(run: Run, message: str, deps: object) -> Awaitable[RunResult] | None:
+def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] | None:
     """Send a message to the driver of a run.
 
     Returns:
         An awaitable for the result that follows; `None` if no driver works on the run.
 
     Raises:
-        UsageError: The message is blank or not text, or a driver works on the run and has its deps.
+        UsageError: A driver works on the run and has its deps.
     """
-    check_message(message)
     if deps is not None and run._driver is not None:
         raise UsageError(
             "the run is in progress, and its tools have their deps already: pass deps to a run "
             "that has finished, or to agent.run"
         )
-    driver = inject(run, lambda now: run._core.send(message, now))
+    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts))
     return None if driver is None else driver.result()
 
 
-def send_sync(run: Run, message: str, deps: object) -> RunResult:
+def send_sync(run: Run, message: Content, deps: object) -> RunResult:
     """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
-    check_message(message)
+    said = check_message(message)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
-    commands = append_message(run, message)
+    commands = append_message(run, said)
     run._replace_deps(deps)
     return agent_of(run)._continue_sync(run, commands)
 
@@ -187,20 +187,19 @@ class _PendingResult:
         return agent_of(self._run)._continue(self._run, self._commands).__await__()
 
 
-def check_message(message: str) -> None:
-    """Check a user message.
+def check_message(message: Content) -> Said:
+    """Return the text and the parts of a user message.
 
     Raises:
-        UsageError: It is blank or not text.
+        UsageError: It is blank, or neither text nor a list of texts, images and files.
     """
-    if not isinstance(message, str):
-        raise UsageError(f"expected the message as a string: got {type(message).__name__}")
-    if not message.strip():
+    said = read_content("the message", message)
+    if not said.text.strip():
         raise UsageError("expected a message: got blank text")
-    check_text("the message", message)
+    return said
 
 
-def append_message(run: Run, message: str) -> list[_core.Command]:
+def append_message(run: Run, said: Said) -> list[_core.Command]:
     """Append a user message to the log of a run that no driver works on.
 
     Returns:
@@ -209,8 +208,8 @@ def append_message(run: Run, message: str) -> list[_core.Command]:
     core = run._core
     store = run._store
     if store is None:
-        return core.send(message, time.time())
-    return append_to_log(run, store, lambda now: core.send(message, now))
+        return core.send(said.text, time.time(), said.parts)
+    return append_to_log(run, store, lambda now: core.send(said.text, now, said.parts))
 
 
 def agent_of(run: Run) -> Agent:

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+from callslip.parts import File
 
 if TYPE_CHECKING:
     from callslip import _core
 
 __all__ = ["MessageCache", "Messages"]
 
-Message = dict[str, str]
+Message = dict[str, Any]
 
 
 class MessageCache:
     """All messages of a run. Each becomes a Python object when it is first read."""
 
-    __slots__ = ("_cache", "_core")
+    __slots__ = ("_cache", "_core", "has_parts")
 
     def __init__(self, core: _core.Run) -> None:
         self._core = core
         self._cache: list[Message] = []
+        self.has_parts: bool = False
 
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
         for position in range(len(cache), count):
             message = self._core.message(position)
-            cache.append({"role": message.role, "content": message.content})
+            shown: Message = {"role": message.role, "content": message.content}
+            if message.parts:
+                shown["parts"] = [File._of(part) for part in message.parts]
+                self.has_parts = True
+            cache.append(shown)
         return cache
 
     def until(self, count: int) -> Messages:
@@ -38,8 +45,9 @@ class MessageCache:
 class Messages(Sequence[Message]):
     """Messages of a run, oldest first.
 
-    Each is `{"role": "system" | "user" | "assistant", "content": text}`. Pass `list(messages)` to a
-    client that needs a list. Do not change the messages: they are shared with the run.
+    Each is `{"role": "system" | "user" | "assistant", "content": text}`, and has `"parts"` if there
+    are images or files beside the text. Pass `list(messages)` to a client that needs a list. Do not
+    change the messages: they are shared with the run.
     """
 
     __slots__ = ("_count", "_message_cache")
@@ -47,6 +55,12 @@ class Messages(Sequence[Message]):
     def __init__(self, cache: MessageCache, count: int) -> None:
         self._message_cache = cache
         self._count = count
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether any message has images or files."""
+        self._message_cache.upto(self._count)
+        return self._message_cache.has_parts
 
     def __len__(self) -> int:
         return self._count

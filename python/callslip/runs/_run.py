@@ -11,6 +11,7 @@ from callslip._options import check_text
 from callslip._usage import Usage
 from callslip.errors import UsageError
 from callslip.events import Event, read_event
+from callslip.parts import Content, File
 from callslip.runs._conversation import (
     append_to_log,
     decide_at_rest,
@@ -215,7 +216,7 @@ class Run(Generic[AnswerT]):
             # A driver would have cancelled the child runs.
             store._end_children(self.id)
 
-    def send(self, message: str, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
+    def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message to the run.
 
         A run in progress reads it with the next message to the model, even if the model is about to
@@ -237,7 +238,7 @@ class Run(Generic[AnswerT]):
         """
         return send(self, message, deps)
 
-    def send_sync(self, message: str, *, deps: object = None) -> RunResult[AnswerT]:
+    def send_sync(self, message: Content, *, deps: object = None) -> RunResult[AnswerT]:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
 
         Raises:
@@ -290,8 +291,21 @@ class Run(Generic[AnswerT]):
         return [read_event(text, self.id) for text in self._core.records()]
 
     def export(self) -> str:
-        """Return the log as JSON lines, one for each event. `replay` and `import_run` read them."""
-        return "".join(f"{text}\n" for text in self._core.records())
+        """Return the log as JSON lines, which `replay` and `import_run` read.
+
+        There is one for each event, and one for the bytes of each image or file, before the event
+        that is the first to have it.
+        """
+        return "".join(f"{text}\n" for text in self._core.export_lines())
+
+    @property
+    def parts(self) -> dict[str, File]:
+        """The images and files of the run, by their labels.
+
+        `"U1"`, `"U2"`, … for those of the user, then `"T3"` for that of a result; `"T3.1"`,
+        `"T3.2"`, … for several in one result.
+        """
+        return {part.label: File._of(part) for part in self._core.parts()}
 
     @property
     def usage(self) -> Usage:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from callslip._json import from_json
+from callslip.parts import File
 from callslip.runs._call_line import call_line
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Ticket:
         outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (the
             process ended during the call), `"denied"` (by a person), `"cancelled"`, or `None` while
             the call is in progress.
-        result: The whole result as JSON values; `None` without one.
+        result: The whole result as JSON values, with each of its images and files as an `Image`
+            or a `File`; `None` without one.
         error: The error, as the model reads it; `None` without one.
         turn: The number of the turn whose reply made the call, from 1.
         opened_at: Unix seconds.
@@ -100,7 +102,7 @@ class Ticket:
             call_id=row.call_id,
             awaiting_approval=row.parked,
             outcome=outcome,
-            result=from_json(text) if is_ok and text is not None else None,
+            result=_result(text, row.parts) if is_ok and text is not None else None,
             error=None if is_ok else text,
             turn=row.turn,
             opened_at=row.opened_at,
@@ -109,3 +111,19 @@ class Ticket:
             attempts=row.attempts,
             approval_reason=row.approval_reason,
         )
+
+
+def _result(text: str, parts: list[_core.Part]) -> Any:
+    value = from_json(text)
+    return _with_parts(value, {part.line: File._of(part) for part in parts}) if parts else value
+
+
+def _with_parts(value: Any, files: dict[str, File]) -> Any:
+    """Put images and files in the place of their lines."""
+    if isinstance(value, str):
+        return files.get(value, value)
+    if isinstance(value, list):
+        return [_with_parts(item, files) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_parts(item, files) for name, item in value.items()}
+    return value

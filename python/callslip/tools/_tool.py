@@ -17,7 +17,7 @@ from callslip._failure import (
     message_of,
     unwrap_group,
 )
-from callslip._json import ResultError, to_json
+from callslip._json import ResultError, result_json, to_json
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
@@ -366,7 +366,7 @@ class Tool(Generic[P, R]):
             except Exception as error:  # noqa: BLE001  # as above
                 return self._outcome_of_error(error)
         try:
-            return Outcome.Ok(to_json(result))
+            return Outcome.Ok(*result_json(result))
         except (ResultError, MemoryError) as error:
             return self._outcome_of_error(error)
 

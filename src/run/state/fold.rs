@@ -2,6 +2,7 @@
 
 use super::{Ending, OpenCall, Phase, RunState};
 use crate::codes::Code;
+use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, unknown_keys};
 use crate::reply::Value;
 use crate::run::event::{Event, FailedCall, Note, Opened, Start, Usage};
@@ -37,17 +38,20 @@ impl RunState {
                 self.offered = Some(Box::new(moved.clone()));
             }
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
-            Event::UserSaid { text } => self.on_user_said(text, at),
+            Event::UserSaid { text, parts } => {
+                self.add_user_parts(parts);
+                self.on_user_said(text, at);
+            }
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
             Event::ArgumentsFilled { .. } | Event::ApprovalChecked { .. } | Event::Approved { .. } => {
                 self.on_approval(event);
             }
             Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
-            Event::TicketCompleted { ticket, outcome, spent } => {
+            Event::TicketCompleted { ticket, outcome, spent, parts } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
                 }
-                self.on_ticket_completed(*ticket, outcome, at, protocol);
+                self.on_ticket_completed(*ticket, outcome, parts, at, protocol);
             }
             Event::Noted { note: Note::Exhausted(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => self.on_last_turn(*limit, protocol),
@@ -144,6 +148,12 @@ impl RunState {
         self.entries.extend(self.reminder.as_deref().map(|reminder| MessageEntry::Reminder(reminder.to_owned())));
     }
 
+    fn add_user_parts(&mut self, parts: &[Part]) {
+        self.user_parts = self.user_parts.saturating_add(u32::try_from(parts.len()).unwrap_or(u32::MAX));
+        self.said_parts.extend_from_slice(parts);
+        self.has_parts |= self.user_parts > 0;
+    }
+
     fn on_user_said(&mut self, text: &str, at: f64) {
         self.said = true;
         self.add_task(text);
@@ -207,6 +217,7 @@ impl RunState {
             opened_at: at,
             completed_at: None,
             outcome: None,
+            parts: Vec::new(),
         });
         if let Some(call_id) = call_id {
             self.call_ids.insert(call_id.clone(), *ticket);
@@ -238,10 +249,18 @@ impl RunState {
         }
     }
 
-    fn on_ticket_completed(&mut self, id: TicketId, outcome: &Outcome, at: f64, protocol: &dyn Protocol) {
-        if !self.tickets.complete(id, outcome.clone(), at) {
+    fn on_ticket_completed(
+        &mut self,
+        id: TicketId,
+        outcome: &Outcome,
+        parts: &[Part],
+        at: f64,
+        protocol: &dyn Protocol,
+    ) {
+        if !self.tickets.complete(id, outcome.clone(), parts, at) {
             return;
         }
+        self.has_parts |= !parts.is_empty();
         self.changed.insert(id);
         let Some(mut call) = self.open_calls.remove(&id) else { return };
         if !call.needs.is_empty() && self.tickets.get(id).is_some_and(|ticket| ticket.role.is_some()) {
@@ -282,6 +301,9 @@ impl RunState {
         self.messages.push(Message::new(Role::System, Arc::clone(&setup.prompt)));
         self.messages.extend_from_slice(&setup.examples);
         self.messages.extend_from_slice(&start.messages);
+        let earlier = start.messages.iter().map(|message| message.parts.len()).sum::<usize>();
+        self.user_parts = u32::try_from(earlier).unwrap_or(u32::MAX);
+        self.add_user_parts(&start.parts);
         self.reminder.clone_from(&setup.reminder);
         self.add_task(&start.task);
     }

@@ -1,6 +1,7 @@
 //! What the next message tells the model, and what it has been shown.
 
 use super::{Phase, RunState};
+use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Outcomes, Protocol, Role};
 use crate::ticket::{Ticket, TicketId};
 
@@ -44,6 +45,8 @@ impl RunState {
                 listed: self.last_turn.is_none().then_some(&listed),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
+            message.parts = std::mem::take(&mut self.said_parts);
+            message.parts.extend(self.shown_parts(&entries, protocol));
             let long = |entry: &MessageEntry| match entry {
                 MessageEntry::Loaded(id) => self.tickets.get(*id)?.outcome.as_ref().map(|outcome| outcome.text().len()),
                 _ => None,
@@ -63,6 +66,16 @@ impl RunState {
         }
         self.turn = turn;
         self.phase = Phase::Asking;
+    }
+
+    /// Images and files of the results that these entries show.
+    fn shown_parts(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> Vec<Part> {
+        let shown = entries.iter().filter_map(|entry| match entry {
+            MessageEntry::Loaded(id) => self.tickets.get(*id),
+            MessageEntry::Result { ticket, .. } if !protocol.guides_to_results() => self.tickets.get(*ticket),
+            _ => None,
+        });
+        shown.flat_map(|ticket| &ticket.parts).cloned().collect()
     }
 
     /// Puts results before the model that it can't ask for any more: those never loaded (ticket), those of agents

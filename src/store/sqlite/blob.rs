@@ -1,5 +1,6 @@
 //! Large parts of events, kept apart: an event's JSON holds a null in their place.
 
+use crate::part::Part;
 use crate::protocol::Message;
 use crate::run::{Event, Instructions, Limits, Parent, Setup, Snapshot, Spent, Start};
 use crate::ticket::{Outcome, TicketId};
@@ -11,7 +12,7 @@ pub(super) const INLINE: usize = 4 << 10;
 
 /// What is kept apart.
 #[derive(Clone, Copy)]
-pub(super) enum Part<'a> {
+pub(super) enum Apart<'a> {
     /// What a run was set up with, which it shares with many.
     Setup(&'a Arc<Setup>),
     /// A large result.
@@ -23,7 +24,7 @@ pub(super) struct Stored<'a> {
     /// The event with its kind, as `{"kind":data}`.
     text: String,
     /// What is missing in it.
-    pub(super) part: Option<Part<'a>>,
+    pub(super) part: Option<Apart<'a>>,
 }
 
 /// The events that have such a part, with null for it: field by field as in `Event`.
@@ -42,6 +43,8 @@ enum Without<'a> {
         outcome: OutcomeWithout,
         #[serde(skip_serializing_if = "Option::is_none")]
         spent: Option<&'a Spent>,
+        #[serde(skip_serializing_if = "<[Part]>::is_empty")]
+        parts: &'a [Part],
     },
 }
 
@@ -61,6 +64,8 @@ struct StartWithout<'a> {
     #[serde(skip_serializing_if = "<[Message]>::is_empty")]
     messages: &'a [Message],
     task: &'a str,
+    #[serde(skip_serializing_if = "<[Part]>::is_empty")]
+    parts: &'a [Part],
     setup: (),
 }
 
@@ -73,7 +78,8 @@ enum OutcomeWithout {
 impl<'a> From<&'a Start> for StartWithout<'a> {
     fn from(start: &'a Start) -> Self {
         // All fields by name: one that is added can't be left out of what is stored.
-        let Start { version, run_id, agent, parent, depth, limits, instructions, messages, task, setup: _ } = start;
+        let Start { version, run_id, agent, parent, depth, limits, instructions, messages, task, parts, setup: _ } =
+            start;
         Self {
             version: *version,
             run_id,
@@ -84,6 +90,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             instructions: instructions.as_ref(),
             messages,
             task,
+            parts,
             setup: (),
         }
     }
@@ -92,13 +99,16 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
 /// Takes an event apart.
 pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
     let (without, part) = match event {
-        Event::RunStarted(start) => (Without::RunStarted((&**start).into()), Part::Setup(&start.setup)),
+        Event::RunStarted(start) => (Without::RunStarted((&**start).into()), Apart::Setup(&start.setup)),
         Event::Compacted { start, hash, sum, state } => {
-            (Without::Compacted { start: (&**start).into(), hash, sum, state }, Part::Setup(&start.setup))
+            (Without::Compacted { start: (&**start).into(), hash, sum, state }, Apart::Setup(&start.setup))
         }
-        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent } if json.get().len() > INLINE => {
+        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent, parts } if json.get().len() > INLINE => {
             let outcome = OutcomeWithout::Ok(());
-            (Without::TicketCompleted { ticket: *ticket, outcome, spent: spent.as_deref() }, Part::Result(json.get()))
+            (
+                Without::TicketCompleted { ticket: *ticket, outcome, spent: spent.as_deref(), parts },
+                Apart::Result(json.get()),
+            )
         }
         _ => return Ok(Stored { text: serde_json::to_string(event)?, part: None }),
     };

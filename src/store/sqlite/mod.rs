@@ -18,6 +18,7 @@ use super::claim::{Claim, Claims};
 use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Position, Store, StoreError, Wake, fence};
+use crate::part::Content;
 use crate::run::Record;
 use lock::Lock;
 use read::ReadError;
@@ -213,7 +214,12 @@ impl Store for SqliteStore {
         self.claims.has(run_id)
     }
 
-    fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
+    fn append_with(
+        &self,
+        run_id: &str,
+        records: Vec<Arc<Record>>,
+        contents: Vec<Content>,
+    ) -> Result<Position, StoreError> {
         let mut next = self.next()?;
         if records.is_empty() {
             return Ok(Position(self.shared.queue.pushed()));
@@ -222,7 +228,7 @@ impl Store for SqliteStore {
         let begin = seen.map_or_else(|| fence::begin(&records), |seen| seen.next);
         let end = fence::check(begin, &records).map_err(|error| conflict(run_id, error))?;
         let weight = records.len();
-        let position = self.shared.queue.push(Work::Append { run_id: run_id.into(), records }, weight)?;
+        let position = self.shared.queue.push(Work::Append { run_id: run_id.into(), records, contents }, weight)?;
         let first = seen.map_or(begin, |seen| seen.first);
         next.see(&self.shared, run_id, Seen { first, next: end, position });
         Ok(Position(position))
@@ -247,6 +253,10 @@ impl Store for SqliteStore {
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
         let records = self.read(|connection| read::load(connection, run_id))?;
         if records.is_empty() { Err(StoreError::NoSuchRun { run_id: run_id.to_owned() }) } else { Ok(records) }
+    }
+
+    fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.read(|connection| Ok(read::content(connection, run_id, sha256)?))
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {

@@ -1,6 +1,7 @@
 //! From rows back to records and to what is listed.
 
 use super::blob;
+use crate::part::Part;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::StoreError;
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
@@ -63,6 +64,14 @@ pub(super) fn load(connection: &Connection, run_id: &str) -> Result<Vec<Arc<Reco
         records.push(Arc::new(Record { seq, at: row.get(1)?, event }));
     }
     Ok(records)
+}
+
+/// The bytes of a part of a run.
+pub(super) fn content(connection: &Connection, run_id: &str, sha256: &str) -> rusqlite::Result<Option<Arc<[u8]>>> {
+    let select = "SELECT data FROM content JOIN run_content ON content = content.key \
+         WHERE run = (SELECT key FROM run WHERE id = ?1) AND hash = ?2";
+    let mut select = connection.prepare_cached(select)?;
+    select.query_row([run_id, sha256], |row| Ok(row.get_ref(0)?.as_blob()?.into())).optional()
 }
 
 const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
@@ -158,7 +167,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
 const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
      completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data, attempts, \
-     approval_reason FROM ticket JOIN run ON run.key = ticket.run \
+     approval_reason, ticket.parts FROM ticket JOIN run ON run.key = ticket.run \
      LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
@@ -172,6 +181,12 @@ struct Opened<'a> {
 #[derive(Deserialize)]
 struct Completed {
     outcome: Outcome,
+}
+
+#[derive(Deserialize)]
+struct WithParts {
+    #[serde(default)]
+    parts: Vec<Part>,
 }
 
 /// A ticket with what its events say, and the position of its completion.
@@ -195,6 +210,13 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
     let completed: Option<String> = row.get(16)?;
     let mut text: Option<String> =
         row.get::<_, Option<String>>(17)?.map_or_else(|| row.get(12), |data| Ok(Some(data)))?;
+    let mut parts = Vec::new();
+    if let Some(data) = row.get::<_, Option<String>>(20)? {
+        parts = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
+    } else if let Some(data) = completed.as_ref().filter(|data| data.contains("\"parts\":")) {
+        let read: WithParts = serde_json::from_str(data).map_err(|error| unreadable(completed_seq, &error))?;
+        parts = read.parts;
+    }
     if let Some(data) = completed.filter(|_| text.is_none()) {
         let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
         text = Some(completed.outcome.text().to_owned());
@@ -215,6 +237,7 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         completed_at: row.get(9)?,
         outcome: row.get(10)?,
         text,
+        parts,
         run_id,
     };
     Ok((ticket, completed_seq.map(i64::cast_unsigned)))

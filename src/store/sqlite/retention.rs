@@ -37,15 +37,21 @@ pub(super) fn roots_to_prune(
     connection.prepare_cached(select)?.query_map(params![keep, older_than], |row| row.get(0))?.collect()
 }
 
-/// Deletes these runs, and the blobs that only they referred to.
+/// Deletes these runs, and the blobs and the bytes of parts that only they referred to.
 pub(super) fn delete(connection: &Connection, run_ids: &[String]) -> rusqlite::Result<()> {
     let mut find = connection.prepare_cached("SELECT key FROM run WHERE id = ?1")?;
+    let mut parts = 0;
     for run_id in run_ids {
         let Some(run) = find.query_row([run_id], |row| row.get::<_, i64>(0)).optional()? else { continue };
         suspect(connection, run, i64::MAX)?;
+        parts += connection.prepare_cached("DELETE FROM run_content WHERE run = ?1")?.execute([run])?;
         for table in ["event WHERE run", "ticket WHERE run", "run WHERE key"] {
             connection.prepare_cached(&format!("DELETE FROM {table} = ?1"))?.execute([run])?;
         }
+    }
+    if parts > 0 {
+        let unused = "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM run_content WHERE content = content.key)";
+        connection.prepare_cached(unused)?.execute([])?;
     }
     sweep(connection)
 }

@@ -6,7 +6,12 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6373_6c70;
 
 /// Each step leads from the version of its index to the next. A step that was released is never changed.
-const STEPS: &[&str] = &[include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
+const STEPS: &[&str] = &[
+    include_str!("version_1.sql"),
+    include_str!("version_2.sql"),
+    include_str!("version_3.sql"),
+    include_str!("version_4.sql"),
+];
 
 /// Brings a file to the present version, one transaction a step. A new file begins at 0.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {

@@ -1,10 +1,11 @@
 //! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
 
-use super::blob::{INLINE, Part, split};
+use super::blob::{Apart, INLINE, split};
 use super::files::{Files, Lost};
 use super::read::{self, ReadError};
 use super::retention;
 use super::shared::Shared;
+use crate::part::Content;
 use crate::run::{Record, Setup, StopReason};
 use crate::store::projection::{self, TicketChange};
 use crate::store::row::{RunRow, TicketRow};
@@ -26,7 +27,7 @@ const SETUPS: usize = 16;
 /// What is handed to the writer.
 #[derive(Debug)]
 pub(super) enum Work {
-    Append { run_id: Arc<str>, records: Vec<Arc<Record>> },
+    Append { run_id: Arc<str>, records: Vec<Arc<Record>>, contents: Vec<Content> },
     Delete { run_ids: Vec<String> },
     Compact { run_id: String, snapshot: Box<Record> },
 }
@@ -147,7 +148,10 @@ impl Writer {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for work in batch {
             match work {
-                Work::Append { run_id, records } => self.append(&run_id, &records)?,
+                Work::Append { run_id, records, contents } => {
+                    self.append(&run_id, &records)?;
+                    self.put_contents(&run_id, &contents)?;
+                }
                 Work::Delete { run_ids } => {
                     for run_id in &run_ids {
                         self.live.remove(&**run_id);
@@ -210,13 +214,25 @@ impl Writer {
         let stored = split(&record.event)?;
         let blob = match stored.part {
             None => None,
-            Some(Part::Setup(setup)) => Some(self.setup_blob(setup)?),
-            Some(Part::Result(json)) => Some(put_blob(&self.connection, json)?),
+            Some(Apart::Setup(setup)) => Some(self.setup_blob(setup)?),
+            Some(Apart::Result(json)) => Some(put_blob(&self.connection, json)?),
         };
         let (kind, data) = stored.parts().ok_or(WriteError::NoKind)?;
         self.connection
             .prepare_cached("INSERT INTO event (run, seq, at, kind, data, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
             .execute(params![run, record.seq.cast_signed(), record.at, kind, data, blob])?;
+        Ok(())
+    }
+
+    /// Keeps the bytes of parts, each once, and that this run refers to them.
+    fn put_contents(&self, run_id: &Arc<str>, contents: &[Content]) -> Result<(), WriteError> {
+        let Some(live) = self.live.get(run_id).filter(|_| !contents.is_empty()) else { return Ok(()) };
+        let put = "INSERT OR IGNORE INTO content (hash, data) VALUES (?1, ?2)";
+        let refer = "INSERT OR IGNORE INTO run_content (run, content) SELECT ?1, key FROM content WHERE hash = ?2";
+        for Content { sha256, data } in contents {
+            self.connection.prepare_cached(put)?.execute(params![&**sha256, &**data])?;
+            self.connection.prepare_cached(refer)?.execute(params![live.key, &**sha256])?;
+        }
         Ok(())
     }
 
@@ -237,7 +253,7 @@ impl Writer {
         match projection::tickets(run_id, record, begins) {
             TicketChange::None => Ok(()),
             TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
-            TicketChange::Completed { ticket, outcome } => {
+            TicketChange::Completed { ticket, outcome, .. } => {
                 let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0 \
                      WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
                 self.connection.prepare_cached(update)?.execute(params![
@@ -368,7 +384,8 @@ fn keep_texts(connection: &Connection, run: i64, row: &TicketRow) -> Result<(), 
     let large = row.text.as_deref().filter(|text| text.len() > INLINE && row.outcome.as_deref() == Some("ok"));
     let blob = large.map(|text| put_blob(connection, text)).transpose()?;
     let text = row.text.as_ref().filter(|_| blob.is_none());
-    let update = "UPDATE ticket SET arguments = ?3, text = ?4, blob = ?5, opened_seq = NULL, \
+    let parts = (!row.parts.is_empty()).then(|| serde_json::to_string(&row.parts)).transpose()?;
+    let update = "UPDATE ticket SET arguments = ?3, text = ?4, blob = ?5, parts = ?7, opened_seq = NULL, \
          completed_seq = CASE WHEN ?6 THEN NULL ELSE completed_seq END WHERE run = ?1 AND id = ?2";
     connection.prepare_cached(update)?.execute(params![
         run,
@@ -376,7 +393,8 @@ fn keep_texts(connection: &Connection, run: i64, row: &TicketRow) -> Result<(), 
         row.arguments,
         text,
         blob,
-        row.text.is_some()
+        row.text.is_some(),
+        parts
     ])?;
     Ok(())
 }

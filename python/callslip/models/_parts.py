@@ -1,0 +1,52 @@
+"""Images and files of messages: which of them a model takes, and what it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import cast, get_args
+
+from callslip.errors import UsageError
+from callslip.models._reply import Message, Messages
+from callslip.parts import PartKind
+
+__all__ = ["check_parts", "parts_of", "taken_messages"]
+
+_KINDS: frozenset[PartKind] = frozenset(get_args(PartKind)) - {"file"}
+
+
+def check_parts(parts: object) -> frozenset[PartKind]:
+    """Return the kinds of images and files that a model takes.
+
+    Raises:
+        UsageError: They are not such kinds.
+    """
+    if isinstance(parts, str) or not isinstance(parts, Collection) or not _KINDS.issuperset(parts):
+        known = ", ".join(repr(kind) for kind in sorted(_KINDS))
+        raise UsageError(f"expected parts= as a tuple with some of {known}: got {parts!r}")
+    return cast("frozenset[PartKind]", frozenset(parts))
+
+
+def parts_of(model: object) -> frozenset[PartKind]:
+    """Return the kinds that a model declares in its attribute `parts`; none without one."""
+    declared = getattr(model, "parts", None)
+    # An attribute of that name may be anything.
+    if isinstance(declared, str) or not isinstance(declared, Collection):
+        return frozenset()
+    return frozenset(kind for kind in _KINDS if kind in declared)
+
+
+def taken_messages(messages: Messages, kinds: frozenset[PartKind]) -> Messages:
+    """Return messages with those parts only that a model takes; `messages` itself if it can be."""
+    has_parts: bool | None = getattr(messages, "has_parts", None)
+    if has_parts is None:
+        has_parts = any("parts" in message for message in messages)
+    return [_taken(message, kinds) for message in messages] if has_parts else messages
+
+
+def _taken(message: Message, kinds: frozenset[PartKind]) -> Message:
+    parts = message.get("parts")
+    if parts is None:
+        return message
+    taken = [part for part in parts if part.kind in kinds]
+    kept = {"role": message["role"], "content": message["content"]}
+    return {**kept, "parts": taken} if taken else kept

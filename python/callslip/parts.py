@@ -1,0 +1,339 @@
+"""Images and files in tasks, messages and results.
+
+    agent.run_sync(["What is this?", Image("cat.png")])
+
+A tool may return one too, alone or inside of a list, dict or dataclass. A model that takes parts of
+this kind is sent it as a part of its message; any other model reads one line in its place, such as
+`[image 640x480, 24 KB, T3]`.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from callslip import _core
+from callslip._options import check_text
+from callslip.errors import UsageError
+
+__all__ = ["Content", "File", "Image", "PartKind", "Said", "file_of", "read_content"]
+
+PartKind: TypeAlias = Literal["image", "pdf", "audio", "video", "file"]
+"""What a model may take: images (PNG, JPEG, GIF, WebP), PDF files, audio, video. `"file"` is any
+other file, which no model is sent."""
+
+Content: TypeAlias = str | Sequence[Any]
+"""What a user says: text, or a list of texts, images and files."""
+
+MOST_BYTES = 50_000_000
+"""Bytes of one image or file, at most."""
+
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+class File:
+    """A file with its media type: a PDF, a recording, or any other.
+
+    Args:
+        source: The path of the file, or its bytes.
+        media_type: Its media type, such as `"audio/wav"`. Default: that of its first bytes, for an
+            image or a PDF, or else that of its name.
+        name: The name that the model reads. Default: that of the path.
+
+    Raises:
+        UsageError: The file cannot be read, is larger than 50 MB, or its media type is not known.
+    """
+
+    __slots__ = ("_part",)
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | bytes,
+        *,
+        media_type: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        data, name = _read(type(self).__name__, source, name)
+        known = self._media_type(data, name, media_type)
+        self._part: _core.Part = _core.Part(data, known, name)
+
+    @classmethod
+    def _media_type(cls, data: bytes, name: str | None, given: str | None) -> str:
+        # What the bytes are is true whatever their sender says; a provider refuses what differs.
+        known = _core.Part.guess_type(data, None) or given or _core.Part.guess_type(data, name)
+        if known is None:
+            raise UsageError(
+                "expected a file of a known type: got one whose bytes and name do not say it; pass "
+                'media_type="…"'
+            )
+        return known
+
+    @classmethod
+    def _of(cls, part: _core.Part) -> File:
+        """Return the image or file of a part of the core."""
+        made: File = File.__new__(Image if part.media_type in _IMAGES else File)
+        made._part = part
+        return made
+
+    @property
+    def data(self) -> bytes:
+        """The bytes.
+
+        Raises:
+            StoreError: They are in a store that cannot be read, or the log came without them.
+        """
+        return self._part.data()
+
+    @property
+    def media_type(self) -> str:
+        """The media type, such as `"image/png"`."""
+        return self._part.media_type
+
+    @property
+    def name(self) -> str | None:
+        """The name of the file, if it has one."""
+        return self._part.name
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self._part.size
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes, in hexadecimal digits."""
+        return self._part.sha256
+
+    @property
+    def label(self) -> str | None:
+        """The name in its run; `None` outside of runs.
+
+        `"U1"`, `"U2"`, … for those of the user, `"T3"` for that of a result.
+        """
+        label = self._part.label
+        return None if not label or label.startswith(_core.Part.MARK) else label
+
+    @property
+    def kind(self) -> PartKind:
+        """What it is, for a model: `"image"`, `"pdf"`, `"audio"`, `"video"` or `"file"`."""
+        media_type = self._part.media_type
+        if media_type in _IMAGES:
+            return "image"
+        if media_type == "application/pdf":
+            return "pdf"
+        family = media_type.partition("/")[0]
+        return "audio" if family == "audio" else "video" if family == "video" else "file"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the bytes to a file, and return its path."""
+        target = Path(path)
+        target.write_bytes(self.data)
+        return target
+
+    def to_base64(self) -> str:
+        """Return the bytes in base64."""
+        return base64.b64encode(self.data).decode()
+
+    def to_url(self) -> str:
+        """Return the bytes as a `data:` URL."""
+        return f"data:{self.media_type};base64,{self.to_base64()}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, File):
+            return NotImplemented
+        mine, its = self._part, other._part
+        return (mine.sha256, mine.media_type) == (its.sha256, its.media_type)
+
+    def __hash__(self) -> int:
+        return hash(self._part.sha256)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.data, self.media_type, self.name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._part.line})"
+
+
+class Image(File):
+    """An image: PNG, JPEG, GIF or WebP.
+
+    Args:
+        source: The path of the file, its bytes, an image of PIL, or a figure of matplotlib, which
+            is drawn as PNG.
+        media_type: Its media type, for bytes that do not say it.
+        name: The name that the model reads. Default: that of the path.
+
+    Raises:
+        UsageError: The file cannot be read, is larger than 50 MB, or is no such image.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        media_type: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        drawn = None if isinstance(source, str | os.PathLike | bytes) else png_of(source)
+        super().__init__(source if drawn is None else drawn, media_type=media_type, name=name)
+
+    @classmethod
+    def _media_type(cls, data: bytes, name: str | None, given: str | None) -> str:
+        known = _core.Part.guess_type(data, None) or given or _core.Part.guess_type(data, name)
+        if known not in _IMAGES:
+            got = "other bytes" if known is None else known
+            raise UsageError(
+                f"expected an image in PNG, JPEG, GIF or WebP: got {got}; open it with PIL and "
+                "pass that image, or pass it as a File"
+            )
+        return known
+
+    @property
+    def width(self) -> int | None:
+        """The width in pixels; `None` if the bytes do not say it."""
+        return self._part.width
+
+    @property
+    def height(self) -> int | None:
+        """The height in pixels; `None` if the bytes do not say it."""
+        return self._part.height
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Show the image in a notebook."""
+        return {self.media_type: self.to_base64(), "text/plain": repr(self)}
+
+
+class Said(NamedTuple):
+    """What a user says, as the core takes it.
+
+    Attributes:
+        text: The text, with a mark in the place of each part.
+        parts: The parts, each with its mark.
+    """
+
+    text: str
+    parts: list[_core.Part]
+
+
+def read_content(what: str, content: Content) -> Said:
+    """Return the text and the parts of what a user says.
+
+    Args:
+        what: What it is, for the error: `"the task"`.
+        content: Text, or a list of texts, images and files.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if isinstance(content, str):
+        check_text(what, content)
+        return Said(content, [])
+    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
+        raise UsageError(
+            f"expected {what} as text, or as a list of texts, images and files: got "
+            f"{type(content).__name__}"
+        )
+    marked = Marks()
+    lines = []
+    for item in content:
+        if isinstance(item, str):
+            check_text(f"each text of {what}", item)
+            lines.append(item)
+        elif (file := file_of(item)) is not None:
+            lines.append(marked.mark(file))
+        else:
+            raise UsageError(
+                f"expected texts, images and files in {what}: got {type(item).__name__}; pass "
+                "Image(…) or File(…)"
+            )
+    return Said("\n".join(lines), marked.parts)
+
+
+class Marks:
+    """The parts of one text so far, each with the mark that stands for it there.
+
+    Attributes:
+        parts: The parts.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[_core.Part] = []
+        self._known: dict[int, tuple[File, str]] = {}
+
+    def mark(self, file: File) -> str:
+        """Return the mark of a file, which is the same for the same object."""
+        known = self._known.get(id(file))
+        if known is not None:
+            return known[1]
+        mark = _core.Part.MARK + os.urandom(16).hex()
+        self.parts.append(file._part.marked(mark))
+        # The object is held, so that no other one takes its place in memory.
+        self._known[id(file)] = (file, mark)
+        return mark
+
+
+def file_of(value: object) -> File | None:
+    """Return the image or file that a value is or can be drawn as; `None` for any other value."""
+    if isinstance(value, File):
+        return value
+    png = png_of(value)
+    return None if png is None else Image(png)
+
+
+def png_of(value: object) -> bytes | None:
+    """Return an image of PIL or a figure of matplotlib as PNG; `None` for any other value."""
+    if isinstance(value, type):
+        return None
+    draw: Any = getattr(value, "_repr_png_", None)
+    if callable(draw):
+        drawn = draw()
+        return drawn if isinstance(drawn, bytes) else None
+    save: Any = getattr(value, "savefig", None)
+    if callable(save):
+        written = BytesIO()
+        save(written, format="png")
+        return written.getvalue()
+    return None
+
+
+def _read(
+    kind: str, source: str | os.PathLike[str] | bytes, name: str | None
+) -> tuple[bytes, str | None]:
+    """Return the bytes of a source, and its name."""
+    if name is not None:
+        check_text("name", name)
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source)
+        name = path.name if name is None else name
+        try:
+            # Not read whole if it is too large.
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UsageError(
+                f"expected the path of a file, or its bytes: got '{path}', which cannot be read "
+                f"({why})"
+            ) from error
+    else:
+        raise UsageError(
+            f"expected {kind}(…) of a path or of bytes: got {type(source).__name__}; pass the path "
+            "of the file, or its bytes"
+        )
+    if not data:
+        raise UsageError(f"expected a file with bytes in it: got none in {name or 'it'}")
+    if len(data) > MOST_BYTES:
+        raise UsageError("expected at most 50 MB: got more; pass a smaller image or file")
+    return data, name
+
+
+def _unpickled(kind: type[File], data: bytes, media_type: str, name: str | None) -> File:
+    return kind(data, media_type=media_type, name=name)
