@@ -180,8 +180,9 @@ mod tests {
                 opened_at: 0.0,
                 completed_at: None,
                 outcome: None,
+                parts: Vec::new(),
             });
-            tickets.complete(id, outcome.clone(), 0.0);
+            tickets.complete(id, outcome.clone(), &[], 0.0);
             times.push(guard.record("f {}".into(), id, outcome, &tickets));
         }
         times

@@ -122,7 +122,7 @@ fn a_call_with_the_result_of_one_that_is_denied_is_not_made() {
 /// What is said before its task, and what it is set up with alone.
 #[test]
 fn a_run_keeps_its_own_instructions_limits_and_earlier_conversation() {
-    let said = |role, content: &str| Message { role, content: content.into(), short: None };
+    let said = |role, content: &str| Message { role, content: content.into(), short: None, parts: Vec::new() };
     let earlier = [said(Role::User, "I am Ann."), said(Role::Assistant, "Hello Ann.")];
     let own = Limits { turns: Some(1), result_bytes: 9, ..Limits::default() };
     let mut machine = machine("react", Limits::default()).limited(own.clone()).after(earlier.clone().into());

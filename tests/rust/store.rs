@@ -19,3 +19,5 @@ mod kit;
 mod model;
 #[path = "store/open.rs"]
 mod open;
+#[path = "store/parts.rs"]
+mod parts;

@@ -45,8 +45,8 @@ impl RunState {
                 listed: self.last_turn.is_none().then_some(&listed),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
-            message.parts = std::mem::take(&mut self.said_parts);
-            message.parts.extend(self.shown_parts(&entries, protocol));
+            message.parts = self.shown_parts(&entries, protocol);
+            message.parts.append(&mut self.said_parts);
             let long = |entry: &MessageEntry| match entry {
                 MessageEntry::Loaded(id) => self.tickets.get(*id)?.outcome.as_ref().map(|outcome| outcome.text().len()),
                 _ => None,

@@ -1,5 +1,6 @@
 //! Folders, records and stores to test with.
 
+use callslip::part::{Content, Part};
 use callslip::protocol::{FinishReason, Message, React, Role};
 use callslip::run::command::{OnLimit, OnOpenTickets};
 use callslip::run::{
@@ -87,8 +88,15 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
             let instructions = r#"{"text": "\"setup\":null", "at": 0, "removed": 0, "inserted": "\"setup\":null"}"#;
             serde_json::from_str(instructions).unwrap()
         }),
-        messages: [Message { role: Role::User, content: "\"setup\":null".into(), short: None }].into(),
+        messages: [Message {
+            role: Role::User,
+            content: "\"setup\":null".into(),
+            short: None,
+            parts: vec![part("U1", b"first")],
+        }]
+        .into(),
         task: "Say \"setup\":null and \u{1F600}".into(),
+        parts: vec![part("U2", b"second")],
         setup: Arc::clone(&SETUP),
     }
 }
@@ -142,6 +150,11 @@ pub(crate) fn approved(ticket: u32) -> Event {
     Event::Approved { ticket: TicketId(ticket), arguments, at_rest: ticket.is_multiple_of(5) }
 }
 
+/// A file with a name that looks like a place in an event.
+pub(crate) fn part(label: &str, data: &[u8]) -> Part {
+    Part::new(label, "text/plain", Some("\"ok\":null, \"setup\":null, \"parts\":"), &Content::new(data))
+}
+
 pub(crate) fn approval_checked(ticket: u32) -> Event {
     let needs_approval = ticket.is_multiple_of(2);
     let reason = ticket.is_multiple_of(4).then(|| "large".into());
@@ -155,7 +168,8 @@ pub(crate) fn attempt_failed(ticket: u32, attempt: u32) -> Event {
 
 pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
     let spent = ticket.is_multiple_of(3).then(|| Box::new(Spent { tickets: 2, runs: 1, ..Spent::default() }));
-    Event::TicketCompleted { ticket: TicketId(ticket), outcome, spent }
+    let parts = ticket.is_multiple_of(2).then(|| part(&format!("T{ticket}"), b"third")).into_iter().collect();
+    Event::TicketCompleted { ticket: TicketId(ticket), outcome, spent, parts }
 }
 
 pub(crate) fn ok(json: &str) -> Outcome {

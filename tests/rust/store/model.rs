@@ -78,7 +78,7 @@ fn event(kind: u8, tickets: &mut u32) -> Event {
         _ if kind >= 160 => approved(u32::from(kind / 8 % 8)),
         _ if kind >= 128 => approval_checked(u32::from(kind / 8 % 8)),
         _ if kind >= 96 => attempt_failed(u32::from(kind / 8 % 4), u32::from(kind % 32)),
-        _ if kind >= 64 => Event::UserSaid { text: "More.".into() },
+        _ if kind >= 64 => Event::UserSaid { text: "More.".into(), parts: Vec::new() },
         _ => resumed(),
     }
 }
