@@ -20,13 +20,13 @@ from callslip import _core
 from callslip._options import check_text
 from callslip.errors import UsageError
 
-__all__ = ["Content", "File", "Image", "PartKind", "Said", "file_of", "read_content"]
+__all__ = ["Content", "File", "Image", "Marks", "PartKind", "Said", "file_of", "read_content"]
 
 PartKind: TypeAlias = Literal["image", "pdf", "audio", "video", "file"]
 """What a model may take: images (PNG, JPEG, GIF, WebP), PDF files, audio, video. `"file"` is any
 other file, which no model is sent."""
 
-Content: TypeAlias = str | Sequence[Any]
+Content: TypeAlias = "str | Sequence[Any]"
 """What a user says: text, or a list of texts, images and files."""
 
 MOST_BYTES = 50_000_000
@@ -226,11 +226,13 @@ def read_content(what: str, content: Content) -> Said:
 
     Args:
         what: What it is, for the error: `"the task"`.
-        content: Text, or a list of texts, images and files.
+        content: Text, or a list of texts, images and files; or what was read already.
 
     Raises:
         UsageError: It is neither.
     """
+    if isinstance(content, Said):
+        return content
     if isinstance(content, str):
         check_text(what, content)
         return Said(content, [])

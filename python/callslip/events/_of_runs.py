@@ -40,7 +40,7 @@ class RunStarted(Event):
     depth: int = 0
     limits: Json | None = None
     instructions: Json | None = None
-    messages: list[dict[str, str]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

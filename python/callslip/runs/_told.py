@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from callslip.errors import UsageError
@@ -18,6 +19,7 @@ from callslip.events import (
     Violated,
 )
 from callslip.models._reply import Message
+from callslip.parts import Content, File, Marks, Said
 from callslip.protocols import ChattyProtocol
 from callslip.runs._call_line import printable
 from callslip.runs._run import Run
@@ -48,11 +50,12 @@ def told_conversation(run: Run[Any], result_bytes: int) -> list[Message]:
     telling = _Telling(run, result_bytes)
     for event in log:
         telling.tell(event)
-    return telling.end()
+    files = _Files(run)
+    return [{**message, "content": files.mark(message["content"])} for message in telling.end()]
 
 
-def last_said(run: Run[Any]) -> str:
-    """Return the last message of the user: the task, or what was said later.
+def last_said(run: Run[Any]) -> Content:
+    """Return the last message of the user, with its images and files: the task, or a later one.
 
     Raises:
         UsageError: The run was compacted since, so that its log no longer has these words.
@@ -68,11 +71,32 @@ def last_said(run: Run[Any]) -> str:
             f"expected say=…: got none, and the log of run {run.id} was compacted, so that the "
             "last message of its user does not stand alone in it; pass the message as say=…"
         )
-    return said
+    return _Files(run).mark(said)
+
+
+class _Files:
+    """The images and files of a run, to be passed on with the texts that have their lines."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        lines: dict[str, File] = {}
+        for file in run.parts.values():
+            line = file._part.line
+            # Results are quoted as JSON.
+            lines |= {line: file, _quoted(line)[1:-1]: file}
+        self._lines = lines
+        self._pattern = re.compile("|".join(map(re.escape, lines))) if lines else None
+
+    def mark(self, text: str) -> Content:
+        """Put marks in the place of the lines, and return the text with the parts that it has."""
+        if self._pattern is None:
+            return text
+        marks = Marks()
+        marked = self._pattern.sub(lambda found: marks.mark(self._lines[found[0]]), text)
+        return Said(marked, marks.parts) if marks.parts else text
 
 
 class _Telling:
-    """The messages so far, and the parts of the message that comes next.
+    """The messages so far, and the texts of the message that comes next.
 
     Args:
         run: The run.
@@ -84,7 +108,7 @@ class _Telling:
         self._result_bytes = result_bytes
         self._tickets = {ticket.id: ticket for ticket in run.tickets}
         self._messages: list[Message] = []
-        self._parts: list[str] = []
+        self._texts: list[str] = []
         self._record: list[str] = []
         self._reply = ""
         self._is_over = False
@@ -116,7 +140,7 @@ class _Telling:
 
     def end(self) -> list[Message]:
         """Return all messages."""
-        if not self._messages and not self._parts:
+        if not self._messages and not self._texts:
             self._begin("", self._run.task, {}, [])
         if not self._is_over:
             self._record.append("It had not finished when the conversation was handed over.")
@@ -125,14 +149,14 @@ class _Telling:
 
     def _begin(self, agent: str, task: str, setup: Any, earlier: list[Message]) -> None:
         name = f" of the agent {_quoted(agent)}" if agent else ""
-        self._parts.append(
+        self._texts.append(
             "[This conversation was begun by another assistant and is handed over to you: run "
             f"{self._run.id}{name}. Its calls have been made and are told here; its tools and its "
             "form of reply need not be yours.]"
         )
         for message in earlier:
             if message["role"] == "user":
-                self._parts.append(message["content"])
+                self._texts.append(message["content"])
             else:
                 self._answer(message["content"])
         self._say(task)
@@ -159,7 +183,7 @@ class _Telling:
 
     def _say(self, text: str) -> None:
         self._close_record()
-        self._parts.append(text)
+        self._texts.append(text)
 
     def _narrate(self, event: Moved) -> None:
         """Tell what the assistant said to the user beside its calls."""
@@ -209,15 +233,15 @@ class _Telling:
     def _close_record(self) -> None:
         if self._record:
             lines = "\n".join(f"- {line}" for line in self._record)
-            self._parts.append(f"{_RECORD}\n{lines}\n{_END}")
+            self._texts.append(f"{_RECORD}\n{lines}\n{_END}")
             self._record = []
 
     def _flush(self) -> None:
         self._close_record()
-        if self._parts:
-            content = "\n\n".join(part for part in self._parts if part)
+        if self._texts:
+            content = "\n\n".join(text for text in self._texts if text)
             self._messages.append({"role": "user", "content": content})
-            self._parts = []
+            self._texts = []
 
 
 def _quoted(value: Any) -> str:
