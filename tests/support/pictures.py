@@ -1,21 +1,18 @@
-"""Small pictures to test with."""
-
-from __future__ import annotations
+"""Small pictures for tests."""
 
 import struct
 import zlib
 
 
-def png(width: int, height: int, *, noise: int = 0) -> bytes:
-    """Return a PNG image of this size in one colour, with so many more bytes."""
-    rows = b"".join(b"\0" + b"\xd0\x40\x20" * width for _ in range(height))
+def png(width, height, colour=b"\xd0\x40\x20", *, noise=0):
+    """A picture of one colour, with so many bytes more than it needs."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    if noise:
-        chunks.insert(1, (b"noIs", b"\x5a" * noise))
+    rows = (b"\0" + colour * width) * height
+    chunks = [(b"IHDR", header), (b"noIs", b"\x5a" * noise), (b"IDAT", zlib.compress(rows))]
+    chunks = [(kind, data) for kind, data in chunks if data] + [(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
 
 
-def _chunk(kind: bytes, data: bytes) -> bytes:
+def _chunk(kind, data):
     checksum = zlib.crc32(kind + data)
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)

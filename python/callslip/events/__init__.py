@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from callslip._core import Delta
 from callslip._json import from_json
+from callslip.errors import UsageError
 from callslip.events._event import Event, EventKind, common_fields
 from callslip.events._of_replies import (
     AnswerOffered,
@@ -84,9 +85,17 @@ def read_event(text: str, run_id: str = "") -> Event:
 
     Args:
         text: The line.
-        run_id: The id of the run, which only the first line has.
+        run_id: The id of the run, which only the event `run_started` has.
+
+    Raises:
+        UsageError: The line has the bytes of an image or a file, and no event.
     """
     record = from_json(text)
+    if "content" in record:
+        raise UsageError(
+            "expected the line of an event: got the bytes of an image or a file; pass the other "
+            "lines, and call replay(…).parts for the bytes"
+        )
     ((kind, data),) = record["event"].items()
     own = _CLASSES[kind]
     place = {"seq": record["seq"], "at": record["at"], "run_id": run_id}

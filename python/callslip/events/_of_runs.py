@@ -27,7 +27,11 @@ class RunStarted(Event):
         instructions: The instructions that a function returned, as JSON: their `text`; `inserted`
             replaces `removed` bytes of the prompt in `setup` from the byte `at` on. Instructions
             that are text are in `setup`.
-        messages: The earlier conversation that was passed as `messages=`.
+        messages: The earlier conversation that was passed as `messages=`, with `parts` as below in
+            those messages that have them.
+        parts: The images and files of the task: `label`, `media_type`, `bytes` (how many), `sha256`
+            and, if they are known, `name`, `width` and `height` of each. The bytes themselves are
+            in `Run.parts`.
     """
 
     kind: ClassVar[EventKind] = "run_started"
@@ -41,6 +45,7 @@ class RunStarted(Event):
     limits: Json | None = None
     instructions: Json | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -57,10 +62,12 @@ class UserSaid(Event):
 
     Attributes:
         text: The message.
+        parts: The images and files of the message, as in `RunStarted`.
     """
 
     kind: ClassVar[EventKind] = "user_said"
     text: str
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,11 +139,13 @@ class TicketCompleted(Event):
     Attributes:
         ticket_id: The id of the ticket.
         outcome: As `Ticket.outcome`; `"not_begun"` for a call that was given up before it began.
-        result: The whole result as JSON values; `None` without one.
+        result: The whole result as JSON values, with the line of each image and file in its place;
+            `None` without one.
         error: The error, as the model reads it; `None` without one.
         transient: Whether the failure may pass by itself.
         spent: The usage, tickets and runs of a child run with all runs below it, as JSON; `None`
             for a call.
+        parts: The images and files of the result, as in `RunStarted`.
     """
 
     kind: ClassVar[EventKind] = "ticket_completed"
@@ -153,6 +155,7 @@ class TicketCompleted(Event):
     error: str | None = None
     transient: bool = False
     spent: Json | None = None
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Images and files: from a user and from tools, to models that take them and to those that do not."""
+"""Images and files: from users and tools, to models that take them and to others."""
 
 import asyncio
 import pickle
@@ -15,6 +15,7 @@ from callslip import (
     Image,
     KeepLast,
     ModelError,
+    ReplayError,
     ScriptedModel,
     StoreError,
     TicketStore,
@@ -79,7 +80,7 @@ def test_an_image_is_read_from_a_path_or_from_bytes(tmp_path):
     ("make", "said"),
     [
         (lambda folder: Image(folder / "none.png"), "none.png', which cannot be read"),
-        (lambda folder: Image(folder), "which cannot be read"),
+        (Image, "which cannot be read"),
         (lambda folder: Image(b"plain"), "expected an image in PNG, JPEG, GIF or WebP"),
         (lambda folder: Image(b"%PDF-1.7"), "got application/pdf"),
         (lambda folder: Image(b""), "expected a file with bytes in it"),
@@ -267,8 +268,8 @@ def test_bytes_of_an_image_or_a_pdf_become_one():
 
 def test_an_image_of_pil_and_what_draws_itself_become_png():
     class Figure:
-        def savefig(self, file, *, format):
-            assert format == "png"
+        def savefig(self, file, **options):
+            assert options == {"format": "png"}
             file.write(PLOT)
 
     def draw() -> dict:
@@ -354,7 +355,7 @@ def test_an_exported_log_has_its_images(tmp_path):
         }
         assert again.export() == log
     damaged = log.replace('"base64":"iVBO', '"base64":"AVBO', 1)
-    with pytest.raises(StoreError, match="line 1"):
+    with pytest.raises(ReplayError, match="line 1"):
         store.import_run(damaged)
 
 
