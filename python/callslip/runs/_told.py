@@ -246,4 +246,9 @@ class _Telling:
 
 def _quoted(value: Any) -> str:
     """Return JSON in one line, without characters that look like its end or hide text."""
-    return printable(json.dumps(value, ensure_ascii=False))
+    return printable(json.dumps(value, ensure_ascii=False, default=_line))
+
+
+def _line(file: File) -> str:
+    """Return the line of an image or file of a result."""
+    return file._part.line

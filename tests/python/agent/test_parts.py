@@ -327,8 +327,8 @@ def test_a_resumed_run_sends_the_same_images(tmp_path, kind):
     run_id = store.runs()[0].run_id
     model = ScriptedModel([finish()], parts=("image",))
     Agent(model, tools=[plot], store=store).resume_sync(run_id)
-    sent = [part for message in sent(model) for part in message.get("parts", ())]
-    assert [(part.label, part.data) for part in sent] == [("U1", CAT), ("T1", PLOT)]
+    parts = [part for message in sent(model) for part in message.get("parts", ())]
+    assert [(part.label, part.data) for part in parts] == [("U1", CAT), ("T1", PLOT)]
     assert store.tickets()[0].result == Image(PLOT)
     assert store.run(run_id).parts["T1"].data == PLOT
     store.compact(run_id)
