@@ -1,12 +1,13 @@
-"""A chat in a web page: streamed answers, reloads, more tabs, approvals, restarts.
+"""A chat in a web page: streamed answers, images, reloads, more tabs, approvals, restarts.
 
     pip install callslip fastapi uvicorn
     python examples/chat/app.py                      # then open http://127.0.0.1:8000
     OPENAI_API_KEY=… python examples/chat/app.py --model gpt-4.1-mini
 
 Without `--model` a few lines of Python answer in place of a model, so that nothing is needed to try
-the page. The conversations are in `chat.sqlite`. Stop the program in the middle of an answer and
-start it again: the page connects again, and the answer is completed.
+the page: ask for a mail or for a chart of 3 1 4, or send an image. The conversations are in
+`chat.sqlite`. Stop the program in the middle of an answer and start it again: the page connects
+again, and the answer is completed.
 """
 
 from __future__ import annotations
@@ -14,29 +15,38 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
+import struct
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import uvicorn
-from fastapi import APIRouter, Body, Depends, FastAPI, Header, Request
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi import APIRouter, Body, Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from pydantic import Base64Bytes, BaseModel, Field, ValidationError
 
 from callslip import (
     Agent,
     CallslipError,
     Delta,
     Event,
+    File,
+    Image,
     StoreError,
     TicketStore,
     UsageError,
     as_model,
     tool,
 )
-from callslip.models import Model
+from callslip.models import Message, Messages, Model
 
 PAGE = Path(__file__).with_name("page.html")
+FILE_BYTES = 10_000_000
+REQUEST_BYTES = 60_000_000
 
 
 @tool(needs_approval=True)
@@ -45,23 +55,68 @@ def send_mail(to: str, text: str) -> str:
     return f"The mail to {to} was sent, with {len(text)} characters."
 
 
-async def stand_in(messages: list[dict[str, str]]) -> AsyncIterator[str]:
-    """Answer in place of a model, slowly."""
-    last = messages[-1]["content"].partition("\n\n")[0]
-    if last.startswith("TOOL_EXECUTION_RESULT"):
-        reply = "The mail is on its way." if "was sent" in last else "Then I leave it."
-    elif "mail" in last:
-        call = {
-            "call_id": "mail",
-            "tool_name": "send_mail",
-            "arguments": {"to": "anna@example.org", "text": f"Hello Anna! {last}"},
-        }
-        reply = f"<tool>{json.dumps([call])}</tool>"
-    else:
-        reply = f"You said: {last}. " + "I have nothing to add, and I say it at length. " * 5
-    for word in reply.split(" "):
-        await asyncio.sleep(0.03)
-        yield word + " "
+@tool(readonly=True)
+def draw_chart(
+    values: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1, max_length=40)],
+) -> Image:
+    """Draw a bar chart."""
+    width, height, bar, paper = 320 // len(values), 160, b"\x25\x63\xeb", b"\xf1\xf5\xf9"
+    tops = [height * (1 - value / (max(values) or 1)) for value in values]
+    rows = [
+        b"\0" + b"".join((bar if y >= top else paper) * (width - 1) + paper for top in tops)
+        for y in range(height)
+    ]
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    header = struct.pack(">IIBBBBB", width * len(values), height, 8, 2, 0, 0, 0)
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"".join(rows)))
+    return Image(b"\x89PNG\r\n\x1a\n" + chunks + chunk(b"IEND", b""), name="chart.png")
+
+
+class StandIn:
+    """Answers in place of a model, slowly."""
+
+    parts = ("image", "pdf")
+
+    async def __call__(self, messages: Messages) -> AsyncIterator[str]:
+        """Yield the words of a reply."""
+        for word in self.reply(messages[-1]).split(" "):
+            await asyncio.sleep(0.03)
+            yield word + " "
+
+    def reply(self, message: Message) -> str:
+        """Return the reply to the last message."""
+        text = message["content"].partition("\n\n")[0]
+        seen = [f"{one.name or one.label}: {look(one)}" for one in message.get("parts", ())]
+        if text.startswith("TOOL_EXECUTION_RESULT"):
+            if seen:
+                return "I have drawn " + ", ".join(seen) + "."
+            return "The mail is on its way." if "was sent" in text else "Then I leave it."
+        if seen:
+            return "I see " + "; ".join(seen) + "."
+        if "chart" in text:
+            values = [float(number) for number in re.findall(r"\d+", text)] or [3, 1, 4, 1, 5]
+            return tool_block("draw_chart", values=values[:40])
+        if "mail" in text:
+            return tool_block("send_mail", to="anna@example.org", text=f"Hello Anna! {text}")
+        return f"You said: {text}. " + "I have nothing to add, and I say it at length. " * 5
+
+
+def look(file: File) -> str:
+    """Return what can be seen of a file without a model."""
+    if isinstance(file, Image):
+        return f"an image of {file.width} by {file.height} pixels"
+    return f"a file of {file.size} bytes"
+
+
+def tool_block(name: str, **arguments: Any) -> str:
+    """Return a reply that calls a tool."""
+    call = {"call_id": name, "tool_name": name, "arguments": arguments}
+    return f"<tool>{json.dumps([call])}</tool>"
 
 
 router = APIRouter()
@@ -88,16 +143,66 @@ def page() -> FileResponse:
     return FileResponse(PAGE)
 
 
+class Upload(BaseModel):
+    """A file that a user sends."""
+
+    name: str
+    data: Base64Bytes
+
+
+class Said(BaseModel):
+    """The words of a user, and files beside them."""
+
+    text: str = ""
+    files: list[Upload] = []
+
+    def content(self) -> list[str | File]:
+        """Return the message as an agent takes it: the words, then the files."""
+        words = [self.text] if self.text.strip() else []
+        return [*words, *map(as_file, self.files)]
+
+
+def as_file(upload: Upload) -> File:
+    """Return an uploaded image or PDF file, whose bytes have to say what it is."""
+    if len(upload.data) > FILE_BYTES:
+        raise UsageError(
+            f"{upload.name}: expected at most {FILE_BYTES // 1_000_000} MB: got "
+            f"{len(upload.data)} bytes; pass a smaller file"
+        )
+    kind = File if upload.data.startswith(b"%PDF-") else Image
+    try:
+        kind(upload.data)  # without the name, which may end in .png whatever the bytes are
+        return kind(upload.data, name=upload.name)
+    except UsageError as error:
+        raise UsageError(f"{upload.name}: {error}") from error
+
+
+async def read(request: Request) -> list[str | File]:
+    """Read a message, and no more of a request than may be in memory."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > REQUEST_BYTES:
+            raise UsageError("expected one message: got too many bytes; pass fewer files")
+    try:
+        return await asyncio.to_thread(lambda: Said.model_validate_json(body).content())
+    except ValidationError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+Content = Annotated[list[str | File], Depends(read)]
+
+
 @router.post("/runs")
-async def begin(agent: Worker, text: Annotated[str, Body(embed=True)]) -> dict[str, str]:
+async def begin(agent: Worker, content: Content) -> dict[str, str]:
     """Start a conversation."""
-    return {"run": agent.start(text).id}
+    return {"run": agent.start(content).id}
 
 
 @router.post("/runs/{run_id}/messages")
-async def say(agent: Worker, run_id: str, text: Annotated[str, Body(embed=True)]) -> dict[str, str]:
+async def say(agent: Worker, run_id: str, content: Content) -> dict[str, str]:
     """Take the next turn of a conversation."""
-    return {"run": agent.start(run=run_id, say=text).id}
+    return {"run": agent.start(run=run_id, say=content).id}
 
 
 @router.get("/runs/{run_id}/events")
@@ -124,6 +229,23 @@ async def events(store: TicketStore, run_id: str, after: int | None) -> AsyncIte
     except CallslipError as error:
         yield f"event: failed\ndata: {json.dumps(str(error))}\n\n"
     yield "event: end\ndata: null\n\n"
+
+
+@router.get("/runs/{run_id}/parts/{label}")
+def part(store: Store, run_id: str, label: str) -> Response:
+    """Return an image or a file of a run: of the user, or of a result."""
+    file = store.run(run_id).parts.get(label)
+    if file is None:
+        raise HTTPException(404, f"there is no part {label} in run {run_id}")
+    # Anything but an image might be a page with a script of whoever has made the file.
+    shown = "inline" if isinstance(file, Image) else "attachment"
+    headers = {
+        "Content-Disposition": f"{shown}; filename*=UTF-8''{quote(file.name or label, safe='')}",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, max-age=31536000, immutable",  # a label never changes its bytes
+    }
+    return Response(file.data, media_type=file.media_type, headers=headers)
 
 
 @router.post("/runs/{run_id}/tickets/{ticket_id}")
@@ -172,12 +294,12 @@ def main() -> None:
     parser.add_argument("--store", default="chat.sqlite")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    model: Model = stand_in
+    model: Model = StandIn()
     if options.model:
         from openai import AsyncOpenAI
 
         model = as_model(AsyncOpenAI(), model=options.model)
-    agent = Agent(model, protocol="chatty", tools=[send_mail], store=options.store)
+    agent = Agent(model, protocol="chatty", tools=[send_mail, draw_chart], store=options.store)
     uvicorn.run(create_app(agent), port=options.port, timeout_graceful_shutdown=1)
 
 
