@@ -1,5 +1,6 @@
 """The page of the chat example in a real browser."""
 
+import base64
 import re
 import shutil
 
@@ -7,6 +8,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from example_server import Server
+from pictures import png
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 OPTIONS = [
@@ -103,3 +105,121 @@ def test_the_page_connects_again_after_the_server_was_killed(page, server):
     expect(page.locator(".model")).to_have_text(LONG)
     expect(page.locator(".user")).to_have_text("hello")
     expect(page.locator(".failed")).to_have_count(0)
+
+
+def file(name, data, kind="image/png"):
+    return {"name": name, "mimeType": kind, "buffer": data}
+
+
+def attach(page, *files):
+    page.get_by_label("Attach").set_input_files(list(files))
+
+
+def check_picture(image, width, height):
+    """The picture is there, and its bytes have arrived."""
+    expect(image).to_be_visible()
+    image.evaluate("image => image.decode()")
+    size = image.evaluate("image => [image.naturalWidth, image.naturalHeight]")
+    assert size == [width, height]
+
+
+def check_words(page, *texts):
+    """These are the user's words, without the lines that stand for files."""
+    expect(page.locator(".user")).to_have_count(len(texts))
+    shown = page.locator(".user").evaluate_all("boxes => boxes.map(box => box.firstChild.data)")
+    assert shown == list(texts)
+
+
+def test_images_are_seen_before_they_are_sent_and_stay(page, server, browser):
+    files = [file("cat.png", png(32, 16)), file("report.pdf", b"%PDF-1.4", "application/pdf")]
+    attach(page, *files, file("wrong.png", png(1, 1)))
+    page.get_by_role("button", name="Remove wrong.png").click()
+    check_picture(page.locator("form img"), 32, 16)
+    say(page, "What is this?")
+    expect(page.locator(".model")).to_have_text(
+        "I see cat.png: an image of 32 by 16 pixels; report.pdf: a file of 8 bytes. "
+    )
+    expect(page.locator("form img")).to_have_count(0)
+    attach(page, file("square.png", png(9, 9)))
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".model").nth(1)).to_contain_text("I see square.png")
+
+    second = page.context.new_page()
+    second.goto(page.url)
+    page.reload()
+    server.kill()
+    server.start()
+    # One that has nothing of the first one in its cache.
+    third = browser.new_context().new_page()
+    third.goto(page.url)
+    for tab in (second, page, third):
+        expect(tab.locator(".model")).to_have_count(2)
+        check_words(tab, "What is this?", None)
+        check_picture(tab.locator(".user").nth(0).get_by_role("img", name="cat.png"), 32, 16)
+        check_picture(tab.locator(".user").nth(1).get_by_role("img", name="square.png"), 9, 9)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="report.pdf").click()
+    assert download.value.suggested_filename == "report.pdf"
+    third.context.close()
+
+
+def test_images_are_pasted_and_dropped(page):
+    data = base64.b64encode(png(7, 5)).decode()
+    for kind, field in (("paste", "clipboardData"), ("drop", "dataTransfer")):
+        page.evaluate(
+            """([kind, field, data]) => {
+                const bytes = Uint8Array.from(atob(data), character => character.charCodeAt())
+                const transfer = new DataTransfer()
+                transfer.items.add(new File([bytes], `${kind}.png`, { type: "image/png" }))
+                const options = { bubbles: true, cancelable: true, [field]: transfer }
+                const own = kind === "paste" ? ClipboardEvent : DragEvent
+                document.querySelector("[name=text]").dispatchEvent(new own(kind, options))
+            }""",
+            [kind, field, data],
+        )
+        check_picture(page.get_by_role("img", name=f"{kind}.png"), 7, 5)
+    say(page, "both")
+    expect(page.locator(".user img")).to_have_count(2)
+
+
+def test_a_picture_of_a_tool_is_shown_under_its_call(page):
+    say(page, "Draw a chart of 3 1 4")
+    for _ in range(2):
+        check_picture(page.locator(".ticket").get_by_role("img", name="chart.png"), 318, 160)
+        expect(page.locator(".ticket em")).to_have_text("ok")
+        expect(page.locator(".model")).to_contain_text("I have drawn chart.png")
+        page.reload()
+
+
+def test_a_file_that_is_not_taken_is_told_and_may_be_replaced(page):
+    attach(page, file("huge.png", bytes(10_000_001)), file("notes.txt", b"words", "text/plain"))
+    expect(page.locator(".failed")).to_have_text(
+        "huge.png is too large: expected at most 10 MB a file"
+    )
+    say(page, "What is this?")
+    expect(page.locator(".failed").nth(1)).to_have_text(
+        "notes.txt: expected an image in PNG, JPEG, GIF or WebP: got other bytes; open it with PIL "
+        "and pass that image, or pass it as a File"
+    )
+    expect(page.get_by_label("Your message")).to_have_value("What is this?")
+    page.get_by_role("button", name="Remove notes.txt").click()
+    attach(page, file("cat.png", png(32, 16)))
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".model")).to_contain_text("I see cat.png")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_screen(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    files = [file("wide" + "x" * 200 + ".png", png(3000, 20)), file("tall.png", png(20, 3000))]
+    attach(page, *files, file("y" * 200 + ".pdf", b"%PDF-1.4", "application/pdf"))
+
+    def check_width():
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+    check_picture(page.locator("form img").nth(0), 3000, 20)
+    check_width()
+    say(page, "Draw a chart")
+    expect(page.locator(".model")).to_contain_text("I see wide")
+    check_picture(page.locator(".user img").nth(1), 20, 3000)
+    check_width()
