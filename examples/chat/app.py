@@ -171,7 +171,6 @@ def as_file(upload: Upload) -> File:
         )
     kind = File if upload.data.startswith(b"%PDF-") else Image
     try:
-        kind(upload.data)  # without the name, which may end in .png whatever the bytes are
         return kind(upload.data, name=upload.name)
     except UsageError as error:
         raise UsageError(f"{upload.name}: {error}") from error

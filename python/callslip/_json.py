@@ -12,13 +12,17 @@ from contextvars import ContextVar
 from dataclasses import fields
 from numbers import Number
 from types import CoroutineType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from callslip import _core, _lazy
 from callslip._frame import table_of
+from callslip.errors import UsageError
 from callslip.parts import File, Marks, file_of
 
 __all__ = ["ResultError", "from_json", "result_json", "to_json"]
+
+
+FileT = TypeVar("FileT", bound=File | None)
 
 
 class ResultError(ValueError):
@@ -176,9 +180,17 @@ def _mark(file: File) -> str:
 
 def _of_bytes(data: bytes) -> str:
     """Return the mark of an image or a PDF, and the text of any other bytes."""
-    if _marks.get() is not None and (media_type := _core.Part.guess_type(data, None)) is not None:
-        return _mark(File._of(_core.Part(data, media_type, None)))
+    if _marks.get() is not None and _core.Part.guess_type(data, None) is not None:
+        return _mark(_made(File, data))
     return _bytes_text(data)
+
+
+def _made(make: Callable[[Any], FileT], value: object) -> FileT:
+    """Return the image or file of a value, or fail the call if it is too large."""
+    try:
+        return make(value)
+    except UsageError as error:
+        raise ResultError(str(error)) from error
 
 
 def _dump_model(dump: Callable[..., Any]) -> Any:
@@ -212,7 +224,7 @@ def _from_library(value: object) -> Any:
             return table
         if callable(getattr(value, "tolist", None)):
             return _array_to_list(value)
-        if (file := file_of(value)) is not None:
+        if (file := _made(file_of, value)) is not None:
             return _mark(file)
     try:
         return _lazy.pydantic_core.to_jsonable_python(

@@ -20,7 +20,7 @@ from callslip import _core
 from callslip._options import check_text
 from callslip.errors import UsageError
 
-__all__ = ["Content", "File", "Image", "Marks", "PartKind", "Said", "file_of", "read_content"]
+__all__ = ["Content", "File", "Image", "PartKind"]
 
 PartKind: TypeAlias = Literal["image", "pdf", "audio", "video", "file"]
 """What a model may take: images (PNG, JPEG, GIF, WebP), PDF files, audio, video. `"file"` is any
@@ -184,8 +184,9 @@ class Image(File):
         super().__init__(source if drawn is None else drawn, media_type=media_type, name=name)
 
     @classmethod
-    def _media_type(cls, data: bytes, name: str | None, given: str | None) -> str:
-        known = _core.Part.guess_type(data, None) or given or _core.Part.guess_type(data, name)
+    def _media_type(cls, data: bytes, _name: str | None, given: str | None) -> str:
+        # The name alone is no reason: each image of these types says by its bytes that it is one.
+        known = _core.Part.guess_type(data, None) or given
         if known not in _IMAGES:
             got = "other bytes" if known is None else known
             raise UsageError(

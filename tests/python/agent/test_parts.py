@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import PIL.Image
 import pytest
@@ -82,6 +83,7 @@ def test_an_image_is_read_from_a_path_or_from_bytes(tmp_path):
         (lambda folder: Image(folder / "none.png"), "none.png', which cannot be read"),
         (Image, "which cannot be read"),
         (lambda folder: Image(b"plain"), "expected an image in PNG, JPEG, GIF or WebP"),
+        (lambda folder: Image(b"plain", name="cat.png"), "got other bytes"),
         (lambda folder: Image(b"%PDF-1.7"), "got application/pdf"),
         (lambda folder: Image(b""), "expected a file with bytes in it"),
         (lambda folder: Image(7), "got int"),
@@ -264,6 +266,27 @@ def test_bytes_of_an_image_or_a_pdf_become_one():
     assert ticket.result[2] == "text"
     assert isinstance(ticket.result[3], str)
     assert len(message["parts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (Image, "UsageError"),
+        (bytes, "ResultError"),
+        (lambda data: [bytearray(data)], "ResultError"),
+        (lambda data: SimpleNamespace(_repr_png_=lambda: data), "ResultError"),
+    ],
+    ids=["image", "bytes", "bytearray", "drawn"],
+)
+def test_a_result_with_too_large_a_file_fails_its_call(make, error):
+    def draw() -> object:
+        return make(png(1, 1, noise=50_000_000))
+
+    ticket, _ = outcome_of(draw)
+    assert ticket.error == (
+        f"Error calling tool 'draw': {error}: expected at most 50 MB: got more; pass a smaller "
+        "image or file."
+    )
 
 
 def test_an_image_of_pil_and_what_draws_itself_become_png():

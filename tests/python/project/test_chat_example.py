@@ -277,7 +277,7 @@ def test_a_tool_returns_a_picture(server):
             "notes.png: expected an image in PNG, JPEG, GIF or WebP: got other bytes; open it with "
             "PIL and pass that image, or pass it as a File",
         ),
-        ("none.png", b"", "none.png: expected a file with bytes in it: got none in it"),
+        ("none.png", b"", "none.png: expected a file with bytes in it: got none in none.png"),
         (
             "big.png",
             png(1, 1) + bytes(10_000_000),
