@@ -212,7 +212,7 @@ def _from_library(value: object) -> Any:
             return table
         if callable(getattr(value, "tolist", None)):
             return _array_to_list(value)
-        if (file := file_of(value)) is not None:
+        if _marks.get() is not None and (file := file_of(value)) is not None:
             return _mark(file)
     try:
         return _lazy.pydantic_core.to_jsonable_python(
