@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
+from callslip._labels import core_schema, label_schema
 from callslip._options import check_text
 from callslip.errors import UsageError
 
@@ -31,6 +33,8 @@ Content: TypeAlias = "str | Sequence[Any]"
 
 MOST_BYTES = 50_000_000
 """Bytes of one image or file, at most."""
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9][\w.+-]{0,63}/[a-z0-9][\w.+-]{0,127}", re.ASCII)
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -157,6 +161,17 @@ class File:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._part.line})"
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic read one in the arguments of a tool, by its label in the run."""
+        del source, handler
+        return core_schema(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        """Describe its label, after what a `Field` says of it."""
+        return {**label_schema(cls), **handler(schema)}
+
 
 class Image(File):
     """An image: PNG, JPEG, GIF or WebP.
@@ -256,6 +271,37 @@ def read_content(what: str, content: Content) -> Said:
                 "Image(…) or File(…)"
             )
     return Said("\n".join(lines), marked.parts)
+
+
+def said_with(said: Said, files: Iterable[File]) -> Said:
+    """Return what is said with each line of these images and files as the part itself."""
+    text, marked = said.text, Marks()
+    for file in files:
+        if file._part.line in text:
+            text = text.replace(file._part.line, marked.mark(file))
+    parts = said.parts + marked.parts
+    return Said(text, sorted(parts, key=lambda part: text.find(part.label)))
+
+
+def received(data: bytes, media_type: str | None, name: str | None = None) -> File | None:
+    """Return what another program sent as an image or a file.
+
+    Args:
+        data: The bytes.
+        media_type: The media type that it claims; `None` if it does not say.
+        name: The name of the file, if it has one.
+
+    Returns:
+        `None` if there are no bytes or too many, the media type is not one, or the bytes are not
+        the image that it claims.
+    """
+    known = _core.Part.guess_type(data, None)
+    claimed = (media_type or "").partition(";")[0].strip().lower()
+    if known is None and (claimed in _IMAGES or not _MEDIA_TYPE.fullmatch(claimed)):
+        return None
+    if not 0 < len(data) <= MOST_BYTES:
+        return None
+    return File._of(_core.Part(data, known or claimed, name))
 
 
 class Marks:

@@ -9,6 +9,7 @@ from callslip.tools._context import enclosing_call
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
+    from callslip.parts import File
     from callslip.tools import Context
 
 __all__ = ["Call", "current_call"]
@@ -32,6 +33,11 @@ class Call:
         self.over: bool = False
         self.cancelled: bool = False
         self._token = enclosing_call.set(self)
+
+    @property
+    def parts(self) -> dict[str, File]:
+        """Images and files of the run so far, by their labels."""
+        return self.session.run.parts
 
     def end(self) -> None:
         """Mark the call as over, also for threads and tasks that it has left running."""

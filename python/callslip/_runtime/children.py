@@ -10,6 +10,7 @@ from callslip._json import to_json
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
 from callslip.errors import ModelError, RunFailed
+from callslip.parts import Said, said_with
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import feed_of
@@ -26,6 +27,7 @@ __all__ = [
     "child_id",
     "child_session",
     "levels_left",
+    "said_below",
     "task_outcome",
     "too_deep",
 ]
@@ -83,6 +85,8 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     child = RunSession(
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
+    if is_new:
+        child.said = said_below(session, Said(task, []))
     if session.kept_while is not None:
         # A child run that its parent has given up ends; one whose parent is kept is kept with it.
         child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)
@@ -91,6 +95,11 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)
     return child
+
+
+def said_below(above: RunSession, said: Said) -> Said:
+    """Return the task of a child run, with those parts of the run above whose lines it has."""
+    return said_with(said, above.run.parts.values()) if above.core.has_parts else said
 
 
 def _levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:

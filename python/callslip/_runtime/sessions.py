@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip._runtime.calls import current_call
-from callslip._runtime.children import check_tree, child_id, levels_left
+from callslip._runtime.children import check_tree, child_id, levels_left, said_below
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
@@ -58,13 +58,13 @@ def new_session(
     call = current_call()
     parent = above = None
     levels = depth
-    run_id = os.urandom(8).hex()
-    root = run_id
+    run_id = root = os.urandom(8).hex()
     if call is not None:
         parent, above = (call.session.run.id, call.ticket), call.session
         levels, root = levels_left(above.levels, depth), above.root
         if deps is None:
             deps = above.run._deps
+        said = said_below(above, said)
         asker = asker or above.asker
     setup = worker._setup_at(levels)
     store = worker.store

@@ -14,9 +14,14 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-__all__ = ["Shape", "is_required", "shape_of"]
+from callslip._labels import label_schema, labels_text, named
+from callslip.parts import File
+from callslip.tools._context import parts_here
+
+__all__ = ["Shape", "is_required", "labels_told", "shape_of"]
 
 Schema = dict[str, Any]
 Convert = Callable[[Any], Any]
@@ -59,6 +64,8 @@ def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
         return Shape({"type": scalar}, _to_float if annotation is float else None)
     if annotation in _LISTS or annotation in _DICTS:
         return Shape({"type": "array" if annotation in _LISTS else "object"})
+    if _is_file(annotation):
+        return Shape(label_schema(annotation), partial(named, annotation, files=parts_here))
     if typing.is_typeddict(annotation):
         return _unless_recursive(annotation, lambda: _typed_dict(annotation))
     if isinstance(annotation, typing.NewType):
@@ -66,6 +73,23 @@ def shape_of(annotation: Any) -> Shape | None:  # a line for each kind
     if type(annotation).__name__ == "TypeAliasType":
         return _unless_recursive(annotation, lambda: shape_of(annotation.__value__))
     return _shape_of_generic(get_origin(annotation), get_args(annotation))
+
+
+def _is_file(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, File)
+
+
+def labels_told(annotation: Any) -> str | None:
+    """Return what a model is told of an argument with images or files; `None` for any other."""
+    todo = [(annotation, False)]
+    for one, plural in todo:
+        if _is_file(one):
+            return labels_text(one, plural=plural)
+        origin = get_origin(one)
+        within = get_args(one)[:1] if origin is Annotated else get_args(one)
+        several = plural or origin not in {Annotated, Union, types.UnionType}
+        todo += [(arg, several) for arg in within]
+    return None
 
 
 def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 from callslip.errors import UsageError
+from callslip.parts import File
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -20,7 +21,15 @@ else:
 
     DepsT_co = TypeVar("DepsT_co", covariant=True)
 
-__all__ = ["CallState", "Context", "call_here", "enclosing_call", "not_in_a_tool", "state_of"]
+__all__ = [
+    "CallState",
+    "Context",
+    "call_here",
+    "enclosing_call",
+    "not_in_a_tool",
+    "parts_here",
+    "state_of",
+]
 
 
 class CallState(Protocol):
@@ -33,6 +42,10 @@ class CallState(Protocol):
 
     cancelled: bool
     over: bool
+
+    @property
+    def parts(self) -> dict[str, File]:
+        """Images and files of the run so far, by their labels."""
 
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
@@ -69,6 +82,15 @@ class Context(Generic[DepsT_co]):
         passed.
         """
         return self._call is not None and self._call.cancelled
+
+    @property
+    def parts(self) -> dict[str, File]:
+        """Images and files of the run so far, by their labels; none outside of a call.
+
+        `"U1"`, `"U2"`, … are those of the user, `"T3"` that of a result. A parameter annotated with
+        `Image` or `File` receives the one that the model names.
+        """
+        return state_of(self).parts
 
     @property
     def key(self) -> str:
@@ -124,6 +146,11 @@ class _NoCall:
     cancelled = False
     over = False
 
+    @property
+    def parts(self) -> dict[str, File]:
+        """Return nothing: there is no run."""
+        return {}
+
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
@@ -139,6 +166,11 @@ def state_of(context: Context | None) -> CallState:
     """Return the state of the call: that of the context, else that of the enclosing call."""
     own = None if context is None else context._call
     return own or call_here() or _NoCall()
+
+
+def parts_here() -> dict[str, File]:
+    """Return the images and files of the run in whose call this code runs, by their labels."""
+    return state_of(None).parts
 
 
 def not_in_a_tool(called: str, instead: str) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from callslip._failure import ModelFacing, message_of, one_line
+from callslip._labels import LabelError
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import ToolError
-from callslip.tools._annotation import is_required, shape_of
+from callslip.tools._annotation import is_required, labels_told, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,6 +102,9 @@ class Signature:
                 continue
             try:
                 named[name] = convert(value)
+            except LabelError as error:
+                faults.append(f"'{name}': {error}")
+                cause = error
             except ValueError as error:
                 from callslip.tools._validation import describe_faults
 
@@ -200,6 +204,7 @@ class _Reader:
         self._converts: dict[str, Callable[[Any], Any]] = {}
         self._factories: dict[str, Callable[[], Any]] = {}
         self._adapters: dict[str, Any] = {}
+        self._labels: dict[str, str | None] = {}
         self._further: Any = False
         self._convert_further: Callable[[Any], Any] | None = None
 
@@ -231,7 +236,8 @@ class _Reader:
             self._required.append(name)
         elif default is not None:
             _add_default(schema, default, self._adapters.get(name))
-        if (text := self._descriptions.get(name)) and "description" not in schema:
+        self._labels[name] = labels = labels_told(annotation)
+        if (text := self._descriptions.get(name)) and schema.get("description") in {None, labels}:
             schema["description"] = text
         self._properties[name] = schema
 
@@ -309,6 +315,9 @@ class _Reader:
 
     def signature(self) -> Signature:
         definitions = self._add_adapter_schemas()
+        for name, labels in self._labels.items():
+            if labels is not None:
+                _tell_labels(self._properties[name], labels)
         for name in [name for name in self._properties if name.startswith("**")]:
             self._further = self._properties.pop(name)
         parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
@@ -436,6 +445,12 @@ def _is_plain_type(annotation: Any) -> bool:
 def _is_field(default: Any) -> bool:
     kind = type(default)
     return kind.__name__ == "FieldInfo" and kind.__module__.startswith("pydantic.")
+
+
+def _tell_labels(schema: dict[str, Any], labels: str) -> None:
+    """Say of a parameter how an image is named, whatever else is said of it."""
+    own = schema.get("description", labels)
+    schema["description"] = labels if own == labels else f"{own.rstrip('. ')}. {labels}"
 
 
 def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:

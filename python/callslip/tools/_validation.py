@@ -16,7 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
+from callslip._labels import PARTS, LabelError
 from callslip.tools._annotation import is_required
+from callslip.tools._context import parts_here
 
 __all__ = ["adapter_for", "converter", "describe_faults", "schemas_of"]
 
@@ -108,7 +110,7 @@ def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
     """
 
     def convert(value: Any) -> Any:
-        made = adapter.validate_json(json.dumps(value))
+        made = adapter.validate_json(json.dumps(value), context={PARTS: parts_here})
         # An `Iterable` would raise its errors only while the tool runs.
         return list(made) if type(made).__name__ == "ValidatorIterator" else made
 
@@ -124,6 +126,9 @@ def describe_faults(name: str, value: Any, error: ValueError) -> Iterator[str]:
         message = fault["msg"]
         if isinstance(cause := fault.get("ctx", {}).get("error"), Exception):
             message = str(cause)
+        if isinstance(cause, LabelError):
+            yield f"'{name}{_path_in(value, fault['loc'])}': {cause}"
+            continue
         if message.startswith("Input should "):
             message = f" must {message.removeprefix('Input should ')}"
         else:

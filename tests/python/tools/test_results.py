@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from PIL import Image
 from pydantic import BaseModel
 
 from callslip import Agent, ScriptedModel, tool
@@ -126,7 +125,6 @@ def test_to_json_never_raises() -> None:
         type("Bad", (), {"__str__": 5})(),
         open,
         threading.Lock(),
-        Image.new("RGB", (2, 3)),
         pl.LazyFrame({"a": [1]}),
     ],
     ids=lambda value: type(value).__name__,
