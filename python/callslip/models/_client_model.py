@@ -137,8 +137,16 @@ class ClientModel:
                 is_unread = part.kind in _TELLING and part.kind not in self.parts
                 if is_unread and (part.label or "").startswith("U"):
                     self._is_silent = True
-                    _warn_unread(part.kind, self.parts)
+                    self._warn_unread(part.kind)
                     return
+
+    def _warn_unread(self, kind: PartKind) -> None:
+        what = "image" if kind == "image" else "file"
+        hint = f"its client is sent no {_TELLING[kind]}"
+        if kind in self._SHAPES:
+            hint = f"pass parts={_written(self.parts | {kind})} to as_model if it takes "
+            hint += _TELLING[kind]
+        warnings.warn(f"the model reads a line in place of the {what}: {hint}", stacklevel=2)
 
     def _stop_sending(self, kinds: frozenset[PartKind], error: Exception) -> None:
         """Send no more parts of some kinds, because of what a server said."""
@@ -241,15 +249,6 @@ _TELLING: Mapping[PartKind, str] = {
     "video": "video",
 }
 """The kinds that some model takes, in words."""
-
-
-def _warn_unread(kind: PartKind, taken: frozenset[PartKind]) -> None:
-    what = "image" if kind == "image" else "file"
-    warnings.warn(
-        f"the model reads a line in place of the {what}: pass parts={_written(taken | {kind})} to "
-        f"as_model if it takes {_TELLING[kind]}",
-        stacklevel=2,
-    )
 
 
 def _written(kinds: frozenset[PartKind]) -> str:

@@ -26,12 +26,12 @@ _UP_TO_THREE = r"[^\w./-]{0,3}(?:\w+ ){0,3}"
 _ARE = r"(?:is|are|was|were) "
 
 _MOSTLY = (
-    # "image input is not supported" (llama.cpp, xAI, Mistral, Google, OpenAI)
+    # llama.cpp, xAI, Mistral, Google, OpenAI
     rf"{_KIND}{_UP_TO_THREE}(?:{_ARE})?(?:currently )?not (?:yet |currently )?"
     r"(?:supported|enabled)\b",
-    # "image_url is only supported by certain models" (OpenAI)
+    # OpenAI: supported by certain models
     rf"{_KIND}{_UP_TO_THREE}(?:{_ARE})?only supported\b",
-    # "this model does not support image input" (Ollama, LM Studio, Bedrock)
+    # Ollama, LM Studio, Bedrock
     r"\b(?:do|does)(?:n.t| not) (?:currently )?(?:support|accept)\W{1,3}"
     rf"(?:\w+ ){{0,3}}?{_KIND}",
 )
