@@ -116,12 +116,8 @@ class ClientModel:
         kinds = check_parts(parts)
         if not kinds <= cls._SHAPES.keys():
             known = ", ".join(repr(kind) for kind in cls._SHAPES)
-            raise UsageError(
-                f"expected parts= with some of {known}: got {parts!r}, and this client is sent "
-                "no others"
-                if known
-                else f"expected no parts= for this client: got {parts!r}, and it is sent text alone"
-            )
+            wanted = f"parts= with some of {known} for this client" if known else _NONE
+            raise UsageError(f"expected {wanted}: got {parts!r}")
         return kinds
 
     def report_unread(self, messages: Messages) -> None:
@@ -242,6 +238,7 @@ class ClientModel:
         return f"{type(self).__name__}(model={self.model!r}, accepts={sorted(self.accepts)})"
 
 
+_NONE = "no parts= for this client, which is sent text alone"
 _TELLING: Mapping[PartKind, str] = {
     "image": "images",
     "pdf": "PDF files",

@@ -10,8 +10,8 @@ from callslip.models._client_model import ClientModel
 from callslip.models._fields import field
 from callslip.models._finish_reasons import read_finish
 from callslip.models._grammar_forms import GrammarForm
-from callslip.models._part_shapes import CHAT, Shapes, blocks_of, sent_messages, text_block
-from callslip.models._reply import Messages, ModelChunk
+from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
+from callslip.models._reply import Message, Messages, ModelChunk
 from callslip.parts import File, PartKind
 
 __all__ = ["LLMModel", "LangChainModel"]
@@ -19,6 +19,12 @@ __all__ = ["LLMModel", "LangChainModel"]
 
 def _attachment(part: File) -> Any:
     return importlib.import_module("llm").Attachment(type=part.media_type, content=part.data)
+
+
+def _attachments(message: Message) -> list[Any]:
+    # Texts between them would be joined by plugins.
+    parts = message.get("parts", ()) if message["role"] == "user" else ()
+    return [_attachment(part) for part in parts]
 
 
 class LangChainModel(ClientModel):
@@ -61,7 +67,7 @@ class LLMModel(ClientModel):
         llm: Any = importlib.import_module("llm")
         make = {"system": llm.system, "user": llm.user, "assistant": llm.assistant}
         turns = [
-            make[message["role"]](blocks_of(message, self._SHAPES, str) or message["content"])
+            make[message["role"]](message["content"], *_attachments(message))
             for message in messages
         ]
         streams = self._stream and bool(getattr(self._client, "can_stream", False))
