@@ -110,7 +110,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, kind, answer)
 
     def _refuse(self, status: int, words: str, *, streams: bool) -> None:
-        error = {"message": words, "error": {"message": words, "type": "invalid_request_error"}}
+        told = {"message": words, "type": "invalid_request_error"}
+        error: dict[str, Any] = {"message": words, "error": told}
+        if status == 200:
+            # As a response of OpenAI has it.
+            error |= {"object": "response", "status": "failed", "output": []}
         is_late = status == 200 and streams
         self._send(status, *(_events([error]) if is_late else _json(error)))
 
