@@ -29,9 +29,9 @@ __all__ = ["ClientModel"]
 class ClientModel:
     """A model behind a client object; made by `as_model`.
 
-    A call returns the client's own result, an awaitable for an async client. Errors of the client
-    are raised unchanged. A server that takes no images or files is asked again without them, with a
-    warning, and is sent no more.
+    A call returns the client's own result, an awaitable for an async client; for a stream with
+    images or files a stream of `ModelChunk`s. Errors of the client are raised unchanged. A server
+    that takes no images or files is asked again without them, with a warning, and is sent no more.
 
     Attributes:
         model: The model's name at the server; `None` if the client knows it.
