@@ -5,6 +5,8 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from pictures import count_parts
+
 MESSAGES = {
     429: "rate limit reached",
     500: "the server had an error",
@@ -18,7 +20,8 @@ FULL = "This model's maximum context length is 900 tokens, however you requested
 class FailingServer(ThreadingHTTPServer):
     """Answers each request with the next item of its script.
 
-    An item is a word for a failure (see `Handler.do_POST`), or the text of a reply.
+    An item is a word for a failure (see `Handler.do_POST`), or the text of a reply. A request with
+    pictures is refused with the status and the words of `refusal`, if that is set.
     """
 
     daemon_threads = True
@@ -27,6 +30,8 @@ class FailingServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script = []
         self.asked = []
+        self.bodies = []
+        self.refusal = None
         self.over = threading.Event()
         self.retry_after = "0"
 
@@ -48,8 +53,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append(body["messages"][-1]["content"])
+        self.server.bodies.append(body)
         # A client of one event loop may be used in another one next.
         self.close_connection = True
+        if self.server.refusal is not None and count_parts(body):
+            self.refuse(*self.server.refusal)
+            return
         item = self.server.script.pop(0)
         self.speaks_openai = self.path.endswith("completions")
         if item.isdigit():

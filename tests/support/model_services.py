@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from pictures import count_parts
+
 PIECES = ["Hel", "lo ", "wörld"]
 TEXT = "".join(PIECES)
 REASONING = "hm"
@@ -36,6 +38,8 @@ class Services(ThreadingHTTPServer):
         owner: Of the models that `GET /v1/models` lists.
         listed: The number of those requests.
         status: Of all answers, if it is not 200.
+        refusal: The status and the words with which requests with pictures are refused. With the
+            status 200 it is in the reply itself.
     """
 
     daemon_threads = True
@@ -47,6 +51,7 @@ class Services(ThreadingHTTPServer):
         self.owner: str | None = None
         self.listed = 0
         self.status = 200
+        self.refusal: tuple[int, str] | None = None
         self.bodies: list[dict[str, Any]] = []
 
     @property
@@ -94,12 +99,24 @@ class _Handler(BaseHTTPRequestHandler):
             error = {"message": "out of order", "error": {"message": "out of order"}}
             self._send(self.server.status, "application/json", json.dumps(error).encode())
             return
+        if self.server.refusal is not None and count_parts(body):
+            self._refuse(*self.server.refusal, streams=bool(body.get("stream")))
+            return
         path = self.path.partition("?")[0]
         service, streams = _service_of(path, body)
         make = _SERVICES[service]
         end = _ENDS.get(service, {}).get(self.server.finish, self.server.finish)
         kind, answer = make(self.server.pieces(), end, streams=streams, body=body)
         self._send(200, kind, answer)
+
+    def _refuse(self, status: int, words: str, *, streams: bool) -> None:
+        told = {"message": words, "type": "invalid_request_error"}
+        error: dict[str, Any] = {"message": words, "error": told}
+        if status == 200:
+            # As a response of OpenAI has it.
+            error |= {"object": "response", "status": "failed", "output": []}
+        is_late = status == 200 and streams
+        self._send(status, *(_events([error]) if is_late else _json(error)))
 
     def _read_chunked(self) -> bytes:
         whole = b""

@@ -87,6 +87,8 @@ class ModelRequests:
             return self._plain(shown)
         agent = self._agent
         call = agent._model if call is None else call
+        if self._run._core.has_parts:
+            call.report_unread(self._run.messages)
         options = agent._options
         if not options:
             return call(shown)

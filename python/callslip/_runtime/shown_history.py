@@ -39,13 +39,13 @@ class ShownHistory:
         count: Counts tokens.
     """
 
-    __slots__ = ("_core", "_cut", "_parts", "_room", "_run", "_summarize", "_transcript", "count")
+    __slots__ = ("_core", "_cut", "_model", "_room", "_run", "_summarize", "_transcript", "count")
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self._run = run
         self._core = core = run._core
         model, history = agent._model, agent.history
-        self._parts = model.parts
+        self._model = model
         self.count: TokenCounter = TokenCounter(model.count_tokens)
         self._transcript = Transcript(
             core.short,
@@ -73,7 +73,7 @@ class ShownHistory:
         return self._transcript.show(self._cut, self._transcript.exchange_of(self._core.said_at))
 
     def _taken(self, messages: Messages) -> Messages:
-        return taken_messages(messages, self._parts) if self._core.has_parts else messages
+        return taken_messages(messages, self._model.parts) if self._core.has_parts else messages
 
     @property
     def is_ample(self) -> bool:

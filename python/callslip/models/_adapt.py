@@ -66,8 +66,11 @@ def as_model(
             complete. Default: `True`.
         **options: `grammar=` for a server that accepts a grammar, a `GrammarForm` such as
             `"auto"`; `context=`, the tokens that the messages and the reply may have together, so
-            that a long run is shown in part before it fails; `usage=False` for an
-            OpenAI-compatible server that refuses `stream_options`.
+            that a long run is shown in part before it fails; `parts=`, the kinds of images and
+            files that are sent (`"image"`, `"pdf"`, `"audio"`, `"video"`), and `()` for none;
+            `usage=False` for an OpenAI-compatible server that refuses `stream_options`. By default
+            images are sent, and PDF files if the service takes them; models in this process and
+            those of llm are sent none. A server that refuses them is sent none from then on.
             `stop`, `seed` and `max_tokens` have the meaning of a run's. Anything else is sent with
             every request under the client's own name for it (`temperature=0`). An option overrides
             the same keyword of a run; `None` means never sent (`stop=None`).

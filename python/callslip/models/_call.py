@@ -55,8 +55,6 @@ class ModelCall:
             iterator. With `False`, only the result of a call shows it.
         gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
             else `None`.
-        parts: The kinds of images and files that it takes as parts of a message; empty (default)
-            for a model that reads a line in their place.
         is_wrapped: Whether a reply may take several attempts, or terms that the caller keeps to:
             use `attempts`.
 
@@ -67,6 +65,7 @@ class ModelCall:
 
     __slots__ = (
         "_call",
+        "_parts",
         "_required",
         "accepts",
         "bounds",
@@ -77,7 +76,6 @@ class ModelCall:
         "is_async",
         "is_wrapped",
         "model",
-        "parts",
     )
 
     model: object
@@ -103,8 +101,17 @@ class ModelCall:
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)
         self.gate: Gate | None = gate if isinstance(gate, Gate) else None
-        self.parts: frozenset[PartKind] = parts_of(_unbound(model))
+        self._parts: frozenset[PartKind] | None = None
         self.is_wrapped: bool = self.gate is not None or isinstance(model, HasAttempts)
+
+    @property
+    def parts(self) -> frozenset[PartKind]:
+        """The kinds of images and files that the model takes now: it may learn of a refusal."""
+        return parts_of(_unbound(self.model)) if self._parts is None else self._parts
+
+    @parts.setter
+    def parts(self, parts: frozenset[PartKind]) -> None:
+        self._parts = parts
 
     def attempts(self, attempt: Attempt | None = None) -> Attempts:
         """Return the attempts at one reply.
@@ -153,6 +160,12 @@ class ModelCall:
         for name in self._required:
             passed.setdefault(name, None)
         return self._call(messages, **passed)
+
+    def report_unread(self, messages: Messages) -> None:
+        """Report messages with images and files, where the model wants to know those unread."""
+        report = getattr(_unbound(self.model), "report_unread", None)
+        if report is not None:
+            report(messages)
 
     def report_violation(self, code: str, grammar: object) -> None:
         """Report the violation of a reply to a call with a grammar, where the model wants it."""

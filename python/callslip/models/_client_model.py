@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
+from callslip._failure import message_of, one_line
+from callslip._redaction import redact_likely_secrets
 from callslip.errors import UsageError
 from callslip.models._context import check_context
 from callslip.models._grammar_forms import (
@@ -15,7 +17,11 @@ from callslip.models._grammar_forms import (
     excludes_violation,
     grammar_text,
 )
+from callslip.models._part_requests import PartRequest
+from callslip.models._part_shapes import Shapes
+from callslip.models._parts import check_parts, kinds_of, taken_messages
 from callslip.models._reply import Messages
+from callslip.parts import PartKind
 
 __all__ = ["ClientModel"]
 
@@ -23,8 +29,9 @@ __all__ = ["ClientModel"]
 class ClientModel:
     """A model behind a client object; made by `as_model`.
 
-    A call returns the client's own result, an awaitable for an async client. Errors of the client
-    are raised unchanged.
+    A call returns the client's own result, an awaitable for an async client; for a stream with
+    images or files a stream of `ModelChunk`s. Errors of the client are raised unchanged. A server
+    that takes no images or files is asked again without them, with a warning, and is sent no more.
 
     Attributes:
         model: The model's name at the server; `None` if the client knows it.
@@ -33,6 +40,8 @@ class ClientModel:
         context: The tokens that the messages and the reply may have together; `None` if that is
             not known.
         is_async: Whether the client is async.
+        parts: The kinds of images and files that are sent as parts of a message. Of those that the
+            server refuses, none is sent any more.
     """
 
     # The client's names for the keywords of a run.
@@ -41,6 +50,9 @@ class ClientModel:
     _DECIDED: ClassVar[tuple[str, ...]] = ("messages",)
     _FORMS: ClassVar[tuple[GrammarForm, ...]] = ()
     _NEEDS_NAME: ClassVar[bool] = True
+    # The parts that can be sent, and those that are if nothing else is said.
+    _SHAPES: ClassVar[Shapes] = {}
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset()
 
     def __init__(
         self,
@@ -51,6 +63,7 @@ class ClientModel:
         grammar: GrammarForm | None = None,
         is_async: bool = False,
         context: int | None = None,
+        parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
         if model is None and self._NEEDS_NAME:
@@ -64,6 +77,9 @@ class ClientModel:
         self.grammar_form: GrammarForm | None = grammar
         self.is_async: bool = is_async
         self.context: int | None = check_context(context)
+        self.parts: frozenset[PartKind] = self._PARTS if parts is None else self._check(parts)
+        # With `()` the program has said it.
+        self._is_silent = parts is not None and not self.parts
         self._stream = stream
         self._has_warned = False
         # The run's words, so that `stop=None` means the same for every client.
@@ -90,7 +106,63 @@ class ClientModel:
         sent = {name: value for name, value in request.items() if value is not None}
         if offered.get("grammar") is not None and self.grammar_form is not None:
             self._add_grammar(sent, offered["grammar"])
-        return self._send(messages, sent)
+        messages = taken_messages(messages, self.parts)
+        if not kinds_of(messages):
+            return self._send(messages, sent)
+        return PartRequest(self, lambda taken: self._send(taken, dict(sent)), messages).make()
+
+    @classmethod
+    def _check(cls, parts: Collection[PartKind]) -> frozenset[PartKind]:
+        kinds = check_parts(parts)
+        if not kinds <= cls._SHAPES.keys():
+            known = ", ".join(repr(kind) for kind in cls._SHAPES)
+            wanted = f"parts= with some of {known} for this client" if known else _NONE
+            raise UsageError(f"expected {wanted}: got {parts!r}")
+        return kinds
+
+    def report_unread(self, messages: Messages) -> None:
+        """Warn once if the user's images or files are not sent, because the model takes none.
+
+        Args:
+            messages: The messages of a run with all their parts.
+        """
+        if self._is_silent:
+            return
+        for message in messages:
+            for part in message.get("parts", ()):
+                is_unread = part.kind in _TELLING and part.kind not in self.parts
+                if is_unread and (part.label or "").startswith("U"):
+                    self._is_silent = True
+                    self._warn_unread(part.kind)
+                    return
+
+    def _warn_unread(self, kind: PartKind) -> None:
+        what = "image" if kind == "image" else "file"
+        hint = f"its client is sent no {_TELLING[kind]}"
+        if kind in self._SHAPES:
+            hint = f"pass parts={_written(self.parts | {kind})} to as_model if it takes "
+            hint += _TELLING[kind]
+        warnings.warn(f"the model reads a line in place of the {what}: {hint}", stacklevel=2)
+
+    def _stop_sending(self, kinds: frozenset[PartKind], error: Exception) -> None:
+        """Send no more parts of some kinds, because of what a server said."""
+        # A model that reads no images reads no files either.
+        left = frozenset() if "image" in kinds else self.parts - kinds
+        # Requests at the same time are refused for the same reason.
+        if left == self.parts:
+            return
+        what = (
+            "images and files"
+            if "image" in kinds
+            else " and ".join(map(_TELLING.__getitem__, kinds))
+        )
+        self.parts, self._is_silent = left, True
+        told = one_line(redact_likely_secrets(message_of(error)))
+        warnings.warn(
+            f"{self.model or 'the model'} takes no {what}, and reads a line in their place from "
+            f"now on: {type(error).__name__}: {told}; pass parts={_written(left)} to as_model",
+            stacklevel=2,
+        )
 
     def report_violation(self, code: str, grammar: object) -> None:
         """Report the violation of a whole reply to a request with a grammar.
@@ -164,3 +236,17 @@ class ClientModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.model!r}, accepts={sorted(self.accepts)})"
+
+
+_NONE = "no parts= for this client, which is sent text alone"
+_TELLING: Mapping[PartKind, str] = {
+    "image": "images",
+    "pdf": "PDF files",
+    "audio": "audio",
+    "video": "video",
+}
+"""The kinds that some model takes, in words."""
+
+
+def _written(kinds: frozenset[PartKind]) -> str:
+    return repr(tuple(sorted(kinds)))

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from callslip.models._client_model import ClientModel
 from callslip.models._fields import field
 from callslip.models._finish_reasons import read_finish
 from callslip.models._grammar_forms import GrammarForm
-from callslip.models._reply import Messages, ModelChunk
+from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
+from callslip.models._reply import Message, Messages, ModelChunk
+from callslip.parts import File, PartKind
 
 __all__ = ["LLMModel", "LangChainModel"]
+
+
+def _attachment(part: File) -> Any:
+    return importlib.import_module("llm").Attachment(type=part.media_type, content=part.data)
+
+
+def _attachments(message: Message) -> list[Any]:
+    # Texts between them would be joined by plugins.
+    parts = message.get("parts", ()) if message["role"] == "user" else ()
+    return [_attachment(part) for part in parts]
 
 
 class LangChainModel(ClientModel):
@@ -24,13 +36,15 @@ class LangChainModel(ClientModel):
     # The name of `max_tokens` is another one for each provider.
     _SENT: Mapping[str, str] = {"stop": "stop"}
     _NEEDS_NAME = False
+    _SHAPES: ClassVar[Shapes] = CHAT
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image"})
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         name = "stream" if self._stream else "invoke"
         call = getattr(self._client, f"a{name}" if self.is_async else name)
         if self.model is not None:
             request["model"] = self.model
-        return call([dict(message) for message in messages], **request)
+        return call(sent_messages(messages, self._SHAPES, text_block), **request)
 
 
 class LLMModel(ClientModel):
@@ -41,6 +55,7 @@ class LLMModel(ClientModel):
 
     _NEEDS_NAME = False
     _FORMS = ("auto", "json_schema")
+    _SHAPES: ClassVar[Shapes] = dict.fromkeys(("image", "pdf", "audio", "video"), _attachment)
 
     def __init__(self, client: Any, **options: Any) -> None:
         # The options of a model are its plugin's. Where it has `stop`, it is one string.
@@ -51,7 +66,10 @@ class LLMModel(ClientModel):
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         llm: Any = importlib.import_module("llm")
         make = {"system": llm.system, "user": llm.user, "assistant": llm.assistant}
-        turns = [make[message["role"]](message["content"]) for message in messages]
+        turns = [
+            make[message["role"]](message["content"], *_attachments(message))
+            for message in messages
+        ]
         streams = self._stream and bool(getattr(self._client, "can_stream", False))
         response = self._client.prompt(messages=turns, stream=streams, **request)
         return _chunks(response) if hasattr(response, "__iter__") else _chunks_async(response)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from callslip.models._client_model import ClientModel
 from callslip.models._fields import first_field
 from callslip.models._grammar_forms import GrammarForm
+from callslip.models._part_shapes import CHAT_IMAGE, Shapes, sent_messages, text_block
 from callslip.models._reply import Messages, ModelReply, open_result
 
 __all__ = ["LlamaModel", "PipelineModel", "VllmModel"]
@@ -49,6 +50,8 @@ class VllmModel(ClientModel):
 
     _NEEDS_NAME = False
     _FORMS = ("auto", "gbnf")
+    # Few of them read images, and those only if they are made for it.
+    _SHAPES: ClassVar[Shapes] = CHAT_IMAGE
     _PARAMETERS = (
         "chat_template",
         "chat_template_content_format",
@@ -63,7 +66,7 @@ class VllmModel(ClientModel):
         # By default a reply ends after 16 tokens.
         request.setdefault("max_tokens", None)
         params = importlib.import_module("vllm").SamplingParams(**request)
-        turns = [dict(message) for message in messages]
+        turns = sent_messages(messages, self._SHAPES, text_block)
         return self._client.chat(turns, sampling_params=params, **{"use_tqdm": False, **named})
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
@@ -77,6 +80,8 @@ class LlamaModel(ClientModel):
 
     _NEEDS_NAME = False
     _FORMS = ("auto", "gbnf")
+    # Few of them read images, and those only if they are made for it.
+    _SHAPES: ClassVar[Shapes] = CHAT_IMAGE
 
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)
@@ -90,7 +95,7 @@ class LlamaModel(ClientModel):
         return len(self._client.tokenize(text.encode("utf-8", "replace"), add_bos=False))
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
-        turns = [dict(message) for message in messages]
+        turns = sent_messages(messages, self._SHAPES, text_block)
         create = self._client.create_chat_completion
         return create(messages=turns, stream=self._stream, **request)
 

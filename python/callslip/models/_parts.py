@@ -9,7 +9,7 @@ from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 from callslip.parts import PartKind
 
-__all__ = ["check_parts", "parts_of", "taken_messages"]
+__all__ = ["check_parts", "kinds_of", "parts_of", "taken_messages"]
 
 _KINDS: frozenset[PartKind] = frozenset(get_args(PartKind)) - {"file"}
 
@@ -33,6 +33,11 @@ def parts_of(model: object) -> frozenset[PartKind]:
     if isinstance(declared, str) or not isinstance(declared, Collection):
         return frozenset()
     return frozenset(kind for kind in _KINDS if kind in declared)
+
+
+def kinds_of(messages: Messages) -> frozenset[PartKind]:
+    """Return the kinds of the parts of messages."""
+    return frozenset(part.kind for message in messages for part in message.get("parts", ()))
 
 
 def taken_messages(messages: Messages, kinds: frozenset[PartKind]) -> Messages:

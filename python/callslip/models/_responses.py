@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from callslip.models._client_model import ClientModel
 from callslip.models._events import REPLY_TOOL
 from callslip.models._grammar_forms import GrammarForm
+from callslip.models._part_shapes import RESPONSES, Shapes, sent_messages
 from callslip.models._reply import Messages
+from callslip.parts import PartKind
 
 __all__ = ["ResponsesModel"]
 
@@ -21,6 +23,8 @@ class ResponsesModel(ClientModel):
     _SENT: Mapping[str, str] = {"max_tokens": "max_output_tokens"}
     _DECIDED = ("messages", "input")
     _FORMS = ("auto", "json_schema", "custom_tool")
+    _SHAPES: ClassVar[Shapes] = RESPONSES
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
 
     def without_retries(self) -> Self:
         """Return a model like this one whose client makes each request once."""
@@ -34,9 +38,8 @@ class ResponsesModel(ClientModel):
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         if self._stream:
             request["stream"] = True
-        return self._client(
-            model=self.model, input=[dict(message) for message in messages], **request
-        )
+        turns = sent_messages(messages, self._SHAPES, _input_text)
+        return self._client(model=self.model, input=turns, **request)
 
     def _put_grammar(
         self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
@@ -51,3 +54,7 @@ class ResponsesModel(ClientModel):
         request["tools"] = [{"type": "custom", "name": REPLY_TOOL, "format": wanted}]
         request["tool_choice"] = {"type": "custom", "name": REPLY_TOOL}
         request["parallel_tool_calls"] = False
+
+
+def _input_text(text: str) -> dict[str, str]:
+    return {"type": "input_text", "text": text}

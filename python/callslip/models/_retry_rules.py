@@ -11,7 +11,7 @@ from callslip._failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
 from callslip.models._failures import codes_of, is_context_full, is_refusal
 
-__all__ = ["is_for_another_model", "is_retriable"]
+__all__ = ["is_for_another_model", "is_retriable", "status_of"]
 
 _STATUSES = frozenset({408, 409, 424, 425, 429})
 """Those below 500."""
@@ -138,7 +138,7 @@ def _decide(error: BaseException, codes: set[str]) -> bool | None:
     if codes & _BEDROCK:
         # Services of AWS also send some of them with the status 400.
         return True
-    status = _status(error)
+    status = status_of(error)
     # A stream that began well reports its errors in events.
     if status is not None and status >= 400:
         return status in _STATUSES or status >= 500
@@ -154,7 +154,7 @@ def _decide(error: BaseException, codes: set[str]) -> bool | None:
     return None
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """Return the HTTP status of a client's exception."""
     response = safe_field(error, "response")
     for value in (

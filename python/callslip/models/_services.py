@@ -5,17 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from callslip.models._client_model import ClientModel
 from callslip.models._grammar_forms import GrammarForm
-from callslip.models._reply import Messages
+from callslip.models._part_shapes import (
+    BEDROCK,
+    CHAT_IMAGE,
+    GOOGLE,
+    MISTRAL,
+    Shapes,
+    blocks_of,
+    sent_messages,
+    text_block,
+)
+from callslip.models._reply import Message, Messages
 from callslip.models._turns import split_system
+from callslip.parts import File, PartKind
 
 __all__ = ["BedrockModel", "CohereModel", "GoogleModel", "MistralModel", "OllamaModel"]
 
 _SCHEMA_FORMS: tuple[GrammarForm, ...] = ("auto", "json_schema")
 _Grammar = str | Mapping[str, object]
+_IMAGES: frozenset[PartKind] = frozenset({"image"})
+
+
+def _text_blocks(message: Message, shapes: Shapes) -> list[Any]:
+    blocks = blocks_of(message, shapes, lambda text: {"text": text})
+    return blocks or [{"text": message["content"]}]
 
 
 class GoogleModel(ClientModel):
@@ -31,6 +48,8 @@ class GoogleModel(ClientModel):
     }
     _DECIDED = ("messages", "contents", "system_instruction")
     _FORMS = _SCHEMA_FORMS
+    _SHAPES: ClassVar[Shapes] = GOOGLE
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset(GOOGLE)
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         system, turns = split_system(messages)
@@ -39,7 +58,7 @@ class GoogleModel(ClientModel):
         contents = [
             {
                 "role": "model" if turn["role"] == "assistant" else "user",
-                "parts": [{"text": turn["content"]}],
+                "parts": _text_blocks(turn, GOOGLE),
             }
             for turn in turns
         ]
@@ -62,6 +81,8 @@ class BedrockModel(ClientModel):
     _SENT: Mapping[str, str] = {"stop": "stopSequences", "max_tokens": "maxTokens"}
     _DECIDED = ("messages", "system")
     _FORMS = _SCHEMA_FORMS
+    _SHAPES: ClassVar[Shapes] = BEDROCK
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset(BEDROCK)
     _INFERENCE = ("maxTokens", "stopSequences", "temperature", "topP")
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
@@ -70,7 +91,7 @@ class BedrockModel(ClientModel):
         if system:
             request["system"] = [{"text": system}]
         call = self._client.converse_stream if self._stream else self._client.converse
-        content = [{"role": turn["role"], "content": [{"text": turn["content"]}]} for turn in turns]
+        content = [{"role": turn["role"], "content": _text_blocks(turn, BEDROCK)} for turn in turns]
         return call(modelId=self.model, messages=content, **request)
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
@@ -89,6 +110,8 @@ class MistralModel(ClientModel):
         "max_tokens": "max_tokens",
     }
     _FORMS = _SCHEMA_FORMS
+    _SHAPES: ClassVar[Shapes] = MISTRAL
+    _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
     # `None` is the client's word for no retries, and it retries only if it was told to.
     _retries: Mapping[str, None] = MappingProxyType({})
 
@@ -101,7 +124,7 @@ class MistralModel(ClientModel):
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         name = "stream" if self._stream else "complete"
         call = getattr(self._client, f"{name}_async" if self.is_async else name)
-        turns = [dict(message) for message in messages]
+        turns = sent_messages(messages, self._SHAPES, text_block)
         return call(model=self.model, messages=turns, **request, **self._retries)
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
@@ -118,6 +141,8 @@ class CohereModel(ClientModel):
         "max_tokens": "max_tokens",
     }
     _FORMS = _SCHEMA_FORMS
+    _SHAPES: ClassVar[Shapes] = CHAT_IMAGE
+    _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
 
     def without_retries(self) -> Self:
         """Return a model like this one whose client makes each request once."""
@@ -126,10 +151,15 @@ class CohereModel(ClientModel):
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         call = self._client.chat_stream if self._stream else self._client.chat
-        return call(model=self.model, messages=[dict(message) for message in messages], **request)
+        turns = sent_messages(messages, self._SHAPES, text_block)
+        return call(model=self.model, messages=turns, **request)
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
         request["response_format"] = {"type": "json_object", form: text}
+
+
+def _image_bytes(part: File) -> bytes:
+    return part.data
 
 
 class OllamaModel(ClientModel):
@@ -144,18 +174,29 @@ class OllamaModel(ClientModel):
         "max_tokens": "num_predict",
     }
     _FORMS = _SCHEMA_FORMS
+    _SHAPES: ClassVar[Shapes] = {"image": _image_bytes}
+    _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
     _PARAMETERS = frozenset(
         {"format", "keep_alive", "logprobs", "options", "think", "tools", "top_logprobs"}
     )
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         _move(request, "options", tuple(request.keys() - self._PARAMETERS))
-        turns = [dict(message) for message in messages]
+        turns = [_with_images(message) for message in messages]
         return self._client.chat(model=self.model, messages=turns, stream=self._stream, **request)
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
         del form
         request["format"] = text
+
+
+def _with_images(message: Message) -> dict[str, Any]:
+    """Return a message with the bytes of its images, in the order of their labels in its text."""
+    sent = dict(message)
+    parts = sent.pop("parts", ())
+    if parts and message["role"] == "user":
+        sent["images"] = [_image_bytes(part) for part in parts]
+    return sent
 
 
 def _move(request: dict[str, object], place: str, names: tuple[str, ...]) -> None:

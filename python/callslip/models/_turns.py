@@ -8,17 +8,23 @@ __all__ = ["split_system"]
 
 
 def split_system(messages: Messages) -> tuple[str, list[Message]]:
-    """Return the system text, and the other messages: alternating, and none of them empty."""
+    """Return the system text, and the other messages: alternating, and none of them empty.
+
+    Images and files of messages that are joined follow each other in `"parts"`.
+    """
     system: list[str] = []
     turns: list[Message] = []
     for message in messages:
-        role, content = message["role"], message["content"]
-        if not content.strip():
+        role, content, parts = message["role"], message["content"], message.get("parts")
+        if not content.strip() and not parts:
             continue
         if role == "system":
             system.append(content)
         elif turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += f"\n\n{content}"
+            said = turns[-1]["content"]
+            turns[-1]["content"] = f"{said}\n\n{content}" if said and content else said or content
         else:
             turns.append({"role": role, "content": content})
+        if parts and role != "system":
+            turns[-1]["parts"] = [*turns[-1].get("parts", ()), *parts]
     return "\n\n".join(system), turns

@@ -28,7 +28,6 @@ class Wrapper(HasAttempts):
         context: The smallest context of the models, in tokens; `None` if none is known.
         count_tokens: Counts tokens as the model with that context does, or else as the first one
             that does; `None` if none does.
-        parts: The kinds of images and files that any of the models takes.
         is_async: Whether any of the models is known to be async.
         gate: The gate of the first model; `None` if it has none.
     """
@@ -46,9 +45,13 @@ class Wrapper(HasAttempts):
         self.count_tokens: CountTokens | None = next(
             (count for count in counts if count is not None), None
         )
-        self.parts: frozenset[PartKind] = frozenset().union(*(call.parts for call in self._calls))
         self.is_async: bool = any(call.is_async for call in self._calls)
         self.gate: Gate | None = self._calls[0].gate
+
+    @property
+    def parts(self) -> frozenset[PartKind]:
+        """The kinds of images and files that any of the models takes."""
+        return frozenset().union(*(call.parts for call in self._calls))
 
     def __call__(self, messages: Messages, **options: object) -> object:
         """Answer the messages outside of a run, where attempts that fail are not logged.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from callslip.models._client_model import ClientModel
 from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
+from callslip.models._part_shapes import ANTHROPIC, Shapes, sent_messages, text_block
 from callslip.models._reply import Messages
 from callslip.models._turns import split_system
+from callslip.parts import PartKind
 
 __all__ = ["AnthropicModel"]
 
@@ -33,6 +35,7 @@ class AnthropicModel(ClientModel):
         grammar: `"json_schema"` for structured output, which describes replies of the react
             protocol; `None` (default) for none.
         context: The tokens that the messages and the reply may have together. Default: not known.
+        parts: The kinds of images and files that are sent. Default: `"image"` and `"pdf"`.
         **options: Parameters of every request, as the client names them (`max_tokens`,
             `thinking`, `cache_control`, ...). They win over what a run offers; `None` means never
             sent. Without one and without an offer `max_tokens` is 4096 (the API requires it).
@@ -42,6 +45,7 @@ class AnthropicModel(ClientModel):
         accepts: The keywords it takes from a run: `stop`, `max_tokens` and perhaps `grammar`.
         grammar_form: As `grammar`.
         is_async: Whether the client is async.
+        parts: The kinds of images and files that are sent.
 
     Raises:
         UsageError: An option that is not the caller's to set, or that the API does not have.
@@ -50,6 +54,8 @@ class AnthropicModel(ClientModel):
     _SENT: Mapping[str, str] = {"stop": "stop_sequences", "max_tokens": "max_tokens"}
     _DECIDED = ("messages", "system")
     _FORMS = ("auto", "json_schema")
+    _SHAPES: ClassVar[Shapes] = ANTHROPIC
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
 
     def __init__(
         self,
@@ -59,6 +65,7 @@ class AnthropicModel(ClientModel):
         stream: bool = True,
         grammar: GrammarForm | None = None,
         context: int | None = None,
+        parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
         super().__init__(
@@ -68,6 +75,7 @@ class AnthropicModel(ClientModel):
             grammar=grammar,
             is_async=is_async_create(create),
             context=context,
+            parts=parts,
             **options,
         )
 
@@ -82,7 +90,8 @@ class AnthropicModel(ClientModel):
         request.setdefault("max_tokens", _DEFAULT_MAX_TOKENS)
         if self._stream:
             request["stream"] = True
-        return self._client(model=self.model, messages=turns, **request)
+        sent = sent_messages(turns, self._SHAPES, text_block)
+        return self._client(model=self.model, messages=sent, **request)
 
     def without_retries(self) -> Self:
         """Return this model with a client that does not retry by itself."""

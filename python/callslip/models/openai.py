@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from callslip.models._client_model import ClientModel
 from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._grammar_servers import form_of_models, host_of, known_form
+from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._reply import Messages
+from callslip.parts import PartKind
 
 __all__ = ["GrammarForm", "OpenAIModel"]
 
@@ -37,6 +39,8 @@ class OpenAIModel(ClientModel):
         grammar: The form in which the server takes a grammar; `None` (default) if it takes none.
             With `"auto"` the server is asked for its models once, unless its address is known.
         context: The tokens that the messages and the reply may have together. Default: not known.
+        parts: The kinds of images and files that are sent: `"image"`, `"pdf"` and `"audio"` (WAV
+            and MP3). Default: the first two.
         **options: Parameters of every request, as the client names them (`temperature`,
             `extra_body`, ...). They win over what a run offers; `None` means never sent, so
             `stop=None` suits a server that refuses `stop`. With `max_completion_tokens` here no
@@ -47,12 +51,15 @@ class OpenAIModel(ClientModel):
         accepts: The keywords it takes from a run.
         grammar_form: As `grammar`.
         is_async: Whether the client is async.
+        parts: The kinds of images and files that are sent.
 
     Raises:
         UsageError: An unknown form of grammar, or an option that is not the caller's to set.
     """
 
     _FORMS = ("auto", "gbnf", "lark", "vllm", "sglang", "fireworks", "json_schema")
+    _SHAPES: ClassVar[Shapes] = CHAT
+    _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class OpenAIModel(ClientModel):
         usage: bool = True,
         grammar: GrammarForm | None = None,
         context: int | None = None,
+        parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
         self._usage = usage
@@ -80,6 +88,7 @@ class OpenAIModel(ClientModel):
             grammar=grammar,
             is_async=is_async_create(create),
             context=context,
+            parts=parts,
             **options,
         )
 
@@ -129,9 +138,8 @@ class OpenAIModel(ClientModel):
             request["stream"] = True
             if self._usage and "stream_options" not in self._options:
                 request["stream_options"] = {"include_usage": True}
-        return self._client(
-            model=self.model, messages=[dict(message) for message in messages], **request
-        )
+        turns = sent_messages(messages, self._SHAPES, text_block)
+        return self._client(model=self.model, messages=turns, **request)
 
     def _put_grammar(
         self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]
