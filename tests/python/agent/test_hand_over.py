@@ -405,7 +405,7 @@ def test_what_can_not_be_handed_over():
         agent.hand_over_sync(result.run, say=" ")
     with pytest.raises(UsageError, match=r"expected limits=Limits"):
         agent.hand_over_sync(result.run, limits=3)
-    with pytest.raises(UsageError, match="message as a string"):
+    with pytest.raises(UsageError, match="expected the message as text, or as a list"):
         asyncio.run(agent.hand_over(result.run, say=3))
 
 

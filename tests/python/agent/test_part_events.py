@@ -77,7 +77,7 @@ def test_lines_of_a_log_are_read_as_the_events_that_they_are(run):
 
 def test_events_of_earlier_logs_have_no_parts():
     kinds = set()
-    for file in LOGS.rglob("*.jsonl"):
+    for file in LOGS.glob("version_[1-5]/*.jsonl"):
         for line in file.read_text("utf-8").splitlines():
             event = read_event(line)
             if isinstance(event, WITH_PARTS):

@@ -95,8 +95,9 @@ def test_the_table_of_events_has_every_field():
     ] == []
 
     logs = [file.read_text("utf-8") for file in (ROOT / "tests/data/logs").rglob("*.jsonl")]
-    for line in filter(None, "\n".join(logs).split("\n")):
-        ((kind, data),) = json.loads(line)["event"].items()
+    lines = map(json.loads, filter(None, "\n".join(logs).split("\n")))
+    for event in (line["event"] for line in lines if "content" not in line):
+        ((kind, data),) = event.items()
         assert set(data) <= fields[kind], kind
 
 
