@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
 from callslip._labels import core_schema, label_schema
@@ -27,6 +27,10 @@ __all__ = ["Content", "File", "Image", "PartKind"]
 PartKind: TypeAlias = Literal["image", "pdf", "audio", "video", "file"]
 """What a model may take: images (PNG, JPEG, GIF, WebP), PDF files, audio, video. `"file"` is any
 other file, which no model is sent."""
+
+if TYPE_CHECKING:
+    # Completion in notebooks fails at a property whose hint it can read as a Literal.
+    Kind: TypeAlias = PartKind
 
 Content: TypeAlias = "str | Sequence[Any]"
 """What a user says: text, or a list of texts, images and files."""
@@ -122,7 +126,7 @@ class File:
         return None if not label or label.startswith(_core.Part.MARK) else label
 
     @property
-    def kind(self) -> PartKind:
+    def kind(self) -> Kind:
         """What it is, for a model: `"image"`, `"pdf"`, `"audio"`, `"video"` or `"file"`."""
         media_type = self._part.media_type
         if media_type in _IMAGES:
