@@ -26,6 +26,7 @@ from callslip.tools._context import not_in_a_tool
 if TYPE_CHECKING:
     from callslip._runtime.stream import RunStream
     from callslip.agent import Agent
+    from callslip.approval import Approver
     from callslip.limits import Limits
 
 __all__ = ["AgentRuns"]
@@ -203,7 +204,9 @@ class AgentRuns(Generic[AnswerT]):
         not_in_a_tool("stream_sync", "stream")
         return SyncStream(self.stream(cast("Content", task), **options))
 
-    async def resume(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
+    async def resume(
+        self, run_id: str, *, deps: object = None, approve: Approver | None = None
+    ) -> RunResult[AnswerT]:
         """Resume a run of the store, on the caller's event loop.
 
         Completed model and tool calls are not repeated. A call that was in progress when its
@@ -214,6 +217,7 @@ class AgentRuns(Generic[AnswerT]):
         Args:
             run_id: The id of the run.
             deps: As for `run`. They are not kept with the run, so pass them again.
+            approve: As for `run`.
 
         Raises:
             UsageError: This agent has no store, or its protocol or tools are not those of the run
@@ -223,18 +227,19 @@ class AgentRuns(Generic[AnswerT]):
         """
         check_loop()
         # Reading a long log takes time, and waits until the store has written earlier events.
-        return await drive_async(
-            await _lazy.asyncio.to_thread(resumed_session, self._agent, run_id, deps)
-        )
+        opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
+        return await drive_async(await _lazy.asyncio.to_thread(opened))
 
-    def resume_sync(self, run_id: str, *, deps: object = None) -> RunResult[AnswerT]:
+    def resume_sync(
+        self, run_id: str, *, deps: object = None, approve: Approver | None = None
+    ) -> RunResult[AnswerT]:
         """Resume a run of the store, in this thread. As `resume`.
 
         Raises:
             UsageError: It was called inside a tool; or as for `resume`.
         """
         not_in_a_tool("resume_sync", "resume")
-        return drive_sync(resumed_session(self._agent, run_id, deps))
+        return drive_sync(resumed_session(self._agent, run_id, deps, approve=approve))
 
     async def hand_over(
         self,

@@ -89,7 +89,12 @@ def new_session(
 
 
 def resumed_session(
-    agent: Agent, run_id: str, deps: object = None, *, goes_on: bool = False
+    agent: Agent,
+    run_id: str,
+    deps: object = None,
+    *,
+    goes_on: bool = False,
+    approve: Approver | None = None,
 ) -> RunSession:
     """Return the session of a run in the agent's store.
 
@@ -98,12 +103,14 @@ def resumed_session(
         run_id: The id of the run.
         deps: For the tools.
         goes_on: Whether the run goes on even if it has finished.
+        approve: Decides on calls that are awaiting approval. Default: others do.
 
     Raises:
         UsageError: The agent has no store, or its protocol or tools are not those of the run.
         StoreError: There is no such run, it cannot be read, or another process works on it.
     """
     worker = agent._in_effect()
+    asker = None if approve is None else Asker(approve)
     store = worker._required_store()
     with run_lock(store, run_id):
         core = _core.Run.open(store._native, run_id)
@@ -123,7 +130,9 @@ def resumed_session(
     except BaseException:
         core.release()
         raise
-    return RunSession(run, worker, setup, resume, levels=levels, root=run_id)
+    session = RunSession(run, worker, setup, resume, levels=levels, root=run_id)
+    session.asker = asker
+    return session
 
 
 def said_session(agent: Agent, run_id: str, said: Said | None, deps: object = None) -> RunSession:

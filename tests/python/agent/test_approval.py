@@ -330,6 +330,32 @@ def test_a_call_awaiting_approval_is_not_in_doubt_after_a_crash(path, tmp_path):
         assert asyncio.run(main()).tickets[0].result == "paid 5"
 
 
+@pytest.mark.parametrize("way", ["resume", "resume_sync"])
+@pytest.mark.parametrize(
+    ("decision", "amounts", "outcome"),
+    [(True, [5], "ok"), ({"amount": 6}, [6], "ok"), ("no", [], "denied")],
+)
+def test_a_resumed_run_asks_the_approver(path, tmp_path, way, decision, amounts, outcome):
+    model = ScriptedModel([act("pay", amount=5), finish()])
+    run_id, log = park(path, model)
+    shown = []
+
+    def approve(ticket):
+        shown.append(ticket.arguments)
+        return decision
+
+    with TicketStore(tmp_path / "other.sqlite") as store:
+        store.import_run(log)
+        agent = Agent(model, tools=[pay], store=store)
+        if way == "resume":
+            result = asyncio.run(agent.resume(run_id, approve=approve))
+        else:
+            result = agent.resume_sync(run_id, approve=approve)
+    assert shown == [{"amount": 5}]
+    assert made == amounts
+    assert result.tickets[0].outcome == outcome
+
+
 def test_a_run_that_only_waits_for_approval_keeps_its_time_limit():
     async def main():
         agent = Agent(
