@@ -335,9 +335,9 @@ def test_a_call_awaiting_approval_is_not_in_doubt_after_a_crash(path, tmp_path):
     ("decision", "amounts", "outcome"),
     [(True, [5], "ok"), ({"amount": 6}, [6], "ok"), ("no", [], "denied")],
 )
-def test_a_resumed_run_asks_the_approver(path, tmp_path, way, decision, amounts, outcome):
+def test_a_resumed_run_asks_the_approver(tmp_path, way, decision, amounts, outcome):
     model = ScriptedModel([act("pay", amount=5), finish()])
-    run_id, log = park(path, model)
+    run_id, log = park(tmp_path / "first.sqlite", model)
     shown = []
 
     def approve(ticket):
