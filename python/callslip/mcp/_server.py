@@ -289,11 +289,11 @@ class MCPServer(ToolSource):
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """Return the messages of a prompt, in the form of `Agent.run(messages=…)`.
 
-        Binary data, such as an image, becomes one line that describes it. Messages of one role that
-        follow each other become one. The last message is often the task.
+        The content is text, or a list of texts, images and files. Messages of one role that follow
+        each other become one. The last message is often the task.
 
         Args:
             name: The name of the prompt.
@@ -307,7 +307,7 @@ class MCPServer(ToolSource):
 
     def get_prompt_sync(
         self, name: str, arguments: Mapping[str, str] | None = None
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """Return the messages of a prompt in this thread, like `get_prompt`."""
         return self._wait(partial(self._prompt, name, arguments))
 
@@ -421,13 +421,13 @@ class MCPServer(ToolSource):
         except Fail as failure:
             raise ToolError(f"{self.name}: {failure}") from None
 
-    async def _prompt(self, name: str, arguments: Mapping[str, str] | None) -> list[dict[str, str]]:
+    async def _prompt(self, name: str, arguments: Mapping[str, str] | None) -> list[dict[str, Any]]:
         async def get(client: Client) -> GetPromptResult:
             return await client.get_prompt(name, None if arguments is None else dict(arguments))
 
         messages = messages_of(await self._ask(get))
         secrets = self._transport.secrets
-        return [{**one, "content": secrets.redact(one["content"])} for one in messages]
+        return [{**one, "content": secrets.redact_value(one["content"])} for one in messages]
 
     async def _list_for_model(self) -> Any:
         async def read(client: Client) -> Any:
