@@ -6,12 +6,13 @@ from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from callslip._redaction import Secrets
 from callslip.parts import File, received
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
-__all__ = ["block_content", "error_of", "file_or_line", "result_of"]
+__all__ = ["block_content", "error_of", "file_or_line", "redacted", "result_of"]
 
 
 def result_of(result: CallToolResult) -> Any:
@@ -49,6 +50,17 @@ def block_content(block: ContentBlock) -> str | File:
 def file_or_line(data: bytes, mime_type: str | None, uri: str) -> File | str:
     """Return the data of a resource, or a line that describes it if it is not what it claims."""
     return received(data, mime_type, _name(uri)) or _line(mime_type, len(data))
+
+
+def redacted(value: Any, secrets: Secrets) -> Any:
+    """Return content with the secrets replaced in its strings, keys and names of files."""
+    if isinstance(value, list):
+        return [redacted(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {secrets.redact(name): redacted(one, secrets) for name, one in value.items()}
+    if isinstance(value, File) and value.name is not None:
+        return received(value.data, value.media_type, secrets.redact(value.name))
+    return secrets.redact_value(value)
 
 
 def _structured(value: Any, blocks: list[ContentBlock]) -> Any:

@@ -28,7 +28,7 @@ from callslip.mcp._resources import (
     read_resources,
     read_templates,
 )
-from callslip.mcp._results import error_of, result_of
+from callslip.mcp._results import error_of, redacted, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
 from callslip.mcp._session import McpSession, ServerFailure
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
@@ -407,7 +407,7 @@ class MCPServer(ToolSource):
         result = await self._link.request(send)
         if result.is_error:
             raise ServerFailure(self._transport.secrets.redact(error_of(result)))
-        return self._transport.secrets.redact_value(result_of(result))
+        return redacted(result_of(result), self._transport.secrets)
 
     async def _ask(self, send: Callable[[Client], Awaitable[T]]) -> T:
         """Send a request for the program, which connects the server if necessary.
@@ -427,7 +427,7 @@ class MCPServer(ToolSource):
 
         messages = messages_of(await self._ask(get))
         secrets = self._transport.secrets
-        return [{**one, "content": secrets.redact_value(one["content"])} for one in messages]
+        return [{**one, "content": redacted(one["content"], secrets)} for one in messages]
 
     async def _list_for_model(self) -> Any:
         async def read(client: Client) -> Any:
@@ -437,7 +437,7 @@ class MCPServer(ToolSource):
 
     async def _read_for_model(self, uri: str) -> Any:
         contents = await on_private_loop(self._link.request(partial(read_contents, uri=uri)))
-        return self._transport.secrets.redact_value(contents_for_model(contents))
+        return redacted(contents_for_model(contents), self._transport.secrets)
 
     def _progress(
         self, context: Context | None, done: float, total: float | None, message: str | None
