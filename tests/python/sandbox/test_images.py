@@ -3,8 +3,6 @@
 import hashlib
 import os
 
-import pytest
-
 from callslip import Agent, Image, ScriptedModel, TicketStore
 from callslip._core import Outcome
 from callslip.sandbox._images import attached_images
@@ -22,16 +20,6 @@ open("out/plots/plot.png", "wb").write({png(64, 48)!r})
 open("out/data.csv", "w").write("a,b")
 open("out/notes.png", "w").write("this is no image")
 print("plotted")
-"""
-
-MATPLOTLIB = """
-import os
-import matplotlib
-matplotlib.use("agg")
-from matplotlib import pyplot
-os.makedirs("out", exist_ok=True)
-pyplot.plot([1, 2])
-pyplot.savefig("out/plot.png")
 """
 
 
@@ -53,18 +41,6 @@ def test_a_model_sees_the_plot_that_its_script_saved(make, tmp_path):
         assert f'"image":"[image 64x48, {size} bytes, T1, plots/plot.png]"' in last["content"]
     with TicketStore(tmp_path / "runs.db") as store:
         assert store.run(run.id).parts["T1"].data == png(64, 48)
-
-
-def test_a_plot_of_matplotlib_is_an_image(make):
-    pytest.importorskip("matplotlib")
-    agent = Agent(
-        ScriptedModel([act(NAME, code=MATPLOTLIB), finish()]), protocol="react", python=make()
-    )
-    run = agent.run_sync("plot").run
-    told = run.tickets[0].result
-    if "No module named 'matplotlib'" in told["stderr"]:
-        pytest.skip("the sandbox has no matplotlib")
-    assert (run.parts["T1"].width, run.parts["T1"].height) == (640, 480)
 
 
 def test_a_call_outside_of_a_run_has_them_as_well(make):
