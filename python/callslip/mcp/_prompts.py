@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callslip.mcp._lists import read_pages
-from callslip.mcp._results import block_text
+from callslip.mcp._results import block_content
+from callslip.parts import File
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -67,15 +68,30 @@ async def read_prompts(client: Client) -> list[Prompt]:
     ]
 
 
-def messages_of(result: GetPromptResult) -> list[dict[str, str]]:
-    """Return the messages of a prompt, joining neighbours of the same role."""
-    messages: list[dict[str, str]] = []
+def messages_of(result: GetPromptResult) -> list[dict[str, Any]]:
+    """Return the messages of a prompt, joining neighbours of the same role.
+
+    The content is text, or a list of texts, images and files.
+    """
+    messages: list[dict[str, Any]] = []
     for message in result.messages:
-        text = block_text(message.content)
-        if not text.strip():
+        content = block_content(message.content)
+        if isinstance(content, str) and not content.strip():
             continue
         if messages and messages[-1]["role"] == message.role:
-            messages[-1]["content"] += f"\n\n{text}"
+            _append(messages[-1]["content"], content)
         else:
-            messages.append({"role": message.role, "content": text})
-    return messages
+            messages.append({"role": message.role, "content": [content]})
+    return [{**one, "content": _plain(one["content"])} for one in messages]
+
+
+def _append(contents: list[str | File], more: str | File) -> None:
+    last = contents[-1]
+    if isinstance(last, str) and isinstance(more, str):
+        contents[-1] = f"{last}\n\n{more}"
+    else:
+        contents.append(more)
+
+
+def _plain(contents: list[str | File]) -> str | list[str | File]:
+    return contents[0] if len(contents) == 1 and isinstance(contents[0], str) else contents

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _lazy
 from callslip.mcp._lists import read_pages
-from callslip.mcp._results import binary_line
+from callslip.mcp._results import file_or_line
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
@@ -157,11 +157,11 @@ def listing_for_model(
 
 
 def contents_for_model(contents: list[ResourceContent]) -> Any:
-    """Return one content as text; several as objects with their addresses."""
-    texts = [
-        binary_line(one.mime_type, len(one.data)) if one.data is not None else one.text
+    """Return one content as text, an image or a file; several as objects with their addresses."""
+    values = [
+        one.text if one.data is None else file_or_line(one.data, one.mime_type, one.uri)
         for one in contents
     ]
-    if len(texts) == 1:
-        return texts[0]
-    return [{"uri": one.uri, "content": text} for one, text in zip(contents, texts, strict=True)]
+    if len(values) == 1:
+        return values[0]
+    return [{"uri": one.uri, "content": value} for one, value in zip(contents, values, strict=True)]

@@ -14,6 +14,7 @@ from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
 from callslip.errors import UsageError
 from callslip.events import ModelAsked, Progress, TicketOpened
+from callslip.mcp._blocks import blocks_of, shown_parts
 from callslip.mcp._sdk import check_sdk
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def agent_server(
     """Return a server object of the SDK, with the agent as its one tool. The tool takes a `task`.
 
     Each call is a run of its own. The value of the run is the result of the call, as JSON too if it
-    is not a text; a failed run is a failed call. Turns and tickets are reported as progress. If the
+    is not a text, with the images and files of the run whose lines it has; a failed run is a failed
+    call. Turns and tickets are reported as progress. If the
     client cancels the call, the run is cancelled.
 
     Args:
@@ -162,20 +164,21 @@ async def _run_with_progress(
                     told += 1
                     await context.report_progress(told, message=words)
             result = run.result
+        value, files = shown_parts(result._json, result.run)
+        blocks = blocks_of(files, result.run.id)
     except Exception as error:  # noqa: BLE001  # every failure is returned to the client
         # Redacted, because the error of a model's client may quote the request.
         log_failure(agent.name, error)
         return _error_result(describe_failure(error))
-    value = result._json
     if isinstance(value, str):
         return _lazy.mcp_types.CallToolResult(
-            content=[_lazy.mcp_types.TextContent(type="text", text=value)]
+            content=[_lazy.mcp_types.TextContent(type="text", text=value), *blocks]
         )
 
     text = _lazy.mcp_types.TextContent(type="text", text=to_json(value))
     # Before 2026 this had to be an object. Newer clients accept that form too.
     structured = value if isinstance(value, dict) else {"result": value}
-    return _lazy.mcp_types.CallToolResult(content=[text], structured_content=structured)
+    return _lazy.mcp_types.CallToolResult(content=[text, *blocks], structured_content=structured)
 
 
 def _error_result(words: str) -> CallToolResult:

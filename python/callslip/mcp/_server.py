@@ -28,7 +28,7 @@ from callslip.mcp._resources import (
     read_resources,
     read_templates,
 )
-from callslip.mcp._results import error_of, result_of
+from callslip.mcp._results import error_of, redacted, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
 from callslip.mcp._session import McpSession, ServerFailure
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
@@ -289,11 +289,11 @@ class MCPServer(ToolSource):
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """Return the messages of a prompt, in the form of `Agent.run(messages=…)`.
 
-        Binary data, such as an image, becomes one line that describes it. Messages of one role that
-        follow each other become one. The last message is often the task.
+        The content is text, or a list of texts, images and files. Messages of one role that follow
+        each other become one. The last message is often the task.
 
         Args:
             name: The name of the prompt.
@@ -307,7 +307,7 @@ class MCPServer(ToolSource):
 
     def get_prompt_sync(
         self, name: str, arguments: Mapping[str, str] | None = None
-    ) -> list[dict[str, str]]:
+    ) -> list[dict[str, Any]]:
         """Return the messages of a prompt in this thread, like `get_prompt`."""
         return self._wait(partial(self._prompt, name, arguments))
 
@@ -407,7 +407,7 @@ class MCPServer(ToolSource):
         result = await self._link.request(send)
         if result.is_error:
             raise ServerFailure(self._transport.secrets.redact(error_of(result)))
-        return self._transport.secrets.redact_value(result_of(result))
+        return redacted(result_of(result), self._transport.secrets)
 
     async def _ask(self, send: Callable[[Client], Awaitable[T]]) -> T:
         """Send a request for the program, which connects the server if necessary.
@@ -421,13 +421,13 @@ class MCPServer(ToolSource):
         except Fail as failure:
             raise ToolError(f"{self.name}: {failure}") from None
 
-    async def _prompt(self, name: str, arguments: Mapping[str, str] | None) -> list[dict[str, str]]:
+    async def _prompt(self, name: str, arguments: Mapping[str, str] | None) -> list[dict[str, Any]]:
         async def get(client: Client) -> GetPromptResult:
             return await client.get_prompt(name, None if arguments is None else dict(arguments))
 
         messages = messages_of(await self._ask(get))
         secrets = self._transport.secrets
-        return [{**one, "content": secrets.redact(one["content"])} for one in messages]
+        return [{**one, "content": redacted(one["content"], secrets)} for one in messages]
 
     async def _list_for_model(self) -> Any:
         async def read(client: Client) -> Any:
@@ -437,7 +437,7 @@ class MCPServer(ToolSource):
 
     async def _read_for_model(self, uri: str) -> Any:
         contents = await on_private_loop(self._link.request(partial(read_contents, uri=uri)))
-        return self._transport.secrets.redact_value(contents_for_model(contents))
+        return redacted(contents_for_model(contents), self._transport.secrets)
 
     def _progress(
         self, context: Context | None, done: float, total: float | None, message: str | None

@@ -151,13 +151,15 @@ class Client:
             problems = self._document.check_response(name, status, media, text)
             if problems:
                 raise Fail(f"the response is not as the document says: {'; '.join(problems)}")
-        content = content_of(status, headers, body)
+        # It is the name of a file, which is kept as it is.
+        named = self._known_secrets.redact(headers.get("content-disposition", ""))
+        content = content_of(status, {**headers, "content-disposition": named}, body)
         if succeeded:
             content = with_headers(content, status, headers, body, etag=self._has_preconditions)
         # Value by value: a mark inside a number would not be JSON.
         found = self._known_secrets.redact_json(content.json)
         if succeeded:
-            return Outcome.Ok(found)
+            return Outcome.Ok(found, list(content.parts))
         said = status_line(status, reason, headers)
         told = f"{said}: {content.text or found}" if body else said
         # The log is UTF-8, which cannot contain half of a surrogate pair.

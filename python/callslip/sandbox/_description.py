@@ -58,7 +58,10 @@ def _shown(limits: ScriptLimits, stream: str) -> str:
 def _artifacts(runner: PythonRunner) -> str:
     if not runner.limits.artifacts:
         return ""
-    return "Files that it puts into a folder out/, which it makes, are handed to the user."
+    return (
+        "Files that it puts into a folder out/, which it makes, are handed to the user; images "
+        "among them are in the result too."
+    )
 
 
 def _packages(runner: PythonRunner) -> str:

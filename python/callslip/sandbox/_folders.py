@@ -16,7 +16,7 @@ from typing import Self
 from callslip import _lazy
 from callslip.errors import UsageError
 
-__all__ = ["ArtifactFolder", "WorkFolder", "remove_tree"]
+__all__ = ["ArtifactFolder", "WorkFolder", "read_file", "remove_tree"]
 
 
 class ArtifactFolder:
@@ -54,6 +54,22 @@ class ArtifactFolder:
         with file.open("xb") as out:
             out.write(content)
         return file
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return the first bytes of a file of a script, `most` of them and one more.
+
+    It is read once, even if it grows meanwhile, and no link is followed.
+
+    Raises:
+        OSError: It cannot be read, or is no file.
+    """
+    # Opening a pipe would wait for its writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"expected a file: got something else at '{path}'")
+        return file.read(most + 1)
 
 
 def _check_writable(folder: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
+from callslip.parts import Image
 from callslip.sandbox._display import artifact_html, result_html, result_text
 from callslip.sandbox._folders import ArtifactFolder
 from callslip.sandbox._text import strip_control_codes
@@ -38,6 +39,8 @@ STREAM_BYTES = {"stdout": 16 << 10, "stderr": 8 << 10}
 
 _SPARE = 256
 """Bytes for the names of the streams, and for inexact estimates of the length of JSON."""
+
+_LABEL = ", T1000.100"
 
 _LONGEST_NAME = 255
 
@@ -184,20 +187,29 @@ class ScriptResult:
             return {"status": status, "exit_code": self.exit_code}
         return self._for_model_within(MODEL_BYTES)
 
-    def _for_model_within(self, most: int) -> dict[str, Any]:
+    def _for_model_within(
+        self, most: int, images: Mapping[str, Image | str] | None = None
+    ) -> dict[str, Any]:
         """Return the result for the model, in fewer than `most` bytes of JSON if possible.
 
         The most important fields come first, because a text is truncated at its end.
+
+        Args:
+            most: The number of bytes.
+            images: Images by the paths of their artifacts, or why one is left out.
         """
+        images = images or {}
         told: dict[str, Any] = {"status": self.status, "exit_code": self.exit_code}
         if self.signal is not None:
             told["signal"] = self.signal
         if self.hints:
             told["hints"] = _first_rows(self.hints, most // 4)
         if self.artifacts:
-            told["artifacts"] = _first_rows(
-                [artifact.to_dict() for artifact in self.artifacts], most // 4
-            )
+            rows = [one.to_dict() for one in self.artifacts]
+            for row in rows:
+                if row["path"] in images:
+                    row["image"] = images[row["path"]]
+            told["artifacts"] = _first_rows(rows, most // 4)
         told["truncated"] = self.stdout_truncated or self.stderr_truncated
         told["duration_s"] = round(self.duration_ms / 1000, 3)
         left = max(0, most - _size(told) - _SPARE)
@@ -253,7 +265,12 @@ def _first_rows(rows: Sequence[Any], most: int) -> list[Any]:
 
 
 def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False).encode())
+    return len(json.dumps(value, ensure_ascii=False, default=_line_with_label).encode())
+
+
+def _line_with_label(image: Image) -> str:
+    """Return about the text that an image has in the result."""
+    return f"{image!r}{_LABEL}"
 
 
 def safe_path(path: str) -> bool:

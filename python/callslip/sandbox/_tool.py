@@ -12,6 +12,7 @@ from callslip._json import to_json
 from callslip.errors import RunCancelled, ScriptRefused
 from callslip.sandbox._description import describe
 from callslip.sandbox._display import show_artifact
+from callslip.sandbox._images import attached_images
 from callslip.sandbox._result import MODEL_BYTES
 from callslip.tools import Context, NeedsApproval, Outcome, Tool
 
@@ -142,14 +143,18 @@ class ScriptTool(Tool[..., Any]):
         *,
         interactive: bool,
     ) -> Outcome:
+        if interactive:
+            return self._outcome_of_result(result.for_model(interactive=True))
+        images = attached_images(result.artifacts)
         call = _call_of(context)
-        if interactive or call is None:
-            return self._outcome_of_result(result.for_model(interactive=interactive))
+        if call is None:
+            return self._outcome_of_result(result._for_model_within(MODEL_BYTES, images))
         note, session._note = session._note, None
         if note is not None:
             result = replace(result, hints=(note, *result.hints))
         most = json.loads(call.session.core.limits)["result_bytes"]
-        return self._outcome_of_result(result._for_model_within(min(most, MODEL_BYTES)))
+        most = min(most, MODEL_BYTES)
+        return self._outcome_of_result(result._for_model_within(most, images))
 
     def _outcome_of_failure(self, error: Exception) -> Outcome:
         if isinstance(error, ScriptRefused):

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from callslip import Agent, Progress, ScriptedModel, ToolError, UsageError, tool
+from callslip import Agent, File, Progress, ScriptedModel, ToolError, UsageError, tool
 from callslip.mcp import Elicitation, MCPServer
 from scripted import act, asked, finish
 from serving import agent_for, at, error, http_process, python, result, script, stdio
@@ -67,24 +67,19 @@ def test_a_result_may_be_large(server):
     assert result(server, "repeat", text="ä", times=3_000_000) == {"result": "ä" * 3_000_000}
 
 
-def test_what_is_no_text_is_an_object_with_type_and_size(server):
+def test_what_is_no_text_is_a_file_or_an_object(server):
+    sound, blob = (File(b"four", media_type=kind) for kind in ("audio/wav", "x/y"))
     assert result(server, "mixed") == [
         "first",
         {"type": "image", "mime_type": "image/png", "size": 4, "data": "Zm91cg=="},
-        {"type": "audio", "mime_type": "audio/wav", "size": 4, "data": "Zm91cg=="},
+        sound,
         {
             "type": "resource",
             "uri": "mem://text",
             "mime_type": "text/plain",
             "text": "inside",
         },
-        {
-            "type": "resource",
-            "uri": "mem://blob",
-            "mime_type": "x/y",
-            "size": 4,
-            "data": "Zm91cg==",
-        },
+        blob,
         {"type": "resource_link", "uri": "mem://link", "name": "link", "size": 9},
     ]
 

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, ScriptedModel, ToolError
+from callslip import Agent, Image, ScriptedModel, ToolError
 from callslip.mcp import Prompt, PromptArgument
+from pictures import png
 from scripted import asked, finish
 from serving import stdio
 
@@ -28,7 +29,7 @@ def test_prompts_are_listed_with_their_arguments(server):
 
 def test_a_prompt_is_messages_with_one_for_each_turn(server):
     assert server.get_prompt_sync("review", {"title": "Emma"}) == [
-        {"role": "user", "content": "You review books.\n\n[image/png, 25 KB]"},
+        {"role": "user", "content": ["You review books.", Image(png(32, 16))]},
         {"role": "assistant", "content": "Which one?"},
         {"role": "user", "content": "Review Emma, be kind."},
     ]
@@ -42,7 +43,7 @@ def test_a_prompt_begins_a_run(server):
 
     told = asked(asyncio.run(run()).run.messages)
     contents = [one["content"] for one in told]
-    assert contents[-4] == "You review books.\n\n[image/png, 25 KB]"
+    assert contents[-4] == "You review books.\n[image 32x16, 86 bytes, U1]"
     assert contents[-3] == "Which one?"
     assert "Review Emma, be harsh." in contents[-2]
 

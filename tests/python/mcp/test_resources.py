@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, ScriptedModel, ToolError, UsageError
+from callslip import Agent, File, Image, ScriptedModel, ToolError, UsageError
 from callslip.mcp import MCPServer, Resource, ResourceContent, ResourceTemplate
+from callslip.mcp._resources import contents_for_model
+from pictures import png
 from serving import SERVERS, at, error, http_process, python, result, stdio, tickets
 
 EMMA = "Emma Woodhouse, handsome, clever, and rich"
@@ -30,7 +32,7 @@ def server(request):
 
 
 def test_a_program_lists_and_reads_resources(server):
-    emma, cover = server.resources_sync()
+    emma, cover, broken, plan = server.resources_sync()
     assert emma == Resource("books://emma", "Emma", description="A novel.", mime_type="text/plain")
     assert (cover.uri, cover.mime_type) == ("books://cover", "image/png")
     assert server.resource_templates_sync() == [
@@ -42,7 +44,11 @@ def test_a_program_lists_and_reads_resources(server):
         ResourceContent("books://emma", "text/plain", text=EMMA)
     ]
     (image,) = server.read_resource_sync(cover.uri)
-    assert (image.text, len(image.data), image.data[:4]) == (None, 24_004, b"\x89PNG")
+    assert (image.text, image.data) == (None, png(32, 16))
+    assert [(one.uri, one.mime_type) for one in (broken, plan)] == [
+        ("books://broken.png", "image/png"),
+        ("books://shelf/plan.pdf", "application/pdf"),
+    ]
 
 
 def test_resources_are_read_on_any_loop(over_stdio):
@@ -51,7 +57,7 @@ def test_resources_are_read_on_any_loop(over_stdio):
         (content,) = await over_stdio.read_resource("books://by/Austen")
         return len(resources), len(templates), content.text
 
-    assert asyncio.run(read()) == (2, 1, "The books of Austen")
+    assert asyncio.run(read()) == (4, 1, "The books of Austen")
 
 
 def test_a_model_lists_resources_and_templates(server):
@@ -62,7 +68,12 @@ def test_a_model_lists_resources_and_templates(server):
         "description": "A novel.",
         "mime_type": "text/plain",
     }
-    assert [one["uri"] for one in listed["resources"]] == ["books://emma", "books://cover"]
+    assert [one["uri"] for one in listed["resources"]] == [
+        "books://emma",
+        "books://cover",
+        "books://broken.png",
+        "books://shelf/plan.pdf",
+    ]
     assert [one["uri_template"] for one in listed["templates"]] == ["books://by/{author}"]
 
 
@@ -71,11 +82,31 @@ def test_a_model_lists_resources_and_templates(server):
     [
         ("books://emma", EMMA),
         ("books://by/Eliot", "The books of Eliot"),
-        ("books://cover", "[image/png, 25 KB]"),
+        ("books://broken.png", "[image/png, 25 KB]"),
+        ("books://cover", Image(png(32, 16))),
+        ("books://shelf/plan.pdf", File(b"%PDF-1.7")),
     ],
 )
-def test_a_model_reads_text_and_is_told_what_other_data_is(server, uri, told):
+def test_a_model_reads_text_images_and_files(server, uri, told):
     assert result(server, "lib_read_resource", uri=uri) == told
+
+
+def test_a_file_has_the_name_of_its_address(server):
+    assert result(server, "lib_read_resource", uri="books://shelf/plan.pdf").name == "plan.pdf"
+    assert result(server, "lib_read_resource", uri="books://cover").name is None
+
+
+def test_several_contents_are_told_with_their_addresses():
+    contents = [
+        ResourceContent("a://b", text="words"),
+        ResourceContent("a://c.png", "image/png", data=png(2, 2)),
+        ResourceContent("a://d", None, data=b"four"),
+    ]
+    assert contents_for_model(contents) == [
+        {"uri": "a://b", "content": "words"},
+        {"uri": "a://c.png", "content": Image(png(2, 2))},
+        {"uri": "a://d", "content": "[binary data, 4 bytes]"},
+    ]
 
 
 def test_the_tools_for_resources_change_nothing(over_stdio):

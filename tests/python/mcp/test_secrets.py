@@ -17,7 +17,7 @@ import os, sys
 from typing import Annotated, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp_types import ImageContent, TextContent
+from mcp_types import BlobResourceContents, EmbeddedResource
 from pydantic import Field
 key = os.environ["KEY"]
 server = MCPServer("telling")
@@ -26,7 +26,8 @@ def told(default: Annotated[str, Field(description=f"not {key}")] = key) -> dict
     return {"key": key, "list": [f"{key}!", 1, None], key: 2}
 @server.tool(structured_output=False)
 def said() -> list[Any]:
-    return [f"it is {key}", ImageContent(data="aGk=", mime_type="image/png")]
+    blob = BlobResourceContents(uri=f"a://b/{key}.pdf", mime_type="a/b", blob="aGk=")
+    return [f"it is {key}", EmbeddedResource(type="resource", resource=blob)]
 @server.tool()
 async def scan(context: Context) -> str:
     await context.report_progress(float("nan"), 2, "no number")
@@ -48,6 +49,7 @@ def test_secrets_stand_in_neither_prompt_nor_result():
         schema = server.as_tools()[0].parameters
     assert first.result == {"key": "***", "list": ["***!", 1, None], "***": 2}
     assert second.result[0] == "it is ***"
+    assert second.result[1].name == "***.pdf"
     assert "Uses ***." in prompts[0]
     assert schema["properties"]["default"] == {
         "description": "not ***",

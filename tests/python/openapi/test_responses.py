@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from callslip import Agent, Limits, OpenAPI
+from callslip import Agent, Image, Limits, OpenAPI, ScriptedModel
 from documents import call, document, one, operation, parameter, value_of
 from echo import Answer, serving
+from pictures import png
 from scripted import act, finish, turn_of
 
 
@@ -76,6 +77,104 @@ def test_bytes(server, content_type):
     assert base64.b64decode(told["base64"]) == data
     assert told["size"] == 256
     assert told["content_type"] == (content_type or "application/octet-stream")
+
+
+PDF = b"%PDF-1.7\n% plain text, as far as it goes"
+SOUND = b"RIFF\xff\0\0\0WAVEfmt "
+
+
+def run_with(server, answer, **options):
+    """The run of a call that the server answers so."""
+    server.answer = lambda _: answer
+    api = one({}, method="get", servers=[server.url], options=options)
+    model = ScriptedModel([act("GET /x"), finish()], parts=("image",))
+    return Agent(model, protocol="react", tools=api).run_sync("go").run, model
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "media_type", "kind"),
+    [
+        (png(4, 3), "image/png", "image/png", "image"),
+        (png(4, 3), "image/jpeg; charset=binary", "image/png", "image"),
+        (png(4, 3), "application/octet-stream", "image/png", "image"),
+        (png(4, 3), None, "image/png", "image"),
+        (PDF, "application/pdf", "application/pdf", "pdf"),
+        (PDF, "binary/octet-stream", "application/pdf", "pdf"),
+        (SOUND, "audio/wav", "audio/wav", "audio"),
+        (SOUND, "video/mp4", "video/mp4", "video"),
+        (b"II*\0\xff", "image/tiff", "image/tiff", "file"),
+    ],
+)
+def test_images_and_files(server, body, content_type, media_type, kind):
+    run, model = run_with(server, Answer(body, content_type=content_type))
+    file = run.tickets[0].result
+    assert (file.data, file.media_type, file.kind, file.label) == (body, media_type, kind, "T1")
+    assert run.parts == {"T1": file}
+    assert isinstance(file, Image) == (kind == "image")
+    sent = model.requests[1].messages[-1].get("parts", [])
+    assert sent == ([file] if kind == "image" else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
+        (b"#EXTM3U\nhttp://a/b.mp3", "audio/mpegurl"),
+        (b"out of service", "image/png"),
+        (PDF, "text/plain"),
+    ],
+)
+def test_what_is_text_stays_text(server, body, content_type):
+    kind, text = asked(server, Answer(body, content_type=content_type))
+    assert (kind, json.loads(text)) == ("ok", body.decode())
+
+
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        (None, None),
+        ("inline", None),
+        ('attachment; filename="cat.png"', "cat.png"),
+        ('attachment; filename="../../a/cat.png"', "cat.png"),
+        ('attachment; filename="C:\\\\a\\\\cat.png"', "cat.png"),
+        ("attachment; filename=x.png; filename*=UTF-8''gr%C3%BCn%20cat.png", "grün cat.png"),
+        ("attachment; filename*=nonsense''%ff%fe", "nonsense"),
+        ("attachment; filename=", None),
+        ('attachment; filename="key-s3cret-0815.png"', "key-***.png"),
+    ],
+)
+def test_a_file_has_the_name_that_the_response_gives_it(server, disposition, name):
+    headers = {} if disposition is None else {"Content-Disposition": disposition}
+    answer = Answer(png(2, 2), content_type="image/png", headers=headers)
+    run, _ = run_with(server, answer, headers={"X-Key": "s3cret-0815"})
+    if name == "nonsense":
+        # What the name is, nobody can say.
+        assert run.tickets[0].result == Image(png(2, 2))
+        return
+    assert run.tickets[0].result.name == name
+
+
+def test_an_image_has_the_headers_of_lists_beside_it(server):
+    answer = Answer(png(2, 2), content_type="image/png", headers={"X-Total-Count": "7"})
+    run, _ = run_with(server, answer)
+    assert run.tickets[0].result == {"body": Image(png(2, 2)), "x-total-count": "7"}
+
+
+def test_an_image_of_an_error_is_one_line(server):
+    answer = Answer(png(2, 2), status=404, content_type="image/png")
+    assert asked(server, answer) == (
+        "error",
+        f"Error calling tool 'GET /x': HTTP 404 Not Found: [image 2x2, {len(png(2, 2))} bytes].",
+    )
+
+
+def test_an_image_is_bounded_as_any_response(server):
+    body = png(64, 64)
+    bound = len(body)
+    run, _ = run_with(server, Answer(body, content_type="image/png"), max_response_bytes=bound)
+    assert run.tickets[0].result.size == bound
+    run, _ = run_with(server, Answer(body, content_type="image/png"), max_response_bytes=bound - 1)
+    assert f"more than {bound - 1:,} bytes" in run.tickets[0].error
 
 
 def test_a_head_request_is_its_status(server):

@@ -7,10 +7,11 @@ import socket
 
 import pytest
 
-from callslip import PythonRunner
+from callslip import Agent, PythonRunner, ScriptedModel
 from callslip.errors import ScriptRefused
 from sandbox.offered import need
 from sandbox.scene import Listener, processes_below
+from scripted import act, finish
 
 PLOT = """
 # dependencies = ["numpy", "pandas", "matplotlib"]
@@ -85,6 +86,11 @@ def test_declared_packages_are_installed_once_and_the_plot_comes_back(tmp_path):
         assert again.status == "ok"
         # The second time nothing is resolved, downloaded or installed.
         assert set(heard.stages()) <= {"done"}
+
+        model = ScriptedModel([act("execute_python_code", code=PLOT), finish()], parts=("image",))
+        Agent(model, protocol="react", python=runner).run_sync("plot")
+        (seen,) = model.requests[1].messages[-1]["parts"]
+        assert (seen.name, seen.width, seen.height) == ("plot.png", 640, 480)
 
 
 @pytest.mark.usefixtures("index", "cache")

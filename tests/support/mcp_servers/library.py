@@ -3,6 +3,7 @@
 `python library.py` speaks over stdio, `python library.py http PORT` over HTTP.
 """
 
+import base64
 import sys
 import warnings
 from typing import Annotated
@@ -16,7 +17,10 @@ from mcp_types import ListRootsResult
 warnings.simplefilter("ignore")
 
 server = MCPServer("library")
-PNG = b"\x89PNG" + bytes(24_000)
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAQCAIAAAD4YuoOAAAAHUlEQVR4nGO44KBAU8QwasGoBaMWjFow"
+    "asFQsAAA0hxgH8Gi+hwAAAAASUVORK5CYII="
+)
 
 
 @server.resource("books://emma", name="Emma", description="A novel.", mime_type="text/plain")
@@ -27,6 +31,16 @@ def emma() -> str:
 @server.resource("books://cover", mime_type="image/png")
 def cover() -> bytes:
     return PNG
+
+
+@server.resource("books://broken.png", mime_type="image/png")
+def broken() -> bytes:
+    return b"\0PNG" + bytes(24_000)
+
+
+@server.resource("books://shelf/plan.pdf", mime_type="application/pdf")
+def plan() -> bytes:
+    return b"%PDF-1.7"
 
 
 @server.resource("books://by/{author}", description="All of an author.")
