@@ -10,6 +10,7 @@ this kind is sent it as a part of its message; any other model reads one line in
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -278,11 +279,20 @@ def read_content(what: str, content: Content) -> Said:
 
 
 def said_with(said: Said, files: Iterable[File]) -> Said:
-    """Return what is said with each line of these images and files as the part itself."""
-    text, marked = said.text, Marks()
-    for file in files:
-        if file._part.line in text:
-            text = text.replace(file._part.line, marked.mark(file))
+    """Return what is said with each line of these images and files as the part itself.
+
+    Args:
+        said: What is said, as plain text or as JSON.
+        files: The images and files.
+    """
+    lines = {file._part.line: file for file in files}
+    # In JSON, a name in the line may have escapes.
+    lines |= {json.dumps(line, ensure_ascii=False)[1:-1]: file for line, file in lines.items()}
+    if not lines:
+        return said
+    marked = Marks()
+    pattern = "|".join(map(re.escape, lines))
+    text = re.sub(pattern, lambda found: marked.mark(lines[found[0]]), said.text)
     parts = said.parts + marked.parts
     return Said(text, sorted(parts, key=lambda part: text.find(part.label)))
 
@@ -365,7 +375,9 @@ def _read(
         data = bytes(source)
     elif isinstance(source, str | os.PathLike):
         path = Path(source)
-        name = path.name if name is None else name
+        if name is None:
+            # It may be bytes that are no text, or change how text around it is shown.
+            name = "".join(one if one.isprintable() else "_" for one in path.name)
         try:
             # Not read whole if it is too large.
             with path.open("rb") as file:

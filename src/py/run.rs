@@ -462,9 +462,11 @@ impl PyRun {
         run: Option<&Self>,
         now: f64,
     ) -> CoreResult<Vec<PyCommand>> {
+        let (parts, contents) = outcome.parts_to_core(py)?;
         let outcome = outcome.to_core(py)?;
         let spent = run.map(|run| Ok::<_, CoreError>(run.lock()?.machine().state().spent())).transpose()?;
-        self.input(py, now, |machine| machine.complete_task(TicketId(ticket), outcome, spent, now))
+        let ticket = TicketId(ticket);
+        self.input_with(py, now, contents, |machine| machine.complete(ticket, outcome, &parts, spent, now))
     }
 
     /// Completes a call.

@@ -281,14 +281,8 @@ impl RunMachine {
         self.complete(ticket, outcome, &[], spent, now);
     }
 
-    pub(super) fn complete(
-        &mut self,
-        ticket: TicketId,
-        outcome: Outcome,
-        parts: &[Part],
-        spent: Option<Spent>,
-        now: f64,
-    ) {
+    /// Completes a call or a task whose result has images or files.
+    pub fn complete(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], spent: Option<Spent>, now: f64) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;
         }

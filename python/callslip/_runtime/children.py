@@ -174,7 +174,11 @@ def too_deep() -> Outcome:
 def task_outcome(session: RunSession) -> Outcome:
     """Return the outcome of a task, from its run, which is over."""
     try:
-        return Outcome.Ok(to_json(session.result()._json))
+        text = to_json(session.result()._json)
+        if not session.core.has_parts:
+            return Outcome.Ok(text)
+        # An image in the answer is one of the run above too.
+        return Outcome.Ok(*said_with(Said(text, []), session.run.parts.values()))
     except RunFailed as error:
         if isinstance(error, ModelError):
             session.requests.error = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from callslip.errors import UsageError
@@ -19,7 +18,7 @@ from callslip.events import (
     Violated,
 )
 from callslip.models._reply import Message
-from callslip.parts import Content, File, Marks, Said
+from callslip.parts import Content, File, Said, said_with
 from callslip.protocols import ChattyProtocol
 from callslip.runs._call_line import printable
 from callslip.runs._run import Run
@@ -50,8 +49,8 @@ def told_conversation(run: Run[Any], result_bytes: int) -> list[Message]:
     telling = _Telling(run, result_bytes)
     for event in log:
         telling.tell(event)
-    files = _Files(run)
-    return [{**message, "content": files.mark(message["content"])} for message in telling.end()]
+    messages = telling.end()
+    return [{**message, "content": _with_files(run, message["content"])} for message in messages]
 
 
 def last_said(run: Run[Any]) -> Content:
@@ -71,28 +70,13 @@ def last_said(run: Run[Any]) -> Content:
             f"expected say=…: got none, and the log of run {run.id} was compacted, so that the "
             "last message of its user does not stand alone in it; pass the message as say=…"
         )
-    return _Files(run).mark(said)
+    return _with_files(run, said)
 
 
-class _Files:
-    """The images and files of a run, to be passed on with the texts that have their lines."""
-
-    def __init__(self, run: Run[Any]) -> None:
-        lines: dict[str, File] = {}
-        for file in run.parts.values():
-            line = file._part.line
-            # Results are quoted as JSON.
-            lines |= {line: file, _quoted(line)[1:-1]: file}
-        self._lines = lines
-        self._pattern = re.compile("|".join(map(re.escape, lines))) if lines else None
-
-    def mark(self, text: str) -> Content:
-        """Put marks in the place of the lines, and return the text with the parts that it has."""
-        if self._pattern is None:
-            return text
-        marks = Marks()
-        marked = self._pattern.sub(lambda found: marks.mark(self._lines[found[0]]), text)
-        return Said(marked, marks.parts) if marks.parts else text
+def _with_files(run: Run[Any], text: str) -> Content:
+    """Return a text with those images and files of the run whose lines it has."""
+    said = said_with(Said(text, []), run.parts.values()) if run._core.has_parts else None
+    return said if said is not None and said.parts else text
 
 
 class _Telling:

@@ -130,3 +130,38 @@ def test_a_run_without_parts_gives_its_task_as_it_is():
         ScriptedModel(replies), protocol="react", tools=[worker], limits=Limits(depth=1)
     ).run_sync("t")
     assert task_of_child(model) == (f"What is {ONE}?", [])
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_an_image_in_the_answer_of_a_child_is_one_of_the_run_above(tmp_path, how, kind):
+    @tool
+    def draw() -> Image:
+        """Draw."""
+        return Image(DOG.data, name='a "dog".png')
+
+    own = '[image 8x8, 74 bytes, T1, a "dog".png]'
+    answer = f"Here: {own}" if kind == "text" else {"picture": own}
+    worker = Agent(
+        ScriptedModel([act("draw"), finish(answer)]),
+        tools=[draw],
+        name="worker",
+        returns=None if kind == "text" else dict[str, str],
+    )
+    model = ScriptedModel([act("worker", task="draw"), finish("ok")], parts=("image",))
+    store = TicketStore(tmp_path / "runs.db")
+    boss = Agent(model, tools=[worker.as_tool()], store=store)
+    run = (boss.run_sync("go") if how == "sync" else asyncio.run(boss.run("go"))).run
+    assert [(one.label, one.data) for one in asked(model.requests[-1].messages)[-1]["parts"]] == [
+        ("T1", DOG.data)
+    ]
+    for again in (run, store.run(run.id)):
+        assert again.parts["T1"].data == DOG.data
+        result = again.tickets[0].result
+        assert result == (f"Here: {own}" if kind == "text" else {"picture": DOG})
+
+
+def test_the_name_of_a_path_is_text_in_one_line(tmp_path):
+    odd = tmp_path / "a\nb\udce4\u202e.png"
+    odd.write_bytes(DOG.data)
+    assert Image(odd).name == "a_b__.png"
