@@ -507,7 +507,7 @@ def test_run_sync_in_a_loop_of_another_thread_leaves_signals_alone():
 
 
 def test_a_task_must_be_text():
-    with pytest.raises(UsageError, match="string"):
+    with pytest.raises(UsageError, match="expected the task as text"):
         Agent(FunctionModel(replies)).run_sync(7)
 
 
