@@ -153,6 +153,18 @@ def test_approval_is_asked_for_those_that_need_it():
             agent_for(some, ("tool_2", {})).run_sync("t")
 
 
+def test_a_function_decides_which_calls_need_approval():
+    def check(arguments, context):
+        return "a large sum" if arguments["a"] > 10 else False
+
+    shown = []
+    with stdio("everything", include=["add"], needs_approval=check) as server:
+        agent = agent_for(server, ("add", {"a": 1, "b": 2}), ("add", {"a": 20, "b": 2}))
+        result = agent.run_sync("t", approve=lambda ticket: shown.append(ticket) or False)
+    assert [ticket.outcome for ticket in result.tickets] == ["ok", "denied"]
+    assert [(ticket.id, ticket.approval_reason) for ticket in shown] == [("T2", "a large sum")]
+
+
 def test_one_session_serves_any_number_of_runs_loops_and_threads(over_stdio):
     seen = [result(over_stdio, "pid") for _ in range(3)]
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -608,6 +610,41 @@ def test_a_crash_between_attempts_leaves_a_once_call_in_doubt():
     result = agent.resume_sync(whole.run.id)
     assert (result.tickets[0].outcome, calls) == ("in_doubt", [])
     assert result.tickets[0].attempts == 3
+
+
+KILLED = """
+import sys
+sys.path[:] = {path!r}
+import os, signal
+from callslip import Agent, ScriptedModel, TicketStore, tool
+
+@tool(effect="idempotent", name="work")
+def work() -> str:
+    if os.path.exists({mark!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    open({mark!r}, "w").close()
+    raise ConnectionError("no")
+
+Agent(ScriptedModel({replies!r}), tools=[work], store={file!r}).run_sync("go")
+"""
+
+
+def test_a_process_that_is_killed_between_attempts_leaves_those_that_are_left(tmp_path):
+    """It has failed once, waits for the second attempt, and ends at its beginning."""
+    file = str(tmp_path / "runs.sqlite")
+    program = KILLED.format(path=sys.path, mark=str(tmp_path / "mark"), replies=REACT, file=file)
+    ended = subprocess.run([sys.executable, "-c", program], timeout=120, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    work, calls = failing(ConnectionError("no"))
+    one = made(work, is_async=False, effect="idempotent")
+    with TicketStore(file) as store:
+        run_id = store.runs()[0].run_id
+        (ticket,) = store.tickets()
+        assert (ticket.status, ticket.attempts) == ("IN_PROGRESS", 2)
+        agent = Agent(ScriptedModel([finish()]), tools=[one], store=store)
+        result = agent.resume_sync(run_id)
+    assert (result.tickets[0].outcome, result.tickets[0].attempts, len(calls)) == ("ok", 3, 2)
+    assert [failed.attempt for failed in attempts(result)] == [1, 2]
 
 
 def test_each_failure_is_in_the_file_before_the_next_attempt(tmp_path):
