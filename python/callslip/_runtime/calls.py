@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callslip.events import Progress
 from callslip.tools._context import enclosing_call
@@ -10,9 +10,10 @@ from callslip.tools._context import enclosing_call
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.parts import File
+    from callslip.runs import Run
     from callslip.tools import Context
 
-__all__ = ["Call", "current_call"]
+__all__ = ["Call", "ProgramCall", "current_call"]
 
 
 class Call:
@@ -62,6 +63,30 @@ class Call:
         except ValueError:
             # A driver that is never closed properly is collected in another context, without calls.
             pass
+
+
+class ProgramCall:
+    """The state of a function that a run calls and that is no tool, such as a check of an answer.
+
+    Args:
+        run: The run.
+    """
+
+    cancelled = False
+    over = False
+
+    def __init__(self, run: Run[Any]) -> None:
+        self._run = run
+
+    @property
+    def parts(self) -> dict[str, File]:
+        """Images and files of the run so far, by their labels."""
+        return self._run.parts
+
+    def notice(
+        self, context: Context, done: float, total: float | None, message: str | None
+    ) -> None:
+        """Drop the report: progress is that of a call."""
 
 
 def current_call() -> Call | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from callslip import _lazy
 from callslip._core import Command
 from callslip._options import check_text
+from callslip._runtime.calls import ProgramCall
 from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
 from callslip.approval import is_wanted
@@ -176,7 +177,13 @@ def _answer_here(session: RunSession, question: Question, problem: str | None) -
 def _context(session: RunSession, question: Command.CheckApproval) -> Context:
     run = session.run
     ticket_id = f"T{question.ticket}"
-    return Context(run_id=run.id, ticket_id=ticket_id, tool=question.tool, deps=run._deps)
+    return Context(
+        run_id=run.id,
+        ticket_id=ticket_id,
+        tool=question.tool,
+        deps=run._deps,
+        _call=ProgramCall(run),
+    )
 
 
 def _ticket(session: RunSession, question: Command.AskApproval) -> Ticket:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from callslip import _lazy
 from callslip._core import Command, Delta, Outcome
+from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
-    from callslip._runtime.calls import Call
     from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
@@ -246,7 +246,10 @@ class RunSession:
 
     def program_context(self, name: str) -> Context:
         """Return the context for a function of the program that is no tool, such as a check."""
-        return Context(run_id=self.run.id, ticket_id="", tool=name, deps=self.run._deps)
+        run = self.run
+        return Context(
+            run_id=run.id, ticket_id="", tool=name, deps=run._deps, _call=ProgramCall(run)
+        )
 
     def answer_checked(self, turn: int, refused: str | None) -> list[Command]:
         """Record that the answer of a turn was accepted, or why it was refused."""

@@ -85,7 +85,7 @@ class Context(Generic[DepsT_co]):
 
     @property
     def parts(self) -> dict[str, File]:
-        """Images and files of the run so far, by their labels; none outside of a call.
+        """Images and files of the run so far, by their labels; none outside of a run.
 
         `"U1"`, `"U2"`, … are those of the user, `"T3"` that of a result. A parameter annotated with
         `Image` or `File` receives the one that the model names.

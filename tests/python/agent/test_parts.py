@@ -234,6 +234,30 @@ def test_a_check_of_the_task_is_given_what_the_user_said():
     assert given == [["See", image]]
 
 
+@pytest.mark.parametrize("way", ["run", "run_sync"])
+def test_functions_of_the_program_see_the_images_of_the_run(way):
+    def condition(arguments, context):
+        seen["condition"] = list(context.parts)
+        return False
+
+    def check(answer, context):
+        seen["check"] = list(context.parts)
+
+    @tool(needs_approval=condition)
+    def draw() -> Image:
+        """Draw."""
+        return Image(PLOT)
+
+    seen = {}
+    agent = Agent(ScriptedModel([act("draw"), finish()]), tools=[draw], check_answer=check)
+    task = ["See", Image(CAT)]
+    if way == "run":
+        asyncio.run(agent.run(task, approve=lambda ticket: True))
+    else:
+        agent.run_sync(task, approve=lambda ticket: True)
+    assert seen == {"condition": ["U1"], "check": ["U1", "T1"]}
+
+
 # Results of tools
 
 
