@@ -239,7 +239,7 @@ def test_a_sync_function_does_not_hold_the_event_loop():
     async def main():
         task = asyncio.ensure_future(Agent(ScriptedModel([finish()]), instructions=slow).run("x"))
         while not entered.is_set():
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
         left.set()
         return await task
 

@@ -173,7 +173,7 @@ def test_a_subscription_that_ends_is_renewed_and_one_that_is_refused_is_not(monk
         )
         async with asyncio.timeout(60):
             while client.ends:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
         listening.cancel()
 
     asyncio.run(listen())

@@ -30,7 +30,7 @@ def all_free(gate):
 async def until(condition):
     async with asyncio.timeout(10):
         while not condition():
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
 
 
 def waiting(gate):

@@ -19,7 +19,7 @@ from callslip import (
 )
 from scripted import act, block, call, finish, give, wait
 
-SEEDS = 200
+SEEDS = 1000
 PROTOCOLS = ["react", ChattyProtocol(), TicketProtocol(grace=0)]
 
 
