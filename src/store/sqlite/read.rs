@@ -181,10 +181,6 @@ struct Opened<'a> {
 #[derive(Deserialize)]
 struct Completed {
     outcome: Outcome,
-}
-
-#[derive(Deserialize)]
-struct WithParts {
     #[serde(default)]
     parts: Vec<Part>,
 }
@@ -211,15 +207,14 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
     let mut text: Option<String> =
         row.get::<_, Option<String>>(17)?.map_or_else(|| row.get(12), |data| Ok(Some(data)))?;
     let mut parts = Vec::new();
+    // A large result stands elsewhere, so that its event is read for its parts alone.
+    if let Some(data) = completed.filter(|data| text.is_none() || data.contains("\"parts\":")) {
+        let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
+        parts = completed.parts;
+        text = text.or_else(|| Some(completed.outcome.text().to_owned()));
+    }
     if let Some(data) = row.get::<_, Option<String>>(20)? {
         parts = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
-    } else if let Some(data) = completed.as_ref().filter(|data| data.contains("\"parts\":")) {
-        let read: WithParts = serde_json::from_str(data).map_err(|error| unreadable(completed_seq, &error))?;
-        parts = read.parts;
-    }
-    if let Some(data) = completed.filter(|_| text.is_none()) {
-        let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
-        text = Some(completed.outcome.text().to_owned());
     }
     let kind: String = row.get(2)?;
     let ticket = TicketRow {

@@ -3,6 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 
+/// What may be referred to no more.
+const SUSPECTS: &str = "CREATE TABLE IF NOT EXISTS temp.suspect (blob INTEGER PRIMARY KEY);
+    CREATE TABLE IF NOT EXISTS temp.suspect_content (content INTEGER PRIMARY KEY);";
+
 /// These runs that there are, with all runs that were started in them.
 pub(super) fn trees(connection: &Connection, roots: &[String]) -> rusqlite::Result<Vec<String>> {
     let mut exists = connection.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?;
@@ -40,18 +44,12 @@ pub(super) fn roots_to_prune(
 /// Deletes these runs, and the blobs and the bytes of parts that only they referred to.
 pub(super) fn delete(connection: &Connection, run_ids: &[String]) -> rusqlite::Result<()> {
     let mut find = connection.prepare_cached("SELECT key FROM run WHERE id = ?1")?;
-    let mut parts = 0;
     for run_id in run_ids {
         let Some(run) = find.query_row([run_id], |row| row.get::<_, i64>(0)).optional()? else { continue };
         suspect(connection, run, i64::MAX)?;
-        parts += connection.prepare_cached("DELETE FROM run_content WHERE run = ?1")?.execute([run])?;
-        for table in ["event WHERE run", "ticket WHERE run", "run WHERE key"] {
+        for table in ["event WHERE run", "ticket WHERE run", "run_content WHERE run", "run WHERE key"] {
             connection.prepare_cached(&format!("DELETE FROM {table} = ?1"))?.execute([run])?;
         }
-    }
-    if parts > 0 {
-        let unused = "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM run_content WHERE content = content.key)";
-        connection.prepare_cached(unused)?.execute([])?;
     }
     sweep(connection)
 }
@@ -64,23 +62,28 @@ pub(super) fn forget_events(connection: &Connection, run: i64, seq: u64) -> rusq
     Ok(())
 }
 
-/// Notes the blobs that lose a reference.
+/// Notes the blobs and the bytes of parts that may lose a reference.
 fn suspect(connection: &Connection, run: i64, seq: i64) -> rusqlite::Result<()> {
-    connection.execute_batch("CREATE TABLE IF NOT EXISTS temp.suspect (blob INTEGER PRIMARY KEY)")?;
+    connection.execute_batch(SUSPECTS)?;
     let insert = "INSERT OR IGNORE INTO temp.suspect \
          SELECT blob FROM event WHERE run = ?1 AND seq <= ?2 AND blob IS NOT NULL \
          UNION SELECT blob FROM ticket WHERE run = ?1 AND blob IS NOT NULL";
     connection.prepare_cached(insert)?.execute(params![run, seq])?;
+    let insert = "INSERT OR IGNORE INTO temp.suspect_content SELECT content FROM run_content WHERE run = ?1";
+    connection.prepare_cached(insert)?.execute([run])?;
     Ok(())
 }
 
-/// Deletes those of the noted blobs that nothing refers to any more.
+/// Deletes what was noted and nothing refers to any more.
 pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(SUSPECTS)?;
     connection.execute_batch(
-        "CREATE TABLE IF NOT EXISTS temp.suspect (blob INTEGER PRIMARY KEY);
-         DELETE FROM main.blob WHERE key IN (SELECT blob FROM temp.suspect)
+        "DELETE FROM main.blob WHERE key IN (SELECT blob FROM temp.suspect)
             AND NOT EXISTS (SELECT 1 FROM main.event WHERE event.blob = main.blob.key)
             AND NOT EXISTS (SELECT 1 FROM main.ticket WHERE ticket.blob = main.blob.key);
-         DELETE FROM temp.suspect;",
+         DELETE FROM temp.suspect;
+         DELETE FROM main.content WHERE key IN (SELECT content FROM temp.suspect_content)
+            AND NOT EXISTS (SELECT 1 FROM main.run_content WHERE run_content.content = main.content.key);
+         DELETE FROM temp.suspect_content;",
     )
 }
