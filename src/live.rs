@@ -142,20 +142,18 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
+    /// A run without a store.
+    fn of(machine: RunMachine, log: Log) -> Self {
+        Self { machine, log, storage: None, contents: HashMap::new(), source: None, held: Vec::new() }
+    }
+
     /// A run that has not begun, claimed in the store that it is written to.
     ///
     /// # Errors
     /// `UnderWay`: a run of this id is claimed.
     pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>) -> Result<Self, StoreError> {
         let storage = store.map(|store| Storage::claim(store, machine.run_id())).transpose()?;
-        Ok(Self {
-            machine,
-            log: Log::default(),
-            storage,
-            contents: HashMap::new(),
-            source: store.cloned(),
-            held: Vec::new(),
-        })
+        Ok(Self { storage, source: store.cloned(), ..Self::of(machine, Log::default()) })
     }
 
     /// A run as its log has it, which is not written to, and the store that has the bytes of its parts.
@@ -165,14 +163,7 @@ impl LiveRun {
     pub fn load(run_id: &str, records: Vec<Arc<Record>>, source: Arc<dyn Store>) -> Result<Self, LiveError> {
         let machine =
             RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id: run_id.to_owned(), cause })?;
-        Ok(Self {
-            machine,
-            log: Log::new(records),
-            storage: None,
-            contents: HashMap::new(),
-            source: Some(source),
-            held: Vec::new(),
-        })
+        Ok(Self { source: Some(source), ..Self::of(machine, Log::new(records)) })
     }
 
     /// A claimed run, to be resumed.
@@ -192,7 +183,7 @@ impl LiveRun {
     pub fn replay(records: Vec<Arc<Record>>, contents: Vec<Content>) -> Result<Self, ReplayError> {
         let machine = run::replay(&records)?;
         let contents = contents.into_iter().map(|content| (content.sha256, content.data)).collect();
-        Ok(Self { machine, log: Log::new(records), storage: None, contents, source: None, held: Vec::new() })
+        Ok(Self { contents, ..Self::of(machine, Log::new(records)) })
     }
 
     /// Passes an input to the machine and logs the events that it leads to. Returns what the input returns, and the

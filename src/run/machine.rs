@@ -276,12 +276,8 @@ impl RunMachine {
         self.state.tickets.get(ticket).map_or(1, |ticket| ticket.attempts)
     }
 
-    /// Completes a task with the outcome of its run and the amounts that it has spent.
-    pub fn complete_task(&mut self, ticket: TicketId, outcome: Outcome, spent: Option<Spent>, now: f64) {
-        self.complete(ticket, outcome, &[], spent, now);
-    }
-
-    /// Completes a call or a task whose result has images or files.
+    /// Completes a call or a task with its outcome, the images and files of its result, and, for a task, the amounts that
+    /// its run has spent.
     pub fn complete(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], spent: Option<Spent>, now: f64) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;

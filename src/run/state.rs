@@ -213,7 +213,7 @@ fn is_at_start(position: &usize) -> bool {
 impl RunState {
     /// Its images and files, in the order in which they came: of messages, of the user, of tickets.
     pub fn parts(&self) -> Vec<&Part> {
-        let user = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.label.starts_with('U'));
+        let user = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.is_of_user());
         let of_tickets = self.tickets.iter().flat_map(|ticket| &ticket.parts);
         user.chain(&self.said_parts).chain(of_tickets).collect()
     }

@@ -72,10 +72,10 @@ fn all_agents_are_waited_for_and_one_that_fails_is_told_beside_the_others() {
     let commands = reply(&mut machine, &block(&[SPAWN_A, SPAWN_B, wait]));
     assert_eq!(started(&commands), [(1, "Planner", "plan"), (2, "Writer", "write")]);
     assert_eq!(commands.len(), 2);
-    machine.complete_task(TicketId(1), ok(r#""a plan""#), None, 3.0);
+    machine.complete(TicketId(1), ok(r#""a plan""#), &[], None, 3.0);
     assert_eq!(machine.commands(3.0), []);
     let failed = Outcome::Error { message: "The agent failed: LimitExceeded.".into(), transient: false };
-    machine.complete_task(TicketId(2), failed, None, 4.0);
+    machine.complete(TicketId(2), failed, &[], None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert!(
         told(&machine).contains(
@@ -98,7 +98,7 @@ fn a_call_with_the_result_of_an_agent_waits_for_it() {
         let commands = reply(&mut machine, &block(&[("c", "call", r#"{"a": ["$a"]}"#)]));
         assert_eq!(commands, []);
         let outcome = if fails { Outcome::Error { message: "no".into(), transient: false } } else { ok(r#"{"x": 1}"#) };
-        machine.complete_task(TicketId(1), outcome, None, 3.0);
+        machine.complete(TicketId(1), outcome, &[], None, 3.0);
         let commands = machine.commands(3.0);
         if fails {
             assert_eq!(commands, [Command::AskModel { turn: 3 }]);
@@ -116,8 +116,8 @@ fn the_last_turn_tells_the_results_of_agents_that_were_never_waited_for() {
     let mut machine = begun("chatty", limits);
     reply(&mut machine, &block(&[SPAWN_A, SPAWN_B]));
     assert!(!told(&machine).contains("a plan"));
-    machine.complete_task(TicketId(1), ok(r#""a plan""#), None, 3.0);
-    machine.complete_task(TicketId(2), ok(r#""a text""#), None, 3.0);
+    machine.complete(TicketId(1), ok(r#""a plan""#), &[], None, 3.0);
+    machine.complete(TicketId(2), ok(r#""a text""#), &[], None, 3.0);
     assert_eq!(machine.commands(3.0), []);
     let waits_for_one = block(&[("w", "wait_for_agents", r#"{"agent_ids": ["b"]}"#)]);
     assert_eq!(reply(&mut machine, &waits_for_one), [Command::AskModel { turn: 3 }]);
@@ -138,7 +138,7 @@ fn a_task_that_needs_approval_starts_only_then() {
     assert_eq!(started(&machine.commands(3.0)), [(1, "", "one")]);
     machine.approve(TicketId(1), None, 3.0);
     assert_eq!(machine.commands(3.0), []);
-    machine.complete_task(TicketId(1), ok("1"), None, 4.0);
+    machine.complete(TicketId(1), ok("1"), &[], None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert_eq!(reply(&mut machine, &ask("two")), [Command::AskApproval { ticket: TicketId(2) }]);
     machine.complete_call(TicketId(2), Outcome::Denied { message: "The call of 'expert' was denied".into() }, 5.0);
@@ -193,13 +193,13 @@ fn a_run_counts_what_those_below_it_have_spent() {
     machine.commands(2.0);
     let mut usage = Usage { input_tokens: 20, output_tokens: 5, ..Usage::default() };
     let spent = Spent { usage, tickets: 2, runs: 1 };
-    machine.complete_task(TicketId(1), ok("1"), Some(spent), 3.0);
+    machine.complete(TicketId(1), ok("1"), &[], Some(spent), 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
     usage += own;
     assert_eq!(machine.state().spent(), Spent { usage, tickets: 3, runs: 2 });
     reply(&mut machine, &output(r#"{"type": "DELEGATE", "task": "b"}"#));
     let usage = Usage { input_tokens: 75, ..Usage::default() };
-    machine.complete_task(TicketId(2), ok("1"), Some(Spent { usage, ..Spent::default() }), 4.0);
+    machine.complete(TicketId(2), ok("1"), &[], Some(Spent { usage, ..Spent::default() }), 4.0);
     machine.commands(4.0);
     assert_eq!(machine.state().last_turn, Some(Limit::Tokens));
     assert!(replay(&take_log(&mut machine)).is_ok());

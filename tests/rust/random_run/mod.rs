@@ -351,7 +351,7 @@ impl RandomRun {
         if self.is_task(ticket) {
             self.spend_below(ticket, spent(more));
             let spent = self.below.remove(&ticket).unwrap_or_else(|| spent(more));
-            self.machine.complete_task(ticket, outcome(more), Some(spent), self.now);
+            self.machine.complete(ticket, outcome(more), &[], Some(spent), self.now);
         } else {
             for _ in 0..more % 3 {
                 let failed =

@@ -209,7 +209,7 @@ impl World {
             Some(ending) if ending.reason == StopReason::Finished => ok("1"),
             _ => Outcome::Error { message: "The agent failed.".to_owned(), transient: false },
         };
-        self.give(id, |machine, now| machine.complete_task(ticket, outcome, Some(spent), now));
+        self.give(id, |machine, now| machine.complete(ticket, outcome, &[], Some(spent), now));
     }
 
     pub(super) fn crash(&mut self) {
