@@ -84,6 +84,11 @@ impl Part {
         line
     }
 
+    /// Whether it came from the user, and not with a result.
+    pub fn is_of_user(&self) -> bool {
+        self.label.starts_with('U')
+    }
+
     fn labelled(&self, label: String) -> Self {
         Self { label: label.into(), ..self.clone() }
     }

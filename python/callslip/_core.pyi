@@ -269,6 +269,10 @@ class Part:
         """Its name in its run; its mark, or nothing, as long as it has none."""
 
     @property
+    def is_of_user(self) -> bool:
+        """Whether it came from the user of its run, and not with a result."""
+
+    @property
     def media_type(self) -> str:
         """`image/png` and the like."""
 

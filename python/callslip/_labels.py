@@ -23,7 +23,7 @@ _LISTED = 20
 
 
 class LabelError(ValueError):
-    """What a model wrote is not the label of an image or file of its run."""
+    """An argument is not the label of an image or file of the run."""
 
 
 def _noun(kind: type[File], *, plural: bool = False) -> str:

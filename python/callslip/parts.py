@@ -41,7 +41,8 @@ MOST_BYTES = 50_000_000
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9][\w.+-]{0,63}/[a-z0-9][\w.+-]{0,127}", re.ASCII)
 
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The media types of images that models read."""
 
 
 class File:
@@ -72,7 +73,7 @@ class File:
 
     @classmethod
     def _media_type(cls, data: bytes, name: str | None, given: str | None) -> str:
-        # What the bytes are is true whatever their sender says; a provider refuses what differs.
+        # The bytes decide, whatever their sender says: a provider refuses another type.
         known = _core.Part.guess_type(data, None) or given or _core.Part.guess_type(data, name)
         if known is None:
             raise UsageError(
@@ -84,7 +85,7 @@ class File:
     @classmethod
     def _of(cls, part: _core.Part) -> File:
         """Return the image or file of a part of the core."""
-        made: File = File.__new__(Image if part.media_type in _IMAGES else File)
+        made: File = File.__new__(Image if part.media_type in IMAGE_TYPES else File)
         made._part = part
         return made
 
@@ -130,7 +131,7 @@ class File:
     def kind(self) -> Kind:
         """What it is, for a model: `"image"`, `"pdf"`, `"audio"`, `"video"` or `"file"`."""
         media_type = self._part.media_type
-        if media_type in _IMAGES:
+        if media_type in IMAGE_TYPES:
             return "image"
         if media_type == "application/pdf":
             return "pdf"
@@ -207,7 +208,7 @@ class Image(File):
     def _media_type(cls, data: bytes, _name: str | None, given: str | None) -> str:
         # The name alone is no reason: each image of these types says by its bytes that it is one.
         known = _core.Part.guess_type(data, None) or given
-        if known not in _IMAGES:
+        if known not in IMAGE_TYPES:
             got = "other bytes" if known is None else known
             raise UsageError(
                 f"expected an image in PNG, JPEG, GIF or WebP: got {got}; open it with PIL and "
@@ -311,7 +312,7 @@ def received(data: bytes, media_type: str | None, name: str | None = None) -> Fi
     """
     known = _core.Part.guess_type(data, None)
     claimed = (media_type or "").partition(";")[0].strip().lower()
-    if known is None and (claimed in _IMAGES or not _MEDIA_TYPE.fullmatch(claimed)):
+    if known is None and (claimed in IMAGE_TYPES or not _MEDIA_TYPE.fullmatch(claimed)):
         return None
     if not 0 < len(data) <= MOST_BYTES:
         return None

@@ -32,7 +32,7 @@ impl PyPart {
         Self { part, data: None, source: Some((Arc::clone(store), run_id.into())) }
     }
 
-    /// What the core is given: the part, and its bytes.
+    /// The part for the core, and its bytes.
     pub(super) fn split(&self, py: Python<'_>) -> CoreResult<(Part, Content)> {
         let data = self.bytes(py)?;
         Ok((self.part.clone(), Content { sha256: Arc::clone(&self.part.sha256), data }))
@@ -98,6 +98,12 @@ impl PyPart {
     #[getter]
     fn label(&self) -> &str {
         &self.part.label
+    }
+
+    /// Whether it came from the user of its run, and not with a result.
+    #[getter]
+    fn is_of_user(&self) -> bool {
+        self.part.is_of_user()
     }
 
     /// `image/png` and the like.

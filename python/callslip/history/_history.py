@@ -165,7 +165,7 @@ class Transcript:
         if text is None:
             return None
         # Those of results go with their results.
-        said = [part for part in message.get("parts", ()) if part.label.startswith("U")]
+        said = [part for part in message.get("parts", ()) if part._part.is_of_user]
         return _message(text, said)
 
 

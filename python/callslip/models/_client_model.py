@@ -131,7 +131,7 @@ class ClientModel:
         for message in messages:
             for part in message.get("parts", ()):
                 is_unread = part.kind in _TELLING and part.kind not in self.parts
-                if is_unread and (part.label or "").startswith("U"):
+                if is_unread and part._part.is_of_user:
                     self._is_silent = True
                     self._warn_unread(part.kind)
                     return

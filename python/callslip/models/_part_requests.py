@@ -107,10 +107,7 @@ class _Stream(ReplyStream):
     def __init__(self, stream: ReplyStream, request: PartRequest) -> None:
         self.broke = False
         self._request: PartRequest | None = request
-        self._read_from(stream)
-
-    def _read_from(self, stream: ReplyStream) -> None:
-        self._items, self._source, self._reading = stream._items, stream._source, stream._reading
+        _take_over(self, stream)
 
     def __next__(self) -> ModelChunk:
         while True:
@@ -127,7 +124,7 @@ class _Stream(ReplyStream):
             self.close()
             again = open_result(request.make())
             assert isinstance(again, ReplyStream), "one client streams both"
-            self._read_from(again)
+            _take_over(self, again)
 
 
 class _AsyncStream(AsyncReplyStream):
@@ -138,10 +135,7 @@ class _AsyncStream(AsyncReplyStream):
     def __init__(self, stream: AsyncReplyStream, request: PartRequest) -> None:
         self.broke = False
         self._request: PartRequest | None = request
-        self._read_from(stream)
-
-    def _read_from(self, stream: AsyncReplyStream) -> None:
-        self._items, self._source, self._reading = stream._items, stream._source, stream._reading
+        _take_over(self, stream)
 
     async def __anext__(self) -> ModelChunk:
         while True:
@@ -159,4 +153,10 @@ class _AsyncStream(AsyncReplyStream):
             made: Any = request.make()
             again = open_result(await made if hasattr(made, "__await__") else made, awaited=True)
             assert isinstance(again, AsyncReplyStream), "one client streams both"
-            self._read_from(again)
+            _take_over(self, again)
+
+
+def _take_over(stream: Any, another: Any) -> None:
+    """Let a stream go on with the chunks of another one of its kind."""
+    stream._items, stream._source = another._items, another._source
+    stream._reading = another._reading

@@ -126,7 +126,8 @@ def status_line(status: int, reason: str, headers: Mapping[str, str]) -> str:
 def _file(essence: str, headers: Mapping[str, str], body: bytes) -> File | None:
     """Return a response that is an image, a PDF, sound or video; `None` for any other.
 
-    What is not what it says it is stays text: an SVG, a list of recordings, a message of a proxy.
+    A body of another type than the response says stays text: an SVG, a list of recordings, a
+    message of a proxy.
     """
     if essence in _UNTOLD:
         file = received(body, None, _file_name(headers))

@@ -49,8 +49,9 @@ def told_conversation(run: Run[Any], result_bytes: int) -> list[Message]:
     telling = _Telling(run, result_bytes)
     for event in log:
         telling.tell(event)
+    files = list(run.parts.values())
     messages = telling.end()
-    return [{**message, "content": _with_files(run, message["content"])} for message in messages]
+    return [{**message, "content": _with_files(message["content"], files)} for message in messages]
 
 
 def last_said(run: Run[Any]) -> Content:
@@ -70,13 +71,13 @@ def last_said(run: Run[Any]) -> Content:
             f"expected say=…: got none, and the log of run {run.id} was compacted, so that the "
             "last message of its user does not stand alone in it; pass the message as say=…"
         )
-    return _with_files(run, said)
+    return _with_files(said, list(run.parts.values()))
 
 
-def _with_files(run: Run[Any], text: str) -> Content:
-    """Return a text with those images and files of the run whose lines it has."""
-    said = said_with(Said(text, []), run.parts.values()) if run._core.has_parts else None
-    return said if said is not None and said.parts else text
+def _with_files(text: str, files: list[File]) -> Content:
+    """Return a text with those images and files whose lines it has."""
+    said = said_with(Said(text, []), files)
+    return said if said.parts else text
 
 
 class _Telling:

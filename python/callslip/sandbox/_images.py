@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from callslip.parts import Image, received
+from callslip.parts import IMAGE_TYPES, Image, received
 from callslip.sandbox._folders import read_file
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["attached_images"]
 
-_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MOST_OF_ONE = 1 << 20
 _MOST_OF_ALL = 4 << 20
 
@@ -27,7 +26,7 @@ def attached_images(artifacts: Sequence[Artifact]) -> dict[str, Image | str]:
     told: dict[str, Image | str] = {}
     left = _MOST_OF_ALL
     for artifact in artifacts:
-        if artifact.mime not in _MIMES:
+        if artifact.mime not in IMAGE_TYPES:
             continue
         if artifact.size > _MOST_OF_ONE:
             told[artifact.path] = "not attached: larger than 1 MiB"

@@ -52,7 +52,7 @@ def asked(server, answer, *, responses=None, method="get", **options):
         (b"<a/>", "application/xml", "<a/>"),
         (b"", "application/json", {"status": 200}),
         (b"", None, {"status": 200}),
-        # What is not what it says it is stays text.
+        # A body of another type than the response says stays text.
         (b"{not json", "application/json", "{not json"),
         (b"key: value", None, "key: value"),
     ],
