@@ -71,6 +71,7 @@ class RunSession:
         "_clock",
         "_has_left",
         "_inputs",
+        "_outcome",
         "_resources",
         "_result",
         "agent",
@@ -113,6 +114,8 @@ class RunSession:
         self._inputs = _InputGate()
         self._resources = Resources()
         self._result: Future[RunResult] | None = None
+        # How the run ended; another thread may continue it as soon as this driver has left.
+        self._outcome: RunResult | BaseException | None = None
         # The system's clock may be set while the run works; its time limit must not move.
         self._clock = time.time() - time.perf_counter()
         run._levels = levels
@@ -334,8 +337,16 @@ class RunSession:
 
     def result(self) -> RunResult:
         """Return the result of the run, which is over. Raises as `Agent.run` does."""
-        self.run._raised = self.requests.error
-        return RunResult._of(self.run)
+        if self._outcome is None:
+            self.run._raised = self.requests.error
+            try:
+                self._outcome = RunResult._of(self.run)
+            except Exception as failure:
+                self._outcome = failure
+                raise
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome
 
     def __enter__(self) -> Self:
         return self
@@ -359,6 +370,11 @@ class RunSession:
         left = None if is_over else self._left_with(error)
         if is_over and self.kept_while is not None:
             _end_children(self.run)
+        if is_over:
+            with contextlib.suppress(Exception):
+                self.result()
+        else:
+            self._outcome = left
         with self._inputs:
             self.run._clear_driver(self.requests.error, left)
             self._has_left = True
@@ -373,15 +389,10 @@ class RunSession:
         return RunCancelled(f"the run was left before its end{hint}", self.run)
 
     def _resolve(self, future: Future[RunResult]) -> None:
-        if self.run._left is not None:
-            future.set_exception(self.run._left)
-            return
         try:
-            result = self.result()
+            future.set_result(self.result())
         except BaseException as failure:  # noqa: BLE001  # it is raised where the future is awaited
             future.set_exception(failure)
-        else:
-            future.set_result(result)
 
 
 def _end_children(run: Run) -> None:

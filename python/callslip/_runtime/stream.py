@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -16,7 +17,6 @@ from callslip._runtime.start import begins_with_calls, prepare
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.runs._conversation import agent_of, append_message, check_message, send_to_driver
-from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of
 from callslip.runs._result import AnswerT
 
@@ -142,15 +142,24 @@ class RunStream(Generic[AnswerT]):
     async def __anext__(self) -> Event | Delta | Progress:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
-        item = await self._queue.next(self._is_over)
-        if item is None:
-            if not self._task.cancelled():
-                self._task.result()
-                if not self._has_raised:
-                    self._has_raised = True
-                    raise_failure(self.run, self._session.requests.error)
-            raise StopAsyncIteration
+        while (item := await self._queue.next(self._is_over)) is None:
+            # A message from another thread may continue the run at this very moment.
+            with self._lock:
+                if self._is_over():
+                    self._raise_failure(self._task)
+                    raise StopAsyncIteration
         return item
+
+    def _raise_failure(self, task: asyncio.Task[None]) -> None:
+        """Raise the exception of the driver, or that of the run, which is raised once."""
+        if task.cancelled():
+            return
+        task.result()
+        if not self._has_raised:
+            self._has_raised = True
+            # An answer of another type is told where the result is read.
+            with suppress(UsageError):
+                self._session.result()
 
     def _is_over(self) -> bool:
         return self._task is not None and self._task.done() and not self._is_due

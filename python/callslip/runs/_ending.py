@@ -17,16 +17,18 @@ from callslip.models._failures import is_context_full, is_refusal
 from callslip.models._finish_reasons import quote_text
 
 if TYPE_CHECKING:
+    from callslip._core import Ending
     from callslip.runs._run import Run
 
 __all__ = ["raise_failure"]
 
 
-def raise_failure(run: Run, raised: BaseException | None) -> None:
+def raise_failure(run: Run, ending: Ending, raised: BaseException | None) -> None:
     """Raise the exception of a run that is over, if it has no answer.
 
     Args:
         run: The run.
+        ending: Its end. The run may be continued while this is read.
         raised: The exception of its model client, if there was one.
 
     Raises:
@@ -37,8 +39,6 @@ def raise_failure(run: Run, raised: BaseException | None) -> None:
         ModelError: The model client failed.
         RunCancelled: The run was cancelled.
     """
-    ending = run._core.ending
-    assert ending is not None
     if (error := ending.error) is None:
         return
     match ending.reason:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
 from callslip._usage import Usage
+from callslip.errors import UsageError
 from callslip.runs._ending import raise_failure
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ class RunResult(Generic[AnswerT]):
         """
         core = run._core
         ending = core.ending
-        assert ending is not None
-        raise_failure(run, run._raised)
+        if ending is None:
+            raise UsageError("the run is not over yet: await it, or iterate its events to the end")
+        raise_failure(run, ending, run._raised)
         return RunResult(
             value=ending.value if run._agent is None else run._agent._answers.value(ending.value),
             success=ending.success is not False,

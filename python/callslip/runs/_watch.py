@@ -104,8 +104,9 @@ class RunWatch:
         is_stored = run._store is not None
         if run._left is not None and not (is_stored and isinstance(run._left, RunCancelled)):
             raise run._left
-        if run.finished:
-            raise_failure(run, run._raised)
+        # Another thread may continue the run at this very moment.
+        if (ending := run._core.ending) is not None:
+            raise_failure(run, ending, run._raised)
             return True
         if not is_stored:
             raise UsageError(
