@@ -22,6 +22,7 @@ from callslip import (
     replay,
     tool,
 )
+from callslip._runtime.event_queue import EventQueue
 from scripted import (
     act,
     block,
@@ -357,6 +358,51 @@ def test_a_result_that_is_asked_for_after_the_end_is_there():
         return await asyncio.wait_for(driver.result(), 20)
 
     assert asyncio.run(main()).run.stop_reason == "finished"
+
+
+def test_a_late_question_for_a_result_is_answered_while_the_run_continues(store):
+    async def main():
+        agent = Agent(FunctionModel(answers), protocol="chatty", store=store)
+        async with agent.stream("one") as stream:
+            run, driver = stream.run, stream.run._driver
+            async for _ in stream:
+                pass
+        more = run.send("more")
+        assert not run.finished
+        first = await asyncio.wait_for(driver.result(), 20)
+        return first.value, (await more).value
+
+    assert asyncio.run(main()) == ("answer 0", "answer 1")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_another_thread_continues_a_run_as_its_stream_ends(monkeypatch, store, fails):
+    sent = []
+
+    async def next_item(queue, is_over, original=EventQueue.next):
+        item = await original(queue, is_over)
+        if item is None and not sent:
+            sent.append(await asyncio.to_thread(stream.send, "more"))
+        return item
+
+    def model(messages):
+        if fails and not sent:
+            raise OSError("down")
+        return answers(messages)
+
+    async def main():
+        nonlocal stream
+        agent = Agent(FunctionModel(model), protocol="chatty", store=store)
+        async with agent.stream("one") as stream:
+            events = [event async for event in stream if isinstance(event, Event)]
+            return events, stream.run, await sent[0]
+
+    stream = None
+    monkeypatch.setattr(EventQueue, "next", next_item)
+    events, run, answered = asyncio.run(main())
+    assert events == run.log
+    assert [event.kind for event in events].count("run_finished") == 2
+    assert answered.value == run.messages[-1]["content"]
 
 
 @pytest.mark.parametrize("thread", ["same", "other"])
