@@ -41,10 +41,12 @@ class FoundClient(NamedTuple):
     is_async: bool
 
 
+_LITELLM: Final = ("completion", "acompletion")
+
 # All of these methods are there; the first one tells whether the client is async. The order
 # matters where a client has methods of several.
 _METHODS: Final[tuple[tuple[Kind, tuple[str, ...]], ...]] = (
-    ("openai", ("completion", "acompletion")),
+    ("openai", _LITELLM),
     ("openai", ("chat.completions.create",)),
     ("anthropic", ("messages.create",)),
     ("google", ("models.generate_content", "models.generate_content_stream")),
@@ -85,6 +87,9 @@ def find_method(method: object) -> FoundClient | None:
     name = getattr(method, "__name__", "")
     if name in ("ainvoke", "complete_async") and owner is not None:
         return FoundClient("langchain" if name == "ainvoke" else "mistral", owner, is_async=True)
+    if name in _LITELLM and all(callable(_attribute(owner, one)) for one in _LITELLM):
+        # Those of a router may have no named parameters.
+        return FoundClient("openai", method, is_async=name == "acompletion")
     try:
         names = inspect.signature(method).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):
