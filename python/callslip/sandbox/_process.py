@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import selectors
@@ -13,17 +12,24 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from callslip.errors import RunnerProtocolError
 from callslip.sandbox._event_checks import TERMINAL, EventChecks
+from callslip.sandbox._pipes import (
+    CHUNK,
+    ErrorOutput,
+    LineReader,
+    MessageWriter,
+    WakePipe,
+    read_available,
+)
 
 if TYPE_CHECKING:
     from callslip.sandbox._stream import ScriptRequest
 
 __all__ = ["RunnerProcess"]
 
-_CHUNK = 1 << 16
 _UNREAD_TEXT = 1 << 20
 """Characters of unread output. More is dropped, and still part of the result."""
 
@@ -48,33 +54,26 @@ class CommandStream:
         self._unread = 0
         self._ended = False
         self._over = False
-        self._readable, self._writable = _wake_pipe()
+        self._news = WakePipe()
         limits = request["limits"]
         self.request = request
-        self.limits = limits
         self.checks = EventChecks(
             interactive=request["interactive"],
             artifacts=limits["artifacts"],
             artifact_bytes=limits["artifact_bytes"],
         )
         self.longest_line = 2 * limits["artifact_bytes"] + 16 * limits["kept_bytes"] + (1 << 20)
-        # The progress of the runner, which decides the time limit.
-        self.started = False
-        self.cancelled = False
-        self.questions: set[int] = set()
+        self.progress = _Progress(request)
 
     def __del__(self) -> None:
-        os.close(self._readable)
-        os.close(self._writable)
+        self._news.close()
 
     def fileno(self) -> int:
-        return self._readable
+        return self._news.fileno()
 
     def news(self) -> list[dict[str, Any]]:
         with self._lock:
-            with suppress(BlockingIOError):
-                while os.read(self._readable, 512):
-                    pass
+            self._news.drain()
             events = list(self._events)
             self._events.clear()
             self._unread = 0
@@ -83,7 +82,7 @@ class CommandStream:
 
     def wait(self, seconds: float) -> None:
         poll = select.poll()
-        poll.register(self._readable, select.POLLIN)
+        poll.register(self._news, select.POLLIN)
         poll.poll(seconds * 1000)
 
     def answer(self, number: int, text: str | None) -> None:
@@ -110,8 +109,30 @@ class CommandStream:
                 return
             self._ended = kind in TERMINAL
             self._events.append(event)
-            with suppress(BlockingIOError):
-                os.write(self._writable, b"!")
+            self._news.wake()
+
+
+class _Progress:
+    """How far the runner is with a script, which decides when the next message is due."""
+
+    def __init__(self, request: ScriptRequest) -> None:
+        self._limits = request["limits"]
+        self.started = False
+        self.cancelled = False
+        self.questions: set[int] = set()
+        self.deadline: float | None = None
+
+    def set_deadline(self, start_seconds: float) -> None:
+        """Set the time at which the next message is due."""
+        if self.cancelled:
+            seconds = _TO_END
+        elif not self.started:
+            seconds = start_seconds
+        elif self.questions:
+            seconds = self._limits["idle_seconds"] + _GRACE
+        else:
+            seconds = self._limits["wall_seconds"] + _GRACE
+        self.deadline = time.monotonic() + seconds
 
 
 class RunnerProcess:
@@ -147,20 +168,15 @@ class _Connection:
         self._process = process
         self._name = name
         self._start_seconds = start_seconds
-        self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
+        self._input = MessageWriter(process.stdin)
+        self._output = LineReader(process.stdout)
+        self._errors = ErrorOutput(process.stderr)
         self._lock = threading.Lock()
         self._waiting: deque[CommandStream] = deque()
         self._stream: CommandStream | None = None
-        self._unsent = bytearray()
-        self._line = bytearray()
-        self._searched = 0
-        self._errors = bytearray()
         self._closing = False
         self._gone: str | None = None
-        self._deadline: float | None = None
-        self._readable, self._writable = _wake_pipe()
-        for pipe in (self._stdin, self._stdout, self._stderr):
-            os.set_blocking(pipe.fileno(), False)
+        self._news = WakePipe()
         threading.Thread(target=self._work, name="callslip-runner", daemon=True).start()
 
     # From any thread.
@@ -170,7 +186,7 @@ class _Connection:
         with self._lock:
             if self._gone is None and not self._closing:
                 self._waiting.append(stream)
-                self._wake()
+                self._news.wake()
                 return
             words = self._gone or f"the runner '{self._name}' was closed"
         stream.put(_failed_event("runner_lost", words))
@@ -179,21 +195,21 @@ class _Connection:
         """Send a message about a script, if it is still running."""
         with self._lock:
             if stream is self._stream:
-                stream.questions.discard(message.get("id", -1))
-                self._unsent += _line(message)
-                self._set_deadline(stream)
-                self._wake()
+                stream.progress.questions.discard(message.get("id", -1))
+                self._input.add(message)
+                stream.progress.set_deadline(self._start_seconds)
+                self._news.wake()
 
     def cancel(self, stream: CommandStream) -> None:
         """Cancel a script, whether it has started or not."""
         with self._lock:
-            if stream.cancelled:
+            if stream.progress.cancelled:
                 return
-            stream.cancelled = True
+            stream.progress.cancelled = True
             if stream is self._stream:
-                self._unsent += _line({"type": "cancel"})
-                self._set_deadline(stream)
-                self._wake()
+                self._input.add({"type": "cancel"})
+                stream.progress.set_deadline(self._start_seconds)
+                self._news.wake()
             elif stream in self._waiting:
                 self._waiting.remove(stream)
                 stream.put(_CANCELLED)
@@ -203,18 +219,14 @@ class _Connection:
         with self._lock:
             if self._gone is None:
                 self._closing = True
-                self._wake()
-
-    def _wake(self) -> None:
-        with suppress(OSError):
-            os.write(self._writable, b"!")
+                self._news.wake()
 
     # In the thread.
 
     def _work(self) -> None:
         try:
             with selectors.DefaultSelector() as selector:
-                for pipe in (self._stdout, self._stderr, self._readable):
+                for pipe in (self._output.pipe, self._errors.pipe, self._news):
                     selector.register(pipe, selectors.EVENT_READ)
                 words, error = self._exchange(selector)
         except RunnerProtocolError as problem:
@@ -240,86 +252,52 @@ class _Connection:
                     return f"the runner '{self._name}' was closed", "closed"
                 if self._stream is None and self._waiting:
                     self._stream = self._waiting.popleft()
-                    self._unsent += _line(dict(self._stream.request))
-                    self._set_deadline(self._stream)
-                deadline = self._deadline if self._stream is not None else None
-                unsent = bool(self._unsent)
-            _watch(selector, self._stdin, wanted=unsent)
+                    self._input.add(dict(self._stream.request))
+                    self._stream.progress.set_deadline(self._start_seconds)
+                deadline = self._stream.progress.deadline if self._stream is not None else None
+                has_unsent = self._input.has_unsent
+            _watch(selector, self._input.pipe, wanted=has_unsent)
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = {key.fileobj for key, _ in selector.select(timeout)}
             if not ready and deadline is not None and self._is_late():
                 return self._describe_delay(), "runner_lost"
-            if self._readable in ready:
-                with suppress(BlockingIOError):
-                    os.read(self._readable, 512)
-            if self._stdin in ready:
-                self._send()
-            if self._stderr in ready and not self._receive_stderr():
-                selector.unregister(self._stderr)
-            if self._stdout in ready and not self._receive():
+            if self._news in ready:
+                self._news.drain()
+            if self._input.pipe in ready:
+                with self._lock:
+                    self._input.write()
+            if self._errors.pipe in ready and self._errors.read() == b"":
+                selector.unregister(self._errors.pipe)
+            if self._output.pipe in ready and not self._receive():
                 return self._describe_end(), "runner_lost"
-
-    def _set_deadline(self, stream: CommandStream) -> None:
-        """Set the time at which the next message about a script is due."""
-        if stream.cancelled:
-            seconds = _TO_END
-        elif not stream.started:
-            seconds = self._start_seconds
-        elif stream.questions:
-            seconds = stream.limits["idle_seconds"] + _GRACE
-        else:
-            seconds = stream.limits["wall_seconds"] + _GRACE
-        self._deadline = time.monotonic() + seconds
 
     def _is_late(self) -> bool:
         with self._lock:
-            return self._deadline is not None and time.monotonic() >= self._deadline
+            deadline = self._stream.progress.deadline if self._stream is not None else None
+            return deadline is not None and time.monotonic() >= deadline
 
     def _describe_delay(self) -> str:
         stream = self._stream
         assert stream is not None
-        if stream.cancelled:
+        if stream.progress.cancelled:
             return f"the runner '{self._name}' did not end a script that was cancelled"
-        if not stream.started:
+        if not stream.progress.started:
             return (
                 f"the runner '{self._name}' did not begin within {self._start_seconds:g} "
-                f"seconds{self._quoted_stderr()}"
+                f"seconds{self._errors.quote()}"
             )
-        wrote = self._quoted_stderr()
+        wrote = self._errors.quote()
         return f"the runner '{self._name}' did not end a script whose time was over{wrote}"
-
-    def _send(self) -> None:
-        with self._lock:
-            try:
-                sent = os.write(self._stdin.fileno(), self._unsent[:_CHUNK])
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                # Its last words may still be on their way.
-                self._unsent.clear()
-                return
-            del self._unsent[:sent]
-
-    def _receive_stderr(self) -> bool:
-        piece = _read(self._stderr.fileno())
-        if piece is not None:
-            self._errors = (self._errors + piece)[-2000:]
-        return piece != b""
 
     def _receive(self) -> bool:
         """Read output of the process. Returns whether there may be more."""
-        piece = _read(self._stdout.fileno())
+        piece = self._output.read()
         if piece is None:
             return True
-        self._line += piece
-        while (at := self._line.find(b"\n", self._searched)) >= 0:
-            line = bytes(self._line[:at])
-            del self._line[: at + 1]
-            self._searched = 0
+        for line in self._output.lines():
             self._handle_line(line)
-        self._searched = len(self._line)
-        longest = _CHUNK if self._stream is None else self._stream.longest_line
-        if len(self._line) > longest:
+        longest = CHUNK if self._stream is None else self._stream.longest_line
+        if self._output.unfinished > longest:
             raise RunnerProtocolError(
                 f"expected a line of at most {longest} bytes from the runner: got a longer one"
             )
@@ -335,13 +313,13 @@ class _Connection:
         kind = event["type"]
         with self._lock:
             if kind == "started":
-                stream.started = True
-                self._set_deadline(stream)
+                stream.progress.started = True
+                stream.progress.set_deadline(self._start_seconds)
             elif kind == "input_request":
-                stream.questions.add(event["id"])
-                self._set_deadline(stream)
-            elif kind == "deps" and not stream.cancelled:
-                self._set_deadline(stream)
+                stream.progress.questions.add(event["id"])
+                stream.progress.set_deadline(self._start_seconds)
+            elif kind == "deps" and not stream.progress.cancelled:
+                stream.progress.set_deadline(self._start_seconds)
             elif kind in TERMINAL:
                 self._stream = None
         stream.put(event)
@@ -350,55 +328,37 @@ class _Connection:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_TO_LEAVE)
         for _ in range(64):
-            piece = _read(self._stderr.fileno())
-            if not piece:
+            if not self._errors.read():
                 break
-            self._errors = (self._errors + piece)[-2000:]
         code = self._process.returncode
         how = "closed its output" if code is None else f"ended with exit code {code}"
-        return f"the runner '{self._name}' {how} before the script did{self._quoted_stderr()}"
-
-    def _quoted_stderr(self) -> str:
-        words = " ".join(self._errors.decode("utf-8", "replace").split())
-        return f": it wrote {words[-500:]!r}" if words else ""
+        return f"the runner '{self._name}' {how} before the script did{self._errors.quote()}"
 
     def _shut_down(self) -> None:
         """Close everything, and wait for the process."""
         with suppress(OSError):
-            self._stdin.close()
+            self._input.pipe.close()
         # Read until it has ended: a full pipe would block it.
-        for pipe in (self._stdout, self._stderr):
-            with suppress(OSError):
-                os.set_blocking(pipe.fileno(), False)
+        pipes = (self._output.pipe, self._errors.pipe)
         for step in (None, signal.SIGTERM, signal.SIGKILL):
             if step is not None:
                 _kill(self._process, step)
             until = time.monotonic() + _TO_LEAVE
             while self._process.poll() is None and time.monotonic() < until:
-                for pipe in (self._stdout, self._stderr):
+                for pipe in pipes:
                     with suppress(OSError, ValueError):
-                        _read(pipe.fileno())
+                        read_available(pipe)
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(0.01)
             if self._process.returncode is not None:
                 break
-        for pipe in (self._stdout, self._stderr):
+        for pipe in pipes:
             pipe.close()
         with self._lock:
-            os.close(self._readable)
-            os.close(self._writable)
-            self._writable = -1
+            self._news.close()
 
 
-def _wake_pipe() -> tuple[int, int]:
-    """Return a non-blocking pipe with which one thread wakes another."""
-    ends = os.pipe()
-    for end in ends:
-        os.set_blocking(end, False)
-    return ends
-
-
-def _watch(selector: selectors.BaseSelector, pipe: Any, *, wanted: bool) -> None:
+def _watch(selector: selectors.BaseSelector, pipe: IO[bytes], *, wanted: bool) -> None:
     """Watch a pipe for writing only while there is something to write."""
     is_watched = pipe in {key.fileobj for key in selector.get_map().values()}
     if wanted and not is_watched:
@@ -407,24 +367,11 @@ def _watch(selector: selectors.BaseSelector, pipe: Any, *, wanted: bool) -> None
         selector.unregister(pipe)
 
 
-def _read(descriptor: int) -> bytes | None:
-    """Return the available bytes; `None` if there are none yet, and `b""` at the end."""
-    try:
-        return os.read(descriptor, _CHUNK)
-    except BlockingIOError:
-        return None
-
-
 def _kill(process: subprocess.Popen[bytes], step: signal.Signals = signal.SIGKILL) -> None:
     """Send a signal to the process group of the process."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, step)
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    # Without raw surrogates, which UTF-8 does not have.
-    return json.dumps(message).encode() + b"\n"
 
 
 def _failed_event(error: str, message: str) -> dict[str, Any]:
