@@ -216,6 +216,172 @@ class BoundedOutput:
         return "%s\n… %d bytes left out …\n%s" % (head, self.left_out, tail)
 
 
+class Artifacts:
+    """The files that a script leaves in `out/`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        # All scripts share the folder.
+        self._before = dict(self._files())
+
+    def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        """Yield the regular files of `out/`, each with values that change when the file does."""
+        for directory, folders, names in os.walk(self._path):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(directory, name)
+                about = os.lstat(path)
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
+                    yield path, (about.st_mtime_ns, about.st_size, about.st_ino)
+
+    def send(self, host: Host, limits: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+        """Send the new files. Returns what the result says of them, and hints."""
+        found: list[dict[str, Any]] = []
+        hints: list[str] = []
+        total = 0
+        if os.path.islink(self._path) or not os.path.isdir(self._path):
+            return found, hints
+        taken: set[str] = set()
+        for path, mark in self._files():
+            if self._before.get(path) == mark:
+                continue
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue
+            size = mark[1]
+            if len(found) == limits["artifacts"] or total + size > limits["artifact_bytes"]:
+                os.close(descriptor)
+                hints.append("some files of out/ were left: they are too many or too large")
+                break
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read(size)
+            total += len(data)
+            name = _safe(os.path.relpath(path, self._path), taken)
+            about = {
+                "path": name,
+                "size": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "mime": mimetypes.guess_type(name)[0] or "application/octet-stream",
+            }
+            found.append(dict(about, file=None))
+            host.send(type="artifact", data=base64.b64encode(data).decode(), **about)
+        return found, hints
+
+
+class Answers:
+    """The questions of a script, and the time that it has waited for their answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._asked_at: float | None = None
+        self._waited = 0.0
+
+    def ask(self) -> None:
+        """Wait for the answer to a new question."""
+        self._asked_at = time.monotonic()
+
+    def is_awaited(self, number: int) -> bool:
+        """Whether the answer to this question is awaited."""
+        return number == self.asked and self._asked_at is not None
+
+    def receive(self) -> None:
+        """End the waiting for an answer."""
+        self._waited += self.idle(time.monotonic())
+        self._asked_at = None
+
+    def idle(self, now: float) -> float:
+        """Return the seconds since the question that is not answered; 0 without one."""
+        return now - self._asked_at if self._asked_at is not None else 0.0
+
+    def waited(self, now: float) -> float:
+        """Return the seconds that the script has waited for answers."""
+        return self._waited + self.idle(now)
+
+
+class Output:
+    """The output of a script, sent to the host as it comes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], kept_bytes: int) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._pipes = (process.stdout, process.stderr)
+        self._streams: dict[int, tuple[str, BoundedOutput, codecs.IncrementalDecoder]] = {}
+        for name, pipe in zip(("stdout", "stderr"), self._pipes):
+            os.set_blocking(pipe.fileno(), False)
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            self._streams[pipe.fileno()] = (name, BoundedOutput(kept_bytes), decoder)
+        self.kept = {name: kept for name, kept, _ in self._streams.values()}
+        self.open = set(self._streams)
+
+    @property
+    def total(self) -> int:
+        """The number of bytes so far."""
+        return sum(one.total for one in self.kept.values())
+
+    def read(self, descriptor: int, host: Host) -> bool:
+        """Read a piece of one stream. Returns whether there was one."""
+        name, kept, decoder = self._streams[descriptor]
+        try:
+            piece = os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self.open.discard(descriptor)
+        kept.add(piece)
+        text = decoder.decode(piece, not piece)
+        if text:
+            host.send(type=name, text=text)
+        return bool(piece)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for pipe in self._pipes:
+            pipe.close()
+
+
+class Control:
+    """The channel on which a script asks, and is answered."""
+
+    def __init__(self, own: socket.socket) -> None:
+        self._socket = own
+        self._line = bytearray()
+
+    def fileno(self) -> int:
+        """Return the descriptor; -1 after the end."""
+        return self._socket.fileno()
+
+    def receive(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages that are complete."""
+        try:
+            piece = self._socket.recv(CHUNK)
+        except OSError:
+            piece = b""
+        if not piece or len(self._line) > CHUNK * 16:
+            self._socket.close()
+            return
+        self._line += piece
+        while b"\n" in self._line:
+            line, _, rest = bytes(self._line).partition(b"\n")
+            self._line = bytearray(rest)
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            yield message
+
+    def answer(self, text: str | None) -> None:
+        """Answer a question; `None` for no answer."""
+        try:
+            self._socket.sendall(json.dumps({"text": text}).encode() + b"\n")
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._socket.close()
+
+
 class Script:
     """A running script."""
 
@@ -223,15 +389,14 @@ class Script:
         self._host = host
         self._limits = request["limits"]
         self._interactive = bool(request["interactive"])
-        self._work = os.path.join(directory, "work")
-        self._out = os.path.join(self._work, "out")
-        os.makedirs(self._work, exist_ok=True)
-        self._before = dict(self._files())
+        work = os.path.join(directory, "work")
+        os.makedirs(work, exist_ok=True)
+        self._artifacts = Artifacts(os.path.join(work, "out"))
         path = os.path.join(directory, "script.py")
         with open(path, "w", encoding="utf-8", newline="") as file:
             file.write(request["code"].encode("utf-8", "replace").decode())
         own, theirs = socket.socketpair()
-        self._control = own
+        self._control = Control(own)
         self._begun = time.monotonic()
         self._process = subprocess.Popen(
             [
@@ -239,11 +404,11 @@ class Script:
                 *(str(theirs.fileno()), json.dumps(self._limits)),
                 "1" if self._interactive else "0",
             ],
-            cwd=self._work,
+            cwd=work,
             env={
                 "PATH": "/usr/bin:/bin",
-                "HOME": self._work,
-                "TMPDIR": self._work,
+                "HOME": work,
+                "TMPDIR": work,
                 "LANG": "C.UTF-8",
             },
             stdin=subprocess.DEVNULL,
@@ -253,64 +418,48 @@ class Script:
             start_new_session=True,
         )
         theirs.close()
-        self._streams: dict[int, tuple[str, BoundedOutput, codecs.IncrementalDecoder]] = {}
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._pipes = (self._process.stdout, self._process.stderr)
-        for name, pipe in zip(("stdout", "stderr"), self._pipes):
-            os.set_blocking(pipe.fileno(), False)
-            kept = BoundedOutput(self._limits["kept_bytes"])
-            decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            self._streams[pipe.fileno()] = (name, kept, decoder)
-        self._kept = {name: kept for name, kept, _ in self._streams.values()}
-        self._open = set(self._streams)
-        self._control_line = bytearray()
-        self._questions = 0
-        self._asked_at: float | None = None
-        self._waited = 0.0
+        self._output = Output(self._process, self._limits["kept_bytes"])
+        self._answers = Answers()
         self._ended: str | None = None
         self._by_memory = False
-        self._usage: Any = None
-        self._exit = 0
+        # The status and the usage of its process, as `os.wait4` returns them.
+        self._exit: tuple[int, Any] | None = None
 
     def run(self) -> None:
         """Follow the script to its end, and send the result."""
         self._host.send(type="started", profile="unconfined", layers=[])
         try:
-            while self._usage is None or self._open:
+            while self._exit is None or self._output.open:
                 self._step()
         except BaseException:
             self._kill()
             raise
         finally:
             self._control.close()
-            for pipe in self._pipes:
-                pipe.close()
+            self._output.close()
         self._send_result()
 
     def _step(self) -> None:
-        wanted = [0, *self._open] + (
+        wanted = [0, *self._output.open] + (
             [self._control.fileno()] if self._control.fileno() >= 0 else []
         )
         ready = select.select(wanted, [], [], POLL)[0]
         if 0 in ready:
             self._host.receive()
             self._handle_messages()
-        for descriptor in [one for one in ready if one in self._streams]:
+        for descriptor in [one for one in ready if one in self._output.open]:
             self._read(descriptor)
         if self._control.fileno() in ready:
             self._receive_question()
         now = time.monotonic()
-        asked = self._asked_at
-        if asked is not None and now - asked > self._limits["idle_seconds"]:
+        if self._answers.idle(now) > self._limits["idle_seconds"]:
             self._end("idle_timeout")
-        waited = self._waited + (now - asked if asked is not None else 0.0)
-        if now - self._begun - waited > self._limits["wall_seconds"]:
+        if now - self._begun - self._answers.waited(now) > self._limits["wall_seconds"]:
             self._end("timeout")
-        if self._usage is None:
+        if self._exit is None:
             pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
             if pid:
-                self._usage, self._exit = usage, status
+                self._exit = status, usage
                 self._process.returncode = 0
                 self._kill()
 
@@ -322,48 +471,19 @@ class Script:
                 return
             if message["type"] == "cancel":
                 self._end("cancelled")
-            elif message["id"] == self._questions and self._asked_at is not None:
-                self._waited += time.monotonic() - self._asked_at
-                self._asked_at = None
-                line = json.dumps({"text": message["text"]}).encode() + b"\n"
-                try:
-                    self._control.sendall(line)
-                except OSError:
-                    pass
+            elif self._answers.is_awaited(message["id"]):
+                self._answers.receive()
+                self._control.answer(message["text"])
 
     def _read(self, descriptor: int) -> bool:
         """Read a piece of the output. Returns whether there was one."""
-        name, kept, decoder = self._streams[descriptor]
-        try:
-            piece = os.read(descriptor, CHUNK)
-        except BlockingIOError:
-            return False
-        if not piece:
-            self._open.discard(descriptor)
-        kept.add(piece)
-        text = decoder.decode(piece, not piece)
-        if text:
-            self._host.send(type=name, text=text)
-        if sum(one.total for one in self._kept.values()) > self._limits["output_bytes"]:
+        was_there = self._output.read(descriptor, self._host)
+        if self._output.total > self._limits["output_bytes"]:
             self._end("output_limit")
-        return bool(piece)
+        return was_there
 
     def _receive_question(self) -> None:
-        try:
-            piece = self._control.recv(CHUNK)
-        except OSError:
-            piece = b""
-        if not piece or len(self._control_line) > CHUNK * 16:
-            self._control.close()
-            return
-        self._control_line += piece
-        while b"\n" in self._control_line:
-            line, _, rest = bytes(self._control_line).partition(b"\n")
-            self._control_line = bytearray(rest)
-            try:
-                said = json.loads(line)
-            except ValueError:
-                continue
+        for said in self._control.receive():
             if said.get("memory"):
                 self._by_memory = True
             elif self._interactive:
@@ -371,17 +491,18 @@ class Script:
 
     def _ask(self, said: dict[str, Any]) -> None:
         # The script has written all that comes before its question.
-        for descriptor in list(self._open):
+        for descriptor in list(self._output.open):
             while self._read(descriptor):
                 pass
-        self._questions += 1
-        if self._questions > self._limits["prompts"]:
+        self._answers.asked += 1
+        if self._answers.asked > self._limits["prompts"]:
             self._end("prompt_limit")
             return
-        self._asked_at = time.monotonic()
+        self._answers.ask()
         prompt = str(said.get("prompt", ""))
         secret = bool(said.get("secret"))
-        self._host.send(type="input_request", id=self._questions, prompt=prompt, secret=secret)
+        number = self._answers.asked
+        self._host.send(type="input_request", id=number, prompt=prompt, secret=secret)
 
     def _end(self, status: str) -> None:
         if self._ended is None:
@@ -407,8 +528,10 @@ class Script:
                     pass
 
     def _send_result(self) -> None:
-        code = os.WEXITSTATUS(self._exit) if os.WIFEXITED(self._exit) else None
-        number = os.WTERMSIG(self._exit) if os.WIFSIGNALED(self._exit) else None
+        assert self._exit is not None
+        how, usage = self._exit
+        code = os.WEXITSTATUS(how) if os.WIFEXITED(how) else None
+        number = os.WTERMSIG(how) if os.WIFSIGNALED(how) else None
         if self._ended is not None:
             status = self._ended
         elif number == signal.SIGXCPU:
@@ -419,70 +542,24 @@ class Script:
             status = "memory_limit"
         else:
             status = "error" if code else "ok"
-        artifacts, hints = self._artifacts()
-        rss = self._usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        artifacts, hints = self._artifacts.send(self._host, self._limits)
+        rss = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         result = {
             "status": status,
             "exit_code": code,
             "signal": number,
             "duration_ms": round((time.monotonic() - self._begun) * 1000),
-            "cpu_ms": round((self._usage.ru_utime + self._usage.ru_stime) * 1000),
+            "cpu_ms": round((usage.ru_utime + usage.ru_stime) * 1000),
             "max_rss": rss,
             "artifacts": artifacts,
             "isolation": {"profile": "unconfined", "layers": []},
             "hints": hints,
         }
-        for name, kept in self._kept.items():
+        for name, kept in self._output.kept.items():
             result[name] = kept.text()
             result[name + "_bytes"] = kept.total
             result[name + "_truncated"] = bool(kept.left_out)
         self._host.send(type="finished", result=result)
-
-    def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
-        """Yield the regular files of `out/`, each with values that change when the file does."""
-        for directory, folders, names in os.walk(self._out):
-            folders.sort()
-            for name in sorted(names):
-                path = os.path.join(directory, name)
-                about = os.lstat(path)
-                if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
-                    yield path, (about.st_mtime_ns, about.st_size, about.st_ino)
-
-    def _artifacts(self) -> tuple[list[dict[str, Any]], list[str]]:
-        found: list[dict[str, Any]] = []
-        hints: list[str] = []
-        total = 0
-        if os.path.islink(self._out) or not os.path.isdir(self._out):
-            return found, hints
-        taken: set[str] = set()
-        for path, mark in self._files():
-            if self._before.get(path) == mark:
-                continue
-            try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            except OSError:
-                continue
-            size = mark[1]
-            if (
-                len(found) == self._limits["artifacts"]
-                or total + size > self._limits["artifact_bytes"]
-            ):
-                os.close(descriptor)
-                hints.append("some files of out/ were left: they are too many or too large")
-                break
-            with os.fdopen(descriptor, "rb") as file:
-                data = file.read(size)
-            total += len(data)
-            name = _safe(os.path.relpath(path, self._out), taken)
-            about = {
-                "path": name,
-                "size": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(),
-                "mime": mimetypes.guess_type(name)[0] or "application/octet-stream",
-            }
-            found.append(dict(about, file=None))
-            self._host.send(type="artifact", data=base64.b64encode(data).decode(), **about)
-        return found, hints
 
 
 def _safe(path: str, taken: set[str]) -> str:

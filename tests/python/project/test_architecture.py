@@ -39,8 +39,6 @@ TYPES_WITH_MANY_FIELDS = {
     "callslip._runtime.stream.RunStream": 13,
     # The parts of the schema as they grow, each passed on under its own name.
     "callslip.tools._signature._Reader": 14,
-    # One file, and the state of one process: see `LONG_FILES`.
-    "callslip.sandbox.serve.Script": 21,
     # Not grouped yet: their fields do belong to several parts.
     "callslip._runtime.session.RunSession": 17,
     "callslip.mcp._session.McpSession": 23,
