@@ -198,7 +198,8 @@ def test_a_runner_that_ends_early_is_lost_with_its_last_words():
     )
 
 
-def test_a_runner_that_closes_its_output_is_lost():
+def test_a_runner_that_closes_its_output_is_lost(monkeypatch):
+    monkeypatch.setattr(_process, "_TO_LEAVE", 0.2)
     code = "import os\nos.close(1)\ntime.sleep(60)"
     with pytest.raises(RunnerLost, match="closed its output before the script did$"):
         run(program(code))
