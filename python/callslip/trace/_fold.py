@@ -176,7 +176,10 @@ class _Reading:
             ending=self.ending,
             opening=opening,
             turns=tuple(
-                turn.finish(tuple(spans[names[id(draft)]] for draft in turn.tickets))
+                turn.finish(
+                    tuple(spans[names[id(draft)]] for draft in turn.tickets),
+                    in_json=self.head["protocol"] == "react",
+                )
                 for _, turn in sorted(self.turns.items())
             ),
             notes=tuple(self.notes),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from callslip._json import from_json
 from callslip.events import (
     AnswerOffered,
     Event,
@@ -93,6 +95,7 @@ class TurnDraft:
             case Violated():
                 self._violate(event)
             case AnswerOffered():
+                self._add_spans(event)
                 self._fields["answer_checks"] = self._fields.get("answer_checks", 0) + 1
                 self._move(event.move)
             case Moved():
@@ -142,7 +145,7 @@ class TurnDraft:
         self._add_spans(event)
 
     def _add_spans(self, event: Event) -> None:
-        for name in ("thoughts", "answer"):
+        for name in ("thoughts", "narration"):
             span = getattr(event, f"{name}_span", None)
             if span is not None:
                 self._spans[name] = (span["start"], span["end"])
@@ -161,8 +164,13 @@ class TurnDraft:
                 if (span := span_of(call)) is not None
             ]
 
-    def finish(self, tickets: tuple[TicketSpan, ...]) -> Turn:
-        """Return the turn with its tickets."""
+    def finish(self, tickets: tuple[TicketSpan, ...], *, in_json: bool) -> Turn:
+        """Return the turn with its tickets.
+
+        Args:
+            tickets: The tickets.
+            in_json: Whether thoughts are strings of JSON in the reply.
+        """
         reply: str | None = self._fields.get("reply")
         spans = [span for _, span, _ in self._marks] + list(self._spans.values())
         places = characters_at(reply or "", (offset for span in spans for offset in span))
@@ -170,16 +178,29 @@ class TurnDraft:
             Mark(kind=kind, start=places[start], end=places[end], label=label)  # type: ignore[arg-type]
             for kind, (start, end), label in self._marks
         ]
-        thoughts = None
-        if reply is not None and "thoughts" in self._spans:
-            start, end = self._spans["thoughts"]
-            thoughts = reply[places[start] : places[end]] or None
+        said = {
+            name: (reply or "")[places[start] : places[end]]
+            for name, (start, end) in self._spans.items()
+        }
         return Turn(
             **self._fields,
-            thoughts=thoughts,
+            thoughts=_plain(said.get("thoughts"), in_json=in_json),
+            narration=said.get("narration") or None,
             marks=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
             attempts=tuple(self._attempts),
             shortened=tuple(self._shortened),
             tickets=tickets,
             seqs=tuple(self._seqs),
         )
+
+
+def _plain(text: str | None, *, in_json: bool) -> str | None:
+    """Return the text that the model meant by a part of its reply."""
+    if not text:
+        return None
+    if in_json:
+        # A reply that was repaired may have a string that is not JSON.
+        with suppress(ValueError):
+            value = from_json(text)
+            return value if isinstance(value, str) else text
+    return text
