@@ -205,6 +205,7 @@ _MODULES = {
     "sandbox",
     "store",
     "tools",
+    "trace",
 }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from callslip.runs._messages import Messages
     from callslip.runs._run import Run
     from callslip.runs._ticket import Ticket
+    from callslip.trace import Trace
 
     AnswerT = TypeVar("AnswerT", default=Any)
 else:
@@ -97,3 +98,7 @@ class RunResult(Generic[AnswerT]):
     def messages(self) -> Messages:
         """The messages of the run until then."""
         return self.run._messages_until(self._message_count)
+
+    def trace(self) -> Trace:
+        """Return the run as it is shown, with what it has done since. As `Run.trace`."""
+        return self.run.trace()

@@ -23,6 +23,7 @@ from callslip.runs._conversation import (
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
+from callslip.runs._trace_of import trace_of
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from callslip.runs._feed import Feed
     from callslip.runs._result import RunStatus, StopReason
     from callslip.store import TicketStore
+    from callslip.trace import Trace
 
 __all__ = ["Driver", "Run", "run_under_way"]
 
@@ -297,6 +299,16 @@ class Run(Generic[AnswerT]):
         that is the first to have it.
         """
         return "".join(f"{text}\n" for text in self._core.export_lines())
+
+    def trace(self) -> Trace:
+        """Return the run as it is shown: its turns, their tickets, and the runs below them.
+
+        It is what the log says now, in any state of the run, and does not change.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        return trace_of(self)
 
     @property
     def parts(self) -> dict[str, File]:
