@@ -58,14 +58,14 @@ class StoreFile:
         if not is_store_file(self.path):
             raise StoreError(f"{self.path} is not the file of a store")
         address = self.path.absolute().as_uri()
-        connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=_BUSY)
         try:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-        except sqlite3.OperationalError:
-            # In a folder that is read-only, SQLite cannot make the file that processes share.
-            connection.close()
-            connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            try:
+                connection, application = _opened(f"{address}?mode=ro")
+            except sqlite3.OperationalError:
+                # In a folder that is read-only, SQLite cannot make the file that processes share.
+                connection, application = _opened(f"{address}?immutable=1")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from error
         if application != _APPLICATION:
             connection.close()
             raise StoreError(f"{self.path} is the SQLite database of another program")
@@ -171,6 +171,17 @@ class StoreFile:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _opened(address: str) -> tuple[sqlite3.Connection, int]:
+    """Return a connection that can only read, and the number of the program that made the file."""
+    connection = sqlite3.connect(address, uri=True, timeout=_BUSY)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection, application
 
 
 def _stored_run(row: sqlite3.Row) -> StoredRun:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -224,3 +226,13 @@ def test_the_package_is_a_program():
         timeout=100,
     )
     assert done.stdout.startswith("callslip ")
+
+
+def test_a_damaged_file_and_that_of_another_program_are_refused(call, tmp_path):
+    path = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+    assert "of another program" in call("runs", path, status=2).err
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 2000)
+    assert "cannot be read" in call("runs", path, status=2).err
