@@ -112,6 +112,10 @@ docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a 
 codes: ## Write docs/reference/codes.md from the code
 	CALLSLIP_WRITE_CODES=1 $(CARGO) test --no-default-features --test codes
 
+.PHONY: cli-reference
+cli-reference: ## Write docs/reference/cli.md from the code
+	CALLSLIP_WRITE_CLI=1 $(PY) -m pytest -q tests/python/cli/test_reference.py
+
 # Without a sanitizer, which would need a nightly compiler: there is no unsafe code to watch.
 CARGO_FUZZ := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) fuzz
 FUZZ_RUN := $(CARGO_FUZZ) run --sanitizer none --target-dir target/fuzz

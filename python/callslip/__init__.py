@@ -191,6 +191,7 @@ _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     "agent",
     "approval",
+    "cli",
     "errors",
     "events",
     "history",

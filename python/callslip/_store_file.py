@@ -1,0 +1,192 @@
+"""The file of a store, read beside the process that owns it. No event of it is changed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from callslip._usage import Usage
+from callslip.errors import StoreError
+from callslip.runs import Run
+from callslip.store import StoredRun, TicketStore
+
+__all__ = ["StoreFile", "is_store_file"]
+
+_APPLICATION = 0x6373_6C70
+_MAGIC = b"SQLite format 3\0"
+_BUSY = 10.0
+"""Seconds to wait for another program's transaction."""
+
+
+def is_store_file(path: Path) -> bool:
+    """Whether a file is an SQLite database, and no export.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+class StoreFile:
+    """The runs in the file of a store, read by its public views.
+
+    Another process may own the file and write to it meanwhile. In that process itself, use its
+    `TicketStore`: closing this object would release the locks of the file there.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be read, or is not a store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        if not is_store_file(self.path):
+            raise StoreError(f"{self.path} is not the file of a store")
+        address = self.path.absolute().as_uri()
+        try:
+            try:
+                connection, application = _opened(f"{address}?mode=ro")
+            except sqlite3.OperationalError:
+                # In a folder that is read-only, SQLite cannot make the file that processes share.
+                connection, application = _opened(f"{address}?immutable=1")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from error
+        if application != _APPLICATION:
+            connection.close()
+            raise StoreError(f"{self.path} is the SQLite database of another program")
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def runs(self, *, agent: str | None = None) -> Iterator[StoredRun]:
+        """Yield the runs, the latest first.
+
+        Args:
+            agent: The name of their agent; default any.
+        """
+        query = "SELECT * FROM runs WHERE ?1 IS NULL OR agent = ?1 ORDER BY started_at DESC, run_id"
+        for row in self._rows(query, agent):
+            yield _stored_run(row)
+
+    def run_ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with a text, or the id that is equal to it."""
+        found = [row["run_id"] for row in self._rows("SELECT run_id FROM runs")]
+        return [prefix] if prefix in found else [one for one in found if one.startswith(prefix)]
+
+    def waiting(self) -> dict[str, list[str]]:
+        """Return the ids of the tickets that are awaiting approval, by the id of their run."""
+        columns = {
+            row["name"] for row in self._rows("SELECT name FROM pragma_table_info('tickets')")
+        }
+        waiting: dict[str, list[str]] = {}
+        if "parked" in columns:
+            for row in self._rows("SELECT run_id, ticket FROM tickets WHERE parked = 1"):
+                waiting.setdefault(row["run_id"], []).append(row["ticket"])
+        return waiting
+
+    def events(self, run_id: str, *, after: int = -1) -> list[str]:
+        """Return the events of a run as lines of its export.
+
+        Args:
+            run_id: The id of the run.
+            after: The `seq` of the event to begin after.
+        """
+        query = "SELECT seq, at, kind, data FROM events WHERE run_id = ? AND seq > ? ORDER BY seq"
+        return [
+            f'{{"seq":{row["seq"]},"at":{row["at"]!r},"event":{{"{row["kind"]}":{row["data"]}}}}}'
+            for row in self._rows(query, run_id, after)
+        ]
+
+    def export(self, run_id: str) -> list[str]:
+        """Return the lines that `Run.export` returns, with the bytes of all images and files first.
+
+        Raises:
+            StoreError: There is no such run.
+        """
+        lines = self.events(run_id)
+        if not lines:
+            raise StoreError(f"there is no run {run_id} in {self.path}")
+        return [*self._contents(run_id), *lines]
+
+    def _contents(self, run_id: str) -> Iterator[str]:
+        if not list(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'run_content'")):
+            return
+        query = (
+            "SELECT content.hash, content.data FROM content "
+            "JOIN run_content ON run_content.content = content.key "
+            "JOIN run ON run.key = run_content.run WHERE run.id = ?"
+        )
+        for row in self._rows(query, run_id):
+            content = {"sha256": row["hash"], "base64": b64encode(row["data"]).decode()}
+            # The core knows these lines by their first characters.
+            yield json.dumps({"content": content}, separators=(",", ":"))
+
+    def run(self, run_id: str) -> Run[Any]:
+        """Return a run with the runs below it, as they are now, in a store in memory.
+
+        Raises:
+            StoreError: There is no such run.
+            ReplayError: The file has another log than this version can read.
+        """
+        store = TicketStore()
+        todo = [run_id]
+        for one in todo:
+            store.import_run(self.export(one))
+            children = self._rows("SELECT run_id FROM runs WHERE parent_run = ?", one)
+            todo += [row["run_id"] for row in children]
+        return store.run(run_id)
+
+    def _rows(self, query: str, *parameters: object) -> Iterator[sqlite3.Row]:
+        try:
+            with closing(self._connection.execute(query, parameters)) as cursor:
+                yield from cursor
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _opened(address: str) -> tuple[sqlite3.Connection, int]:
+    """Return a connection that can only read, and the number of the program that made the file."""
+    connection = sqlite3.connect(address, uri=True, timeout=_BUSY)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection, application
+
+
+def _stored_run(row: sqlite3.Row) -> StoredRun:
+    usage = Usage(
+        row["input_tokens"], row["output_tokens"], row["cached_tokens"], row["cost"] or 0.0
+    )
+    own = StoredRun.__dataclass_fields__.keys() - {"usage"}
+    return StoredRun(usage=usage, **{name: row[name] for name in own})

@@ -1,0 +1,49 @@
+"""`callslip approve` and `callslip deny`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from callslip._store_file import StoreFile
+from callslip.cli._files import find_run
+from callslip.cli._output import print_text
+from callslip.errors import UsageError
+from callslip.store import TicketStore
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a decision into the store. If another process owns it, the error names the process."""
+    arguments = _arguments(options)
+    with StoreFile(Path(options.file)) as file:
+        run_id = find_run(file, options.run)
+    with TicketStore(options.file) as store:
+        found = store.run(run_id)
+        if options.command == "approve":
+            found.approve(options.ticket, arguments=arguments)
+        else:
+            found.deny(options.ticket, options.why)
+        call = next((one.call for one in found.tickets if one.id == options.ticket), "")
+    done = "approved" if options.command == "approve" else "denied"
+    print_text(f"{done} {options.ticket} of run {run_id}: {call}")
+    print_text("the run continues when its program resumes it, with agent.resume")
+    return 0
+
+
+def _arguments(options: argparse.Namespace) -> dict[str, Any] | None:
+    text = getattr(options, "arguments", None)
+    if text is None:
+        return None
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"expected --arguments to be a JSON object: {error}") from error
+    if not isinstance(arguments, dict):
+        raise UsageError(
+            f"expected --arguments to be a JSON object: got {type(arguments).__name__}"
+        )
+    return arguments

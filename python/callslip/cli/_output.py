@@ -1,0 +1,41 @@
+"""Output for terminals: nothing in it can move the cursor, hide text or turn its direction."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from callslip.runs._call_line import printable
+
+__all__ = ["print_json", "print_table", "print_text", "report"]
+
+
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Print text, with its line breaks, and all other characters that are not printable escaped."""
+    stream = sys.stdout if file is None else file
+    encoding = stream.encoding or "utf-8"
+    for line in text.split("\n"):
+        shown = printable(line).encode(encoding, "backslashreplace").decode(encoding)
+        stream.write(f"{shown}\n")
+
+
+def report(text: str) -> None:
+    """Print an error."""
+    sys.stdout.flush()
+    print_text(f"callslip: {text}", sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print a JSON value, indented."""
+    print_text(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns, each as wide as its longest cell."""
+    cells = [[printable(cell) for cell in row] for row in (heading, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print_text(line.rstrip())

@@ -1,0 +1,124 @@
+"""The words that the commands take."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+from callslip._core import __version__
+
+__all__ = ["command_parser"]
+
+_STATUS = (
+    "exit status: 0 if all is well, 1 if a replay, a reply or a prompt is at fault, 2 if the "
+    "command cannot be carried out"
+)
+_PROTOCOLS = ("react", "chatty", "ticket")
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser. The option `module` of its result is the module of the command."""
+    parser = argparse.ArgumentParser(
+        prog="callslip",
+        description="Look at stored runs, decide on their calls, and check prompts and replies.",
+        epilog=_STATUS,
+    )
+    parser.add_argument("--version", action="version", version=f"callslip {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_runs(commands)
+    _add_decisions(commands)
+    _add_logs(commands)
+    _add_checks(commands)
+    return parser
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _add(commands: Commands, name: str, module: str, about: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    parser.set_defaults(module=module, command=name)
+    return parser
+
+
+def _add_runs(commands: Commands) -> None:
+    parser = _add(commands, "runs", "_runs", "List the runs of a store, the latest first.")
+    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("--status", choices=("running", "finished"), help="only these runs")
+    parser.add_argument("--agent", metavar="NAME", help="only runs of the agent of this name")
+    parser.add_argument("--failed", action="store_true", help="only runs that ended with an error")
+    parser.add_argument(
+        "--waiting", action="store_true", help="only runs with calls that are awaiting approval"
+    )
+    parser.add_argument(
+        "--limit", type=_count, default=20, metavar="N", help="the most runs to list; default 20"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_decisions(commands: Commands) -> None:
+    for name, about in (
+        ("approve", "Approve a call that is awaiting approval."),
+        ("deny", "Deny a call that is awaiting approval."),
+    ):
+        parser = _add(commands, name, "_decisions", about)
+        parser.add_argument(
+            "file", metavar="FILE", help="the file of the store, which no other process may own"
+        )
+        parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
+        parser.add_argument("ticket", metavar="TICKET", help="the id of the ticket, such as T1")
+        if name == "approve":
+            parser.add_argument(
+                "--arguments",
+                metavar="JSON",
+                help="all arguments of the call as a JSON object, to replace those of the model",
+            )
+        else:
+            parser.add_argument(
+                "--why", default="", metavar="TEXT", help="the reason, which the model reads"
+            )
+
+
+def _add_logs(commands: Commands) -> None:
+    parser = _add(commands, "export", "_logs", "Print the logs of runs as JSON lines.")
+    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("run", metavar="RUN", nargs="*", help="the ids of the runs; default all")
+
+    parser = _add(commands, "import", "_logs", "Import exported runs into a store.")
+    parser.add_argument("file", metavar="FILE", help="the file of the store, created if missing")
+    parser.add_argument("log", metavar="LOG", help="the file with the export, or - for input")
+
+    parser = _add(
+        commands,
+        "replay",
+        "_logs",
+        "Compute runs again from their logs, and compare each event.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the file of a store or an export")
+    parser.add_argument("run", metavar="RUN", nargs="*", help="the ids of the runs; default all")
+
+
+def _add_checks(commands: Commands) -> None:
+    parser = _add(commands, "lint", "_replies", "Check the examples of a prompt template.")
+    parser.add_argument("prompt", metavar="PROMPT", help="the file of the template")
+    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+
+    parser = _add(commands, "read", "_replies", "Show how a reply is read.")
+    parser.add_argument("reply", metavar="REPLY", help="the file of the reply, or - for input")
+    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--strict", action="store_true", help="repair nothing")
+    form.add_argument("--lenient", action="store_true", help="read further forms")
+
+    _add(
+        commands,
+        "doctor",
+        "_doctor",
+        "Describe this installation, for a report of a problem.",
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on: got {text!r}")
+    return int(text)
