@@ -204,6 +204,7 @@ _MODULES = {
     "runs",
     "sandbox",
     "store",
+    "testing",
     "tools",
 }
 
