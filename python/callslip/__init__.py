@@ -205,6 +205,7 @@ _MODULES = {
     "runs",
     "sandbox",
     "store",
+    "testing",
     "tools",
     "trace",
 }

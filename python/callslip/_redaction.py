@@ -23,7 +23,7 @@ from callslip import _lazy
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["Secrets", "redact_likely_secrets"]
+__all__ = ["Secrets", "redact_credentials", "redact_likely_secrets"]
 
 _MARK = "***"
 
@@ -243,18 +243,23 @@ def redact_likely_secrets(text: str) -> str:
     Removed are directories of this machine, memory addresses, and anything in the form of a
     credential.
     """
-    text = text[:_LONGEST_TEXT]
-    for pattern, replacement in _patterns():
+    text = redact_credentials(text[:_LONGEST_TEXT])
+    for pattern, replacement in _places():
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def redact_credentials(text: str) -> str:
+    """Return a text of any length without anything in the form of a credential."""
+    for pattern, replacement in _credentials():
         text = pattern.sub(replacement, text)
     return text
 
 
 @functools.cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
     """Return each pattern with its replacement. Compiled for the first failure, not at import."""
     return (
-        # A memory address makes equal failures different.
-        (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
         (
             re.compile(
                 r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?"
@@ -296,6 +301,14 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], 
             "…",
         ),
         (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
+    )
+
+
+@functools.cache
+def _places() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
+    return (
+        # A memory address makes equal failures different.
+        (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
         (
             re.compile(r"(?:file://|(?<![\w:/.~-]))(/(?:[^\s/'\"<>|:,;()\[\]]+/)+)(?=[^\s/])"),
             _replace_directory,

@@ -1,0 +1,103 @@
+"""Replies of a model, written in any of the three protocols."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from callslip.errors import UsageError
+from callslip.protocols import Protocol, ProtocolName
+
+__all__ = ["PROTOCOLS", "Say"]
+
+PROTOCOLS: Final[tuple[ProtocolName, ...]] = ("ticket", "chatty", "react")
+"""The names of the protocols, for `pytest.mark.parametrize`."""
+
+
+class Say:
+    """Writes the replies of a model in one protocol.
+
+    Args:
+        protocol: The protocol of the agent, or its name.
+
+    Raises:
+        UsageError: There is no such protocol.
+    """
+
+    def __init__(self, protocol: ProtocolName | Protocol) -> None:
+        name = protocol.name if isinstance(protocol, Protocol) else protocol
+        if name not in PROTOCOLS:
+            raise UsageError(f"expected a protocol, or one of {PROTOCOLS}: got {name!r}")
+        self._name: ProtocolName = name
+        self._calls = 0
+
+    def call(self, tool: str, /, **arguments: Any) -> str:
+        """Return a reply that calls one tool.
+
+        Args:
+            tool: The name of the tool.
+            **arguments: The arguments of the call, which JSON can hold.
+        """
+        self._calls += 1
+        return _CALLS[self._name](tool, arguments, self._calls)
+
+    def finish(self, answer: Any) -> str:
+        """Return a reply that ends the run.
+
+        Args:
+            answer: The answer: text, or what JSON can hold.
+        """
+        return _ANSWERS[self._name](answer)
+
+
+def _ticket_call(tool: str, arguments: dict[str, Any], number: int) -> str:
+    move = {
+        "type": "CALL",
+        "route": tool,
+        "payload": arguments,
+        "description": f"{tool}, call {number}",
+    }
+    return _ticket_move(move)
+
+
+def _ticket_move(move: dict[str, Any]) -> str:
+    return f"<thoughts>\n</thoughts>\n<output>\n{_json(move)}\n</output>"
+
+
+def _chatty_call(tool: str, arguments: dict[str, Any], number: int) -> str:
+    call = {"call_id": f"call_{number}", "tool_name": tool, "arguments": arguments}
+    return f"<tool>\n{_json([call])}\n</tool>"
+
+
+def _react_call(tool: str, arguments: dict[str, Any], _number: int) -> str:
+    return _json({"thought": "", "action": tool, "args": arguments})
+
+
+def _ticket_answer(answer: Any) -> str:
+    return _ticket_move({"type": "RETURN", "value": answer})
+
+
+def _chatty_answer(answer: Any) -> str:
+    return answer if isinstance(answer, str) else f"<answer>{_json(answer)}</answer>"
+
+
+def _react_answer(answer: Any) -> str:
+    end = {"action": "FINISH", "final_answer": answer, "task_successful": True}
+    return _json({"thought": "", **end})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+_CALLS: Final[dict[str, Callable[[str, dict[str, Any], int], str]]] = {
+    "ticket": _ticket_call,
+    "chatty": _chatty_call,
+    "react": _react_call,
+}
+_ANSWERS: Final[dict[str, Callable[[Any], str]]] = {
+    "ticket": _ticket_answer,
+    "chatty": _chatty_answer,
+    "react": _react_answer,
+}
