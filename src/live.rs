@@ -4,7 +4,7 @@
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
 use crate::part::Content;
-use crate::run::{self, Command, LoadError, Record, ReplayError, RunMachine, resume};
+use crate::run::{self, Command, LoadError, ModelName, Record, ReplayError, RunMachine, resume};
 use crate::store::{Claim, Log, LogError, Position, Store, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -240,6 +240,11 @@ impl LiveRun {
     /// Gives a run that has not begun its instructions, and the prompt that has them.
     pub fn instruct(&mut self, instructions: &str, prompt: &str) {
         self.machine.instruct(instructions, prompt);
+    }
+
+    /// Names the model that is asked from now on.
+    pub fn use_model(&mut self, model: ModelName) {
+        self.machine.use_model(model);
     }
 
     /// Commands are carried out again.

@@ -1052,11 +1052,26 @@ class Run:
     def event_count(self) -> int: ...
     def start(self, task: str, now: float, parts: list[Part] = ...) -> list[Command]: ...
     def push(self, chunk: str | bytes, now: float) -> tuple[list[Delta], bool, list[Command]]: ...
+    def use_model(self, model: str | None, provider: str | None) -> None:
+        """Name the model that is asked from now on."""
+
     def end_reply(
-        self, finish_reason: str | None, usage: Usage | None, now: float
+        self,
+        finish_reason: str | None,
+        usage: Usage | None,
+        now: float,
+        *,
+        first_at: float | None = None,
+        model: tuple[str | None, str | None] | None = None,
     ) -> list[Command]: ...
     def reply(
-        self, text: str, finish_reason: str | None, usage: Usage | None, now: float
+        self,
+        text: str,
+        finish_reason: str | None,
+        usage: Usage | None,
+        now: float,
+        *,
+        model: tuple[str | None, str | None] | None = None,
     ) -> list[Command]: ...
     def attempt_failed(
         self, model: str, error: str, wait: float | None, usage: Usage | None, now: float

@@ -16,8 +16,8 @@ use crate::protocol::Message;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
 use crate::run::{
-    Command, FailedAttempt, FailedCall, InputError, Parent, Phase, RunMachine, Shortened, Usage, read_contents,
-    read_log, resume, write_log,
+    Command, FailedAttempt, FailedCall, InputError, ModelName, Parent, Phase, ReplyDetails, RunMachine, Shortened,
+    Usage, read_contents, read_log, resume, write_log,
 };
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
@@ -336,21 +336,31 @@ impl PyRun {
         Ok((deltas, pushed.stop, to_commands(py, &commands)?))
     }
 
-    /// Ends a streamed reply, which is complete or was stopped.
-    #[pyo3(signature = (finish_reason, usage, now))]
+    /// Names the model that is asked from now on, and its service, as far as they are known.
+    #[pyo3(signature = (model, provider))]
+    fn use_model(&self, model: Option<&str>, provider: Option<&str>) -> CoreResult<()> {
+        self.lock()?.use_model(model_name((model, provider)));
+        Ok(())
+    }
+
+    /// Ends a streamed reply, which is complete or was stopped. `first_at` is the time of its first piece; `model` names
+    /// the model that wrote it and its service, where that is not the one of `use_model`.
+    #[pyo3(signature = (finish_reason, usage, now, *, first_at = None, model = None))]
     fn end_reply(
         &self,
         py: Python<'_>,
         finish_reason: Option<&str>,
         usage: Option<&PyUsage>,
         now: f64,
+        first_at: Option<f64>,
+        model: Option<Named<'_>>,
     ) -> CoreResult<Vec<PyCommand>> {
-        let reason = self::finish_reason(finish_reason)?;
-        self.input(py, now, |machine| machine.end_reply(reason, usage.copied().map(Usage::from), now))
+        let details = ReplyDetails { first_at, ..reply_details(finish_reason, usage, model)? };
+        self.input(py, now, |machine| machine.end_reply_with(details, now))
     }
 
     /// Reads a whole reply.
-    #[pyo3(signature = (text, finish_reason, usage, now))]
+    #[pyo3(signature = (text, finish_reason, usage, now, *, model = None))]
     fn reply(
         &self,
         py: Python<'_>,
@@ -358,10 +368,11 @@ impl PyRun {
         finish_reason: Option<&str>,
         usage: Option<&PyUsage>,
         now: f64,
+        model: Option<Named<'_>>,
     ) -> CoreResult<Vec<PyCommand>> {
         check_memory(text.len())?;
-        let reason = self::finish_reason(finish_reason)?;
-        let give = |machine: &mut RunMachine| machine.reply(text, reason, usage.copied().map(Usage::from), now);
+        let details = reply_details(finish_reason, usage, model)?;
+        let give = |machine: &mut RunMachine| machine.reply_with(text, details, now);
         if text.len() > DETACH_BYTES {
             return to_commands(py, &py.detach(|| self.give(now, give))?);
         }
@@ -652,6 +663,19 @@ impl PyRun {
     fn finished(&self) -> CoreResult<bool> {
         Ok(self.lock()?.machine().state().phase == Phase::Finished)
     }
+}
+
+/// The name of a model and of its service, as Python has them.
+type Named<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn model_name((model, provider): Named<'_>) -> ModelName {
+    ModelName { model: model.map(Arc::from), provider: provider.map(Arc::from) }
+}
+
+fn reply_details(reason: Option<&str>, usage: Option<&PyUsage>, model: Option<Named<'_>>) -> CoreResult<ReplyDetails> {
+    let model = model.map(model_name).unwrap_or_default();
+    let usage = usage.copied().map(Usage::from);
+    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, model })
 }
 
 /// The messages of an earlier conversation, with marks for their parts.

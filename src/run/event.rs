@@ -15,7 +15,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
@@ -262,6 +262,12 @@ pub enum Event {
     ModelAsked {
         /// From 1.
         turn: u32,
+        /// The name of the model, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Arc<str>>,
+        /// The name of its service, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Arc<str>>,
     },
     /// The model replied.
     ModelReplied {
@@ -277,6 +283,15 @@ pub enum Event {
         usage: Option<Box<Usage>>,
         /// What was repaired in it.
         repairs: Vec<Repair>,
+        /// Unix seconds of its first piece, where it was streamed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first_at: Option<f64>,
+        /// The model that wrote it, where it is not the one that was to be asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Arc<str>>,
+        /// The service of that model, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Arc<str>>,
     },
     /// A request for a reply failed, and nothing of the reply was executed. The model, or another one, is asked again
     /// unless the run ends.

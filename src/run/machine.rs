@@ -6,6 +6,7 @@ use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
 use super::event::{Event, FailedCall, Parent, Record, Start, StopReason, VERSION};
 use super::limits::{Limit, Limits};
+use super::model_name::ModelName;
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
@@ -37,6 +38,8 @@ pub(super) struct ReplayedLimits {
     pub(super) spent: BTreeMap<u64, Spent>,
     /// Where arguments were filled, which versions before 3 did not write down.
     pub(super) filled: BTreeSet<u64>,
+    /// The models that were asked.
+    pub(super) models: BTreeMap<u64, ModelName>,
     /// The position after the log's last event.
     pub(super) end: u64,
 }
@@ -48,6 +51,8 @@ pub struct RunMachine {
     pub(super) setup: Arc<Setup>,
     pub(super) state: RunState,
     pub(super) shared_limits: SharedLimits,
+    /// The model that its driver asks.
+    pub(super) model: ModelName,
     /// Events that were not taken for the log yet.
     fresh: Vec<Arc<Record>>,
     pub(super) seq: u64,
@@ -88,6 +93,7 @@ impl RunMachine {
             start,
             state: RunState::default(),
             shared_limits: SharedLimits::None,
+            model: ModelName::default(),
             fresh: Vec::new(),
             seq: 0,
             stream: None,
@@ -137,6 +143,11 @@ impl RunMachine {
     /// How many messages stand between its prompt and its task: those of an example, and an earlier conversation.
     pub fn messages_before_task(&self) -> usize {
         self.setup.examples.len() + self.start.messages.len()
+    }
+
+    /// Names the model that is asked from now on.
+    pub fn use_model(&mut self, model: ModelName) {
+        self.model = model;
     }
 
     /// Places the run below others: how many they are, and the account that it draws from.
@@ -351,7 +362,12 @@ impl RunMachine {
     }
 
     pub(super) fn ask_now(&mut self, now: f64) {
-        self.emit(Event::ModelAsked { turn: self.state.turn.saturating_add(1) }, now);
+        let asked = match &self.shared_limits {
+            SharedLimits::Replayed(replayed) => replayed.models.get(&self.seq).cloned().unwrap_or_default(),
+            _ => self.model.clone(),
+        };
+        let ModelName { model, provider } = asked;
+        self.emit(Event::ModelAsked { turn: self.state.turn.saturating_add(1), model, provider }, now);
     }
 
     pub(super) fn limit_reached(&self, now: f64) -> Option<Limit> {

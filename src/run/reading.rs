@@ -4,6 +4,7 @@ use super::account::Spent;
 use super::event::{COUNTED, Event, FailedAttempt, Note, Shortened, Usage};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
+use super::model_name::{ModelName, ReplyDetails};
 use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
@@ -35,13 +36,20 @@ impl RunMachine {
     }
 
     /// The reply has ended, or was stopped. Everything pushed for this turn is it.
-    pub fn end_reply(&mut self, reason: FinishReason, usage: Option<Usage>, now: f64) {
+    pub fn end_reply(&mut self, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+        self.end_reply_with(ReplyDetails { finish_reason, usage, ..ReplyDetails::default() }, now);
+    }
+
+    /// Ends a reply of which more is known.
+    pub fn end_reply_with(&mut self, mut details: ReplyDetails, now: f64) {
         if self.state.phase != Phase::Asking {
             return;
         }
         let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
-        let reason = if stream.stop { FinishReason::Stop } else { reason };
-        let mut reply = stream.decoder.finish(reason);
+        if stream.stop {
+            details.finish_reason = FinishReason::Stop;
+        }
+        let mut reply = stream.decoder.finish(details.finish_reason);
         if let (true, Some(at)) = (self.setup.early_stop, stream.complete.filter(|at| *at < stream.length)) {
             // The last chunk reached past the end of the move: what a stream that stopped there would have given.
             reply = self.read(reply.raw.get(..at).unwrap_or(&reply.raw), FinishReason::Stop);
@@ -49,26 +57,37 @@ impl RunMachine {
         if let Some(violation) = stream.refused {
             reply.outcome = Err(violation);
         }
-        self.take(reply, true, reason, usage, now);
+        self.take(reply, true, details, now);
     }
 
     /// Takes a whole reply.
-    pub fn reply(&mut self, text: &str, reason: FinishReason, usage: Option<Usage>, now: f64) {
+    pub fn reply(&mut self, text: &str, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+        self.reply_with(text, ReplyDetails { finish_reason, usage, ..ReplyDetails::default() }, now);
+    }
+
+    /// Takes a whole reply of which more is known.
+    pub fn reply_with(&mut self, text: &str, details: ReplyDetails, now: f64) {
         if self.state.phase != Phase::Asking {
             return;
         }
-        let reply = self.read(text, reason);
-        self.take(reply, false, reason, usage, now);
+        let reply = self.read(text, details.finish_reason);
+        self.take(reply, false, details, now);
     }
 
-    fn take(&mut self, reply: Reply, streamed: bool, finish_reason: FinishReason, usage: Option<Usage>, now: f64) {
+    fn take(&mut self, reply: Reply, streamed: bool, details: ReplyDetails, now: f64) {
         let turn = self.state.turn;
+        let ModelName { model, provider } = self.other_model(details.model);
+        let ReplyDetails { finish_reason, usage, first_at, .. } = details;
         let Reply { raw, repairs, outcome, .. } = reply;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
         let usage = usage.map(Box::new);
-        self.emit(Event::ModelReplied { turn, text: raw.into(), streamed, finish_reason, usage, repairs }, now);
+        let text = raw.into();
+        self.emit(
+            Event::ModelReplied { turn, text, streamed, finish_reason, usage, repairs, first_at, model, provider },
+            now,
+        );
         if let Some(limit) = self.find_uncounted(now) {
             return self.end_uncounted(limit, now);
         }
@@ -76,6 +95,12 @@ impl RunMachine {
             Ok(moved) => self.apply_move(moved, now),
             Err(violation) => self.record_violation(violation, now),
         }
+    }
+
+    /// The model that wrote a reply; nothing if it is the one that the log says was asked.
+    fn other_model(&self, stated: ModelName) -> ModelName {
+        let model = if stated.is_unknown() { self.model.clone() } else { stated };
+        if model == self.state.asked_model { ModelName::default() } else { model }
     }
 
     /// A request for the reply failed, and another one follows or the run ends. Does nothing if calls of the reply were

@@ -3,6 +3,7 @@
 use super::event::{Event, FailedAttempt, FailedCall, Note, Record, Shortened, StopReason};
 use super::limits::Limit;
 use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
+use super::model_name::{ModelName, ReplyDetails};
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use std::sync::Arc;
@@ -57,6 +58,12 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
     let mut replayed = ReplayedLimits::default();
     for record in records {
         match &record.event {
+            Event::ModelAsked { model, provider, .. } => {
+                let asked = ModelName { model: model.clone(), provider: provider.clone() };
+                if !asked.is_unknown() {
+                    replayed.models.insert(record.seq, asked);
+                }
+            }
             Event::Noted { note: Note::Exhausted(limit) } => drop(replayed.limits.insert(record.seq, *limit)),
             Event::ArgumentsFilled { .. } => drop(replayed.filled.insert(record.seq)),
             Event::TicketCompleted { outcome, spent: Some(spent), .. } if outcome.is_cancelled() => {
@@ -74,12 +81,18 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
     let Some(first) = records.first() else { return Ok(0) };
     let at = first.at;
     match &first.event {
-        Event::ModelReplied { text, streamed, finish_reason, usage, .. } => {
+        Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } => {
+            let details = ReplyDetails {
+                finish_reason: *finish_reason,
+                usage: usage.as_deref().copied(),
+                first_at: *first_at,
+                model: ModelName { model: model.clone(), provider: provider.clone() },
+            };
             if *streamed {
                 machine.push(unread(machine, text), at);
-                machine.end_reply(*finish_reason, usage.as_deref().copied(), at);
+                machine.end_reply_with(details, at);
             } else {
-                machine.reply(text, *finish_reason, usage.as_deref().copied(), at);
+                machine.reply_with(text, details, at);
             }
         }
         Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),

@@ -7,6 +7,7 @@ mod next_message;
 use super::account::Spent;
 use super::event::{Event, FailedCall, Note, Shortened, StopReason, Usage};
 use super::limits::Limit;
+use super::model_name::ModelName;
 use super::reference;
 use super::repetition::{self, Repetition};
 use crate::part::Part;
@@ -115,6 +116,9 @@ pub struct RunState {
     pub phase: Phase,
     /// The turn of the last question; 0 before the first.
     pub turn: u32,
+    /// The model of that question.
+    #[serde(default, skip_serializing_if = "ModelName::is_unknown")]
+    pub(super) asked_model: ModelName,
     /// Unix seconds of the start.
     pub started_at: f64,
     /// Unix seconds of the message with which an ended run continued.
@@ -260,7 +264,7 @@ impl RunState {
             Event::Noted { note: Note::Resumed } => self.resumable(),
             Event::UserSaid { .. } => true,
             _ if over => false,
-            Event::ModelAsked { turn } => Some(*turn) == self.turn.checked_add(1),
+            Event::ModelAsked { turn, .. } => Some(*turn) == self.turn.checked_add(1),
             Event::ModelReplied { turn, .. } => *turn == self.turn && self.phase == Phase::Asking,
             Event::ModelAttemptFailed(attempt) => attempt.turn == self.turn && self.phase == Phase::Asking,
             Event::HistoryShortened(shortened) => {

@@ -134,7 +134,7 @@ impl RunRow {
                     self.finished_at = Some(record.at);
                 }
             }
-            Event::ModelAsked { turn } => self.turns = self.turns.max(*turn),
+            Event::ModelAsked { turn, .. } => self.turns = self.turns.max(*turn),
             Event::ModelReplied { usage: Some(usage), .. } => self.add_usage(usage),
             Event::ModelAttemptFailed(attempt) => {
                 if let Some(usage) = &attempt.usage {

@@ -38,7 +38,7 @@ fn complete(run: &mut LiveRun, ticket: TicketId) -> Result<Vec<Command>, LiveErr
 /// Whether the events of a log ask for this command.
 fn is_asked_for(command: &Command, log: &[Arc<Record>]) -> bool {
     log.iter().any(|record| match (command, &record.event) {
-        (Command::AskModel { turn }, Event::ModelAsked { turn: asked }) => turn == asked,
+        (Command::AskModel { turn }, Event::ModelAsked { turn: asked, .. }) => turn == asked,
         (Command::CallTool { ticket, .. } | Command::StartRun { ticket, .. }, Event::TicketOpened(opened)) => {
             *ticket == opened.ticket
         }

@@ -3,7 +3,10 @@
 
 use callslip::protocol::{FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use callslip::run::{Command, Event, Limits, Phase, Record, RunMachine, RunState, Setup, StopReason};
+use callslip::run::{
+    Command, Event, Limits, ModelName, Phase, Record, ReplyDetails, RunMachine, RunState, Setup, StopReason, compact,
+    replay,
+};
 use callslip::ticket::{Outcome, TicketId};
 use callslip::tool::{ToolSet, ToolSpec};
 use serde_json::value::RawValue;
@@ -210,4 +213,82 @@ fn a_time_limit_grants_one_last_turn_that_is_bounded_too() {
     machine.time_out(120.0);
     assert_eq!(machine.commands(120.0), [Command::Finish]);
     assert_eq!(machine.state().ending.as_ref().unwrap().reason, StopReason::Limit);
+}
+
+fn named(model: &str, provider: &str) -> ModelName {
+    ModelName { model: Some(model.into()), provider: Some(provider.into()) }
+}
+
+/// The model and the time of the first piece in each question and each reply.
+fn models(records: &[Arc<Record>]) -> Vec<(Option<&str>, Option<&str>, Option<f64>)> {
+    let details = records.iter().filter_map(|record| match &record.event {
+        Event::ModelAsked { model, provider, .. } => Some((model.as_deref(), provider.as_deref(), None)),
+        Event::ModelReplied { model, provider, first_at, .. } => {
+            Some((model.as_deref(), provider.as_deref(), *first_at))
+        }
+        _ => None,
+    });
+    details.collect()
+}
+
+#[test]
+fn the_log_names_models_and_times_of_first_pieces() {
+    let act = r#"{"thought": "t", "action": "add", "args": {"a": 1, "b": 2}}"#;
+    let finish = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;
+    let mut machine = machine(Arc::new(React::default()), Limits::default());
+    machine.use_model(named("large", "openai"));
+    machine.start("add", 1.0);
+    machine.commands(1.0);
+    machine.push(act.as_bytes(), 2.0);
+    machine.end_reply_with(ReplyDetails { first_at: Some(1.5), ..ReplyDetails::default() }, 2.0);
+    machine.commands(2.0);
+    // Another program resumes the run while its call is open, and yet another one while its model is asked.
+    machine.use_model(ModelName::default());
+    machine.complete_call(TicketId(1), ok("3"), 3.0);
+    machine.commands(3.0);
+    let records = machine.take_records();
+    let mut machine = RunMachine::load(&records).unwrap();
+    machine.use_model(named("small", "local"));
+    machine.resume(4.0);
+    machine.commands(4.0);
+    machine.reply(finish, FinishReason::Stop, None, 5.0);
+    let records = [records, machine.take_records()].concat();
+    assert_eq!(
+        models(&records),
+        [
+            (Some("large"), Some("openai"), None),
+            (None, None, Some(1.5)),
+            (None, None, None),
+            (Some("small"), Some("local"), None),
+        ]
+    );
+    replay(&records).unwrap();
+    // A reply for a question that was compacted.
+    let asked = records.len() - 4;
+    let snapshot = Arc::new(compact(records.get(..asked).unwrap()).unwrap());
+    let mut machine = RunMachine::load(&[snapshot]).unwrap();
+    machine.use_model(named("small", "local"));
+    machine.resume(4.0);
+    machine.reply(finish, FinishReason::Stop, None, 5.0);
+    assert_eq!(models(&machine.take_records()), [(Some("small"), Some("local"), None)]);
+}
+
+#[test]
+fn a_reply_names_its_model_only_if_another_one_was_asked() {
+    let finish = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;
+    for (stated, written) in [
+        (ModelName::default(), None),
+        (named("large", "openai"), None),
+        (named("large", "groq"), Some("large")),
+        (ModelName { model: Some("reply".into()), provider: None }, Some("reply")),
+    ] {
+        let mut machine = machine(Arc::new(React::default()), Limits::default());
+        machine.use_model(named("large", "openai"));
+        machine.start("add", 1.0);
+        machine.reply_with(finish, ReplyDetails { model: stated.clone(), ..ReplyDetails::default() }, 2.0);
+        let records = machine.take_records();
+        let provider = written.and(stated.provider.as_deref());
+        assert_eq!(models(&records)[1..], [(written, provider, None)]);
+        replay(&records).unwrap();
+    }
 }

@@ -119,6 +119,7 @@ class RunSession:
         # The system's clock may be set while the run works; its time limit must not move.
         self._clock = time.time() - time.perf_counter()
         run._levels = levels
+        run._core.use_model(*self.model.leaves()[0].known_name)
         take_over_feed(run)
 
     @property
@@ -196,13 +197,21 @@ class RunSession:
         commands = self.core.reply(text, None, None, self.now())
         return commands if self.run._feed is None else self.publish_events(commands)
 
-    def read_reply(self, reply: ModelReply) -> list[Command]:
-        """Read a whole reply into the run, with its usage and the reason for its end."""
+    def read_reply(
+        self, reply: ModelReply, model: tuple[str, str | None] | None = None
+    ) -> list[Command]:
+        """Read a whole reply into the run, with its usage and the reason for its end.
+
+        Args:
+            reply: The reply.
+            model: The name of its model and that of the provider; `None` for the model that is
+                asked first.
+        """
         usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
         if reply.reasoning and (feed := self.run._feed) is not None:
             feed.on_delta(Delta.Reasoning(reply.reasoning))
         return self.publish_events(
-            self.core.reply(reply.text, reply.finish_reason, usage, self.now())
+            self.core.reply(reply.text, reply.finish_reason, usage, self.now(), model=model)
         )
 
     def model_failed(self, error: BaseException) -> list[Command]:

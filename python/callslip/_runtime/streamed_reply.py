@@ -34,6 +34,7 @@ class StreamedReply:
     __slots__ = (
         "_attempt",
         "_finish_reason",
+        "_first_at",
         "_has_text",
         "_is_read_on",
         "_session",
@@ -50,6 +51,7 @@ class StreamedReply:
         self._usage: dict[str, float] | None = None
         self._surplus: int | None = None
         self._has_text = False
+        self._first_at: float | None = None
         # Usage comes at the end of a stream, and what is limited must be counted.
         self._is_read_on: bool | None = None
 
@@ -77,7 +79,7 @@ class StreamedReply:
         self.add_usage(reply.usage)
         if self._attempt.is_retried:
             check_text_came(reply.text, reply.finish_reason)
-        return self._session.read_reply(replace(reply, usage=self.counts))
+        return self._session.read_reply(replace(reply, usage=self.counts), self._other_model())
 
     def push(self, chunk: ModelChunk) -> tuple[bool, Sequence[Command]]:
         """Read a chunk. Returns whether to stop the stream, and calls that may start now.
@@ -94,6 +96,8 @@ class StreamedReply:
             is_over = bool(chunk.text) or self._surplus > _SURPLUS
             return is_over and not self._must_read_on(), ()
         session = self._session
+        if self._first_at is None and (chunk.text or chunk.reasoning):
+            self._first_at = session.now()
         feed = session.run._feed
         if chunk.reasoning and feed is not None and session.is_current_turn(self._turn):
             feed.on_delta(Delta.Reasoning(chunk.reasoning))
@@ -129,7 +133,13 @@ class StreamedReply:
                 raise broken_off()
             check_text_came("text" if self._has_text else "", self._finish_reason)
         return session.publish_events(
-            session.core.end_reply(self._finish_reason, self.core_usage(), session.now())
+            session.core.end_reply(
+                self._finish_reason,
+                self.core_usage(),
+                session.now(),
+                first_at=self._first_at,
+                model=self._other_model(),
+            )
         )
 
     def add_usage(self, usage: object) -> None:
@@ -141,6 +151,13 @@ class StreamedReply:
         """Return the usage as the core takes it."""
         counts = self.counts
         return None if counts is None else core_usage(counts)
+
+    def _other_model(self) -> tuple[str, str | None] | None:
+        """Return the name of the model and of its provider, if it is not the one asked first."""
+        model = self._session.model
+        if self._attempt is None or self._attempt.call in (model, model.leaves()[0]):
+            return None
+        return self._attempt.call.name, self._attempt.call.known_name[1]
 
     def _must_read_on(self) -> bool:
         if self._is_read_on is None:

@@ -25,10 +25,17 @@ class ModelAsked(Event):
 
     Attributes:
         turn: The number of the turn, from 1.
+        model: The name of the model at its service, and of the first model of several; `None` if it
+            is not known, as that of a function.
+        provider: The provider of that model, by its name in the conventions of OpenTelemetry if
+            they have one (`"openai"`, `"aws.bedrock"`, …); `"local"` for a model in this process;
+            `None` if it is not known.
     """
 
     kind: ClassVar[EventKind] = "model_asked"
     turn: int
+    model: str | None = None
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,11 @@ class ModelReplied(Event):
             stopped.
         usage: Its usage; `None` if the client does not report it.
         repairs: What was repaired in it: `code` and `span` of each repair.
+        first_at: The time of its first text or reasoning, in Unix seconds; `None` if it was not
+            streamed.
+        model: The name of the model that wrote it, as in `ModelAttemptFailed`, if that is not the
+            one in `ModelAsked`: another one of `Fallback`, or of an agent that has resumed the run.
+        provider: The provider of that model; `None` if it is not known.
     """
 
     kind: ClassVar[EventKind] = "model_replied"
@@ -96,6 +108,9 @@ class ModelReplied(Event):
     finish_reason: str
     usage: Usage | None
     repairs: list[dict[str, Any]]
+    first_at: float | None = None
+    model: str | None = None
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ class ModelCall:
     receive nothing. A method accepts our grammar with the annotation `object`, `str` or callslip's
     `Grammar`. Keywords bound by `functools.partial` stay as bound. A model object may declare all
     this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`, and the
-    size of its context in `context` and `count_tokens`, and what it takes beside text in `parts`.
+    size of its context in `context` and `count_tokens`, what it takes beside text in `parts`, and
+    its name for the log in `model` and `provider`.
 
     Args:
         model: A function, bound method, `functools.partial` or object with `__call__`; sync or
@@ -142,6 +143,16 @@ class ModelCall:
         inner = _unbound(self.model)
         name = getattr(inner, "model", None)
         return name if isinstance(name, str) else _name(inner)
+
+    @property
+    def known_name(self) -> tuple[str | None, str | None]:
+        """The name of the model at its server and that of its provider, each `None` if unknown."""
+        inner = _unbound(self.model)
+        model, provider = getattr(inner, "model", None), getattr(inner, "provider", None)
+        return (
+            model if isinstance(model, str) else None,
+            provider if isinstance(provider, str) else None,
+        )
 
     def __call__(self, messages: Messages, **options: object) -> object:
         """Call the model, with those of the offered keywords that it takes and that are not None.

@@ -35,6 +35,7 @@ class ClientModel:
 
     Attributes:
         model: The model's name at the server; `None` if the client knows it.
+        provider: The provider of the model; `None` if it is not known.
         accepts: The keywords that it accepts from a run.
         grammar_form: The form in which the server accepts a grammar; `None` if it is sent none.
         context: The tokens that the messages and the reply may have together; `None` if that is
@@ -53,6 +54,8 @@ class ClientModel:
     # The parts that can be sent, and those that are if nothing else is said.
     _SHAPES: ClassVar[Shapes] = {}
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset()
+    # Its name in the conventions of OpenTelemetry, if they have one.
+    _PROVIDER: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class ClientModel:
         check_form(grammar, self._FORMS)
         self._client = client
         self.model = model
+        self.provider: str | None = self._find_provider()
         self.grammar_form: GrammarForm | None = grammar
         self.is_async: bool = is_async
         self.context: int | None = check_context(context)
@@ -110,6 +114,9 @@ class ClientModel:
         if not kinds_of(messages):
             return self._send(messages, sent)
         return PartRequest(self, lambda taken: self._send(taken, dict(sent)), messages).make()
+
+    def _find_provider(self) -> str | None:
+        return self._PROVIDER
 
     @classmethod
     def _check(cls, parts: Collection[PartKind]) -> frozenset[PartKind]:

@@ -39,11 +39,19 @@ class LangChainModel(ClientModel):
     _SHAPES: ClassVar[Shapes] = CHAT
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image"})
 
+    def __init__(self, client: Any, **options: Any) -> None:
+        super().__init__(client, **options)
+        self._sent_model = self.model
+        # Integrations call it one or the other.
+        names = (getattr(client, name, None) for name in ("model_name", "model", "model_id"))
+        known = (name for name in names if isinstance(name, str))
+        self.model = self.model or next(known, None)
+
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         name = "stream" if self._stream else "invoke"
         call = getattr(self._client, f"a{name}" if self.is_async else name)
-        if self.model is not None:
-            request["model"] = self.model
+        if self._sent_model is not None:
+            request["model"] = self._sent_model
         return call(sent_messages(messages, self._SHAPES, text_block), **request)
 
 
@@ -62,6 +70,7 @@ class LLMModel(ClientModel):
         fields = getattr(getattr(client, "Options", None), "model_fields", ())
         self._SENT = {name: name for name in ("seed", "max_tokens") if name in fields}
         super().__init__(client, **options)
+        self.model = self.model or client.model_id
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         llm: Any = importlib.import_module("llm")

@@ -25,6 +25,7 @@ class PipelineModel(ClientModel):
 
     _SENT: Mapping[str, str] = {"stop": "stop_strings", "max_tokens": "max_new_tokens"}
     _NEEDS_NAME = False
+    _PROVIDER = "local"
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         pipe = self._client
@@ -49,6 +50,7 @@ class VllmModel(ClientModel):
     """
 
     _NEEDS_NAME = False
+    _PROVIDER = "local"
     _FORMS = ("auto", "gbnf")
     # Few of them read images, and those only if they are made for it.
     _SHAPES: ClassVar[Shapes] = CHAT_IMAGE
@@ -79,6 +81,7 @@ class LlamaModel(ClientModel):
     """`create_chat_completion` of llama-cpp-python's `Llama`."""
 
     _NEEDS_NAME = False
+    _PROVIDER = "local"
     _FORMS = ("auto", "gbnf")
     # Few of them read images, and those only if they are made for it.
     _SHAPES: ClassVar[Shapes] = CHAT_IMAGE

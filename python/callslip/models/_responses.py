@@ -10,6 +10,7 @@ from callslip.models._client_model import ClientModel
 from callslip.models._events import REPLY_TOOL
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._part_shapes import RESPONSES, Shapes, sent_messages
+from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
@@ -25,6 +26,10 @@ class ResponsesModel(ClientModel):
     _FORMS = ("auto", "json_schema", "custom_tool")
     _SHAPES: ClassVar[Shapes] = RESPONSES
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
+
+    def _find_provider(self) -> str | None:
+        client = getattr(getattr(self._client, "__self__", None), "_client", None)
+        return provider_of(client, "openai")
 
     def without_retries(self) -> Self:
         """Return a model like this one whose client makes each request once."""

@@ -51,6 +51,10 @@ class GoogleModel(ClientModel):
     _SHAPES: ClassVar[Shapes] = GOOGLE
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset(GOOGLE)
 
+    def _find_provider(self) -> str | None:
+        api = getattr(self._client, "_api_client", None)
+        return "gcp.vertex_ai" if getattr(api, "vertexai", None) is True else "gcp.gemini"
+
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         system, turns = split_system(messages)
         if system:
@@ -83,6 +87,7 @@ class BedrockModel(ClientModel):
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = BEDROCK
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset(BEDROCK)
+    _PROVIDER = "aws.bedrock"
     _INFERENCE = ("maxTokens", "stopSequences", "temperature", "topP")
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
@@ -112,6 +117,7 @@ class MistralModel(ClientModel):
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = MISTRAL
     _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
+    _PROVIDER = "mistral_ai"
     # `None` is the client's word for no retries, and it retries only if it was told to.
     _retries: Mapping[str, None] = MappingProxyType({})
 
@@ -143,6 +149,7 @@ class CohereModel(ClientModel):
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = CHAT_IMAGE
     _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
+    _PROVIDER = "cohere"
 
     def without_retries(self) -> Self:
         """Return a model like this one whose client makes each request once."""
@@ -176,6 +183,7 @@ class OllamaModel(ClientModel):
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = {"image": _image_bytes}
     _PARTS: ClassVar[frozenset[PartKind]] = _IMAGES
+    _PROVIDER = "ollama"
     _PARAMETERS = frozenset(
         {"format", "keep_alive", "logprobs", "options", "think", "tools", "top_logprobs"}
     )

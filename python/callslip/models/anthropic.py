@@ -11,6 +11,7 @@ from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._part_shapes import ANTHROPIC, Shapes, sent_messages, text_block
+from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
 from callslip.models._turns import split_system
 from callslip.parts import PartKind
@@ -42,6 +43,8 @@ class AnthropicModel(ClientModel):
 
     Attributes:
         model: The model's name.
+        provider: The provider, by the address of the client; `"anthropic"` for an address that is
+            not known, and `None` without one.
         accepts: The keywords it takes from a run: `stop`, `max_tokens` and perhaps `grammar`.
         grammar_form: As `grammar`.
         is_async: Whether the client is async.
@@ -78,6 +81,10 @@ class AnthropicModel(ClientModel):
             parts=parts,
             **options,
         )
+
+    def _find_provider(self) -> str | None:
+        client = getattr(getattr(self._client, "__self__", None), "_client", None)
+        return provider_of(client, "anthropic")
 
     def _stops(self, stop: Sequence[str]) -> list[str] | None:
         # The API takes none of white space alone.

@@ -58,6 +58,8 @@ class LocalModel:
 
     Attributes:
         bounds: The limits in force; `None` for no limits.
+        model: The name of the model: that of its file, without the ending.
+        provider: `"local"`.
     """
 
     def __init__(
@@ -74,6 +76,8 @@ class LocalModel:
         bounds: Bounds | Literal["auto"] | None = "auto",
     ) -> None:
         self._gguf = gguf
+        self.model = "SmolLM2-135M-Instruct" if gguf is None else Path(gguf).stem
+        self.provider = "local"
         self._context = context
         self._threads = threads
         self._cache_dir = Path(cache_dir).expanduser() if cache_dir is not None else None

@@ -12,6 +12,7 @@ from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._grammar_servers import form_of_models, host_of, known_form
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
+from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
@@ -48,6 +49,8 @@ class OpenAIModel(ClientModel):
 
     Attributes:
         model: The model's name.
+        provider: The provider, by the address of the client; `"openai"` for an address that is not
+            known, and `None` without one.
         accepts: The keywords it takes from a run.
         grammar_form: As `grammar`.
         is_async: Whether the client is async.
@@ -91,6 +94,9 @@ class OpenAIModel(ClientModel):
             parts=parts,
             **options,
         )
+
+    def _find_provider(self) -> str | None:
+        return provider_of(self._server, "openai")
 
     def without_retries(self) -> Self:
         """Return this model with a client that does not retry by itself."""

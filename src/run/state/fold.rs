@@ -7,6 +7,7 @@ use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, ToolCall, Vio
 use crate::reply::Value;
 use crate::run::event::{Event, FailedCall, Note, Opened, Start, Usage};
 use crate::run::limits::Limit;
+use crate::run::model_name::ModelName;
 use crate::run::repetition;
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use std::sync::Arc;
@@ -17,7 +18,10 @@ impl RunState {
         match event {
             Event::RunStarted(start) => self.on_run_started(start, at),
             Event::Compacted { state, .. } => self.clone_from(&***state),
-            Event::ModelAsked { turn } => self.on_model_asked(*turn, protocol),
+            Event::ModelAsked { turn, model, provider } => {
+                self.asked_model = ModelName { model: model.clone(), provider: provider.clone() };
+                self.on_model_asked(*turn, protocol);
+            }
             Event::ModelReplied { text, usage, .. } => {
                 self.phase = Phase::Idle;
                 self.midway = true;

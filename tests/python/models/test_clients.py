@@ -17,6 +17,7 @@ import pytest
 
 from callslip import Agent, ChattyProtocol, ReactProtocol, tool
 from callslip.errors import ModelRefused, UsageError
+from callslip.events import ModelAsked
 from callslip.models import ClientModel, ModelReply, as_model
 from callslip.models._adapt import _OF_CLIENT, _OF_METHOD
 from callslip.models._call import ModelCall
@@ -320,11 +321,25 @@ def test_an_option_that_is_never_sent(name: str, server: Services) -> None:
     assert "</output>" not in json.dumps(server.bodies)
 
 
+NAMES = {"litellm": "openai/m", "litellm_router": "fast"}
+PROVIDERS = {
+    "responses": "openai",
+    "google": "gcp.gemini",
+    "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai",
+    "cohere": "cohere",
+    "ollama": "ollama",
+}
+
+
 @every_client
 def test_an_agent(name: str, server: Services) -> None:
     server.text = "It is 42."
     model = model_of(name, server, is_async=False)
-    assert Agent(model, protocol="chatty").run_sync("what is it?").value == "It is 42."
+    result = Agent(model, protocol="chatty").run_sync("what is it?")
+    assert result.value == "It is 42."
+    (asked,) = (event for event in result.run.log if isinstance(event, ModelAsked))
+    assert (asked.model, asked.provider) == (NAMES.get(name, "m"), PROVIDERS.get(name))
 
 
 @every_client

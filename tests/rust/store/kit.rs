@@ -110,7 +110,7 @@ pub(crate) fn started_in(run_id: &str, parent: &str) -> Event {
 }
 
 pub(crate) fn asked(turn: u32) -> Event {
-    Event::ModelAsked { turn }
+    Event::ModelAsked { turn, model: Some("small-1".into()), provider: Some("openai".into()) }
 }
 
 pub(crate) fn replied(turn: u32) -> Event {
@@ -124,6 +124,9 @@ pub(crate) fn replied(turn: u32) -> Event {
         finish_reason,
         usage: Some(Box::new(usage)),
         repairs: Vec::new(),
+        first_at: Some(1.5),
+        model: None,
+        provider: None,
     }
 }
 
