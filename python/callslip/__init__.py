@@ -195,6 +195,7 @@ _MODULES = {
     "events",
     "history",
     "limits",
+    "logs",
     "mcp",
     "models",
     "openapi",
