@@ -106,6 +106,11 @@ class EventQueue:
         self._has_room.set()
         return item
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no item is left for the reader."""
+        return not self._items
+
     def wake(self) -> None:
         """Have the reader look whether further items come."""
         if self._is_here():

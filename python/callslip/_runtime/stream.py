@@ -143,9 +143,10 @@ class RunStream(Generic[AnswerT]):
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
         while (item := await self._queue.next(self._is_over)) is None:
-            # A message from another thread may continue the run at this very moment.
+            # A message from another thread may continue the run at this very moment, or have
+            # continued it to its next end since.
             with self._lock:
-                if self._is_over():
+                if self._is_over() and self._queue.is_empty:
                     self._raise_failure(self._task)
                     raise StopAsyncIteration
         return item

@@ -375,18 +375,27 @@ def test_a_late_question_for_a_result_is_answered_while_the_run_continues(store)
     assert asyncio.run(main()) == ("answer 0", "answer 1")
 
 
+# Meanwhile the run may have continued to its next end.
+@pytest.mark.parametrize("turns_of_loop", [0, 1, 1000])
 @pytest.mark.parametrize("fails", [False, True])
-def test_another_thread_continues_a_run_as_its_stream_ends(monkeypatch, store, fails):
+def test_another_thread_continues_a_run_as_its_stream_ends(
+    monkeypatch, store, fails, turns_of_loop
+):
     sent = []
+    is_sent = False
 
     async def next_item(queue, is_over, original=EventQueue.next):
+        nonlocal is_sent
         item = await original(queue, is_over)
-        if item is None and not sent:
+        if item is None and not is_sent:
+            is_sent = True
             sent.append(await asyncio.to_thread(stream.send, "more"))
+            for _ in range(turns_of_loop):
+                await asyncio.sleep(0)
         return item
 
     def model(messages):
-        if fails and not sent:
+        if fails and not is_sent:
             raise OSError("down")
         return answers(messages)
 

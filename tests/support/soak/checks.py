@@ -97,8 +97,9 @@ class Process:
         found = [
             f"thread {name}"
             for name, count in self.threads.items()
-            # The library's own are its pool and one private loop.
-            if count > {"callslip": pool.WORKERS, "asyncio": 2 * 32}.get(name, 1)
+            # The library has its pool and one private loop; a client may have left a pool.
+            if count
+            > {"callslip": pool.WORKERS, "asyncio": 2 * 32}.get(name, max(1, base.threads[name]))
         ]
         found += [
             f"thread {name}" for name in self.threads if name not in KNOWN | base.threads.keys()
