@@ -101,6 +101,7 @@ class Feed:
         self.published: int = run._core.event_count
         self.reader: FeedReader | None = None
         self.observers: tuple[Observer, ...] = ()
+        self._is_made_for_observers = False
         self.wants_children: bool = False
         self.version = 0
         self._above: Feed | None = None
@@ -115,6 +116,11 @@ class Feed:
         # Of child runs, and of tools that report: the latest ones, and how many there were.
         self._others: deque[Event | Progress] = deque(maxlen=_OTHERS)
         self._others_count = 0
+
+    @property
+    def is_for_observers(self) -> bool:
+        """Whether it was made for observers, and no stream reads it."""
+        return self._is_made_for_observers and self.reader is None
 
     def follow(self, run: Run) -> None:
         """Read the log of this object from now on: another driver takes over the run."""
@@ -356,6 +362,7 @@ def take_over_feed(run: Run, published: int | None = None) -> None:
     observers = current_observers()
     if observers and run._feed is None:
         feed = feed_of(run)
+        feed._is_made_for_observers = True
         if published is not None:
             feed.published = published
     if run._feed is not None:
