@@ -196,6 +196,7 @@ _MODULES = {
     "events",
     "history",
     "limits",
+    "logs",
     "mcp",
     "models",
     "openapi",

@@ -112,15 +112,16 @@ def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Comman
     """
     core = run._core
     with run_lock(store, run.id), _claim(core, store):
+        published = core.event_count
         commands = make(time.time())
         store._commits.wait(core.position)
-    _tell(run)
+    _tell(run, published)
     return commands
 
 
-def _tell(run: Run) -> None:
+def _tell(run: Run, published: int) -> None:
     """Tell those who watch the run, or another object of it, what was appended to the log."""
-    take_over_feed(run)
+    take_over_feed(run, published)
     if run._feed is not None:
         run._feed.publish()
 
@@ -138,11 +139,12 @@ def decide_at_rest(run: Run, store: TicketStore, make: Make) -> None:
         core = _core.Run.open(store._native, run.id)
         try:
             run._replace_core(core)
+            published = core.event_count
             make(time.time())
             store._commits.wait(core.position)
         finally:
             core.release()
-    _tell(run)
+    _tell(run, published)
 
 
 def inject(run: Run, make: Make) -> Driver | None:

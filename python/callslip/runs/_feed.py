@@ -26,10 +26,12 @@ from callslip.events import (
     TicketOpened,
     read_event,
 )
+from callslip.runs._observers import current_observers
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
+    from callslip.runs._observers import Observer
     from callslip.runs._run import Run
 
 __all__ = ["Feed", "FeedReader", "ReplyDeltas", "feed_of", "is_wanted", "merged", "take_over_feed"]
@@ -89,6 +91,7 @@ class Feed:
         run: The object of the run that is driven, or was driven last.
         published: How many events of the log were told of.
         reader: The reader that the run waits for; `None` without one.
+        observers: The observers of the process, which are passed the events of the run.
         wants_children: Whether the events of child runs are told too.
         version: Changes with everything that happens.
     """
@@ -97,6 +100,8 @@ class Feed:
         self.run: Run = run
         self.published: int = run._core.event_count
         self.reader: FeedReader | None = None
+        self.observers: tuple[Observer, ...] = ()
+        self._is_made_for_observers = False
         self.wants_children: bool = False
         self.version = 0
         self._above: Feed | None = None
@@ -111,6 +116,11 @@ class Feed:
         # Of child runs, and of tools that report: the latest ones, and how many there were.
         self._others: deque[Event | Progress] = deque(maxlen=_OTHERS)
         self._others_count = 0
+
+    @property
+    def is_for_observers(self) -> bool:
+        """Whether it was made for observers, and no stream reads it."""
+        return self._is_made_for_observers and self.reader is None
 
     def follow(self, run: Run) -> None:
         """Read the log of this object from now on: another driver takes over the run."""
@@ -140,6 +150,8 @@ class Feed:
                 self._recent.pop(event.seq - _RECENT, None)
                 # A compacted log begins in the middle.
                 self.published = event.seq + 1
+                for observer in self.observers:
+                    observer.on_event(self.run, event)
                 if self.reader is not None:
                     self.reader.on_event(event)
                 if self._above is not None:
@@ -337,13 +349,25 @@ def feed_of(run: Run) -> Feed:
         return run._feed
 
 
-def take_over_feed(run: Run) -> None:
-    """Give a run that is to be driven the feed of those who watch another object of it."""
+def take_over_feed(run: Run, published: int | None = None) -> None:
+    """Pass a run that is to be driven the feed of those who watch another object of it.
+
+    Args:
+        run: The run.
+        published: The number of events that observers have received. Default: all of the log.
+    """
     if run._feed is None and run._store is not None and _feeds:
         with _feeds_lock:
             run._feed = _kept(run)
+    observers = current_observers()
+    if observers and run._feed is None:
+        feed = feed_of(run)
+        feed._is_made_for_observers = True
+        if published is not None:
+            feed.published = published
     if run._feed is not None:
         run._feed.follow(run)
+        run._feed.observers = observers
 
 
 def _kept(run: Run) -> Feed | None:

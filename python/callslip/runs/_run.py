@@ -392,6 +392,9 @@ class Run(Generic[AnswerT]):
         self._driver = None
         if self._feed is not None:
             self._feed.leave()
+            if self._store is not None and self._feed.is_for_observers:
+                # Those who watch keep it; a later watcher reads the log as it is then.
+                self._feed = None
 
     def _add_child(self, child: Run) -> None:
         """Add a run that was started for a task of this one, or in a call."""
