@@ -1,4 +1,4 @@
-"""Tests of agents: recorded replies, and replies for a script in any protocol.
+"""Tests of agents: recorded replies, replies for a script in any protocol, and faults.
 
 The pytest plugin imports this package in every test run of an environment, so a name is imported
 when it is first used.
@@ -10,13 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callslip.testing._faults_model import Faults
     from callslip.testing._recorded_model import RecordedError, RecordedModel
     from callslip.testing._recording import NotRecorded, Recording
     from callslip.testing._say import PROTOCOLS, Say
 
-__all__ = ["PROTOCOLS", "NotRecorded", "RecordedError", "RecordedModel", "Recording", "Say"]
+__all__ = [
+    "PROTOCOLS",
+    "Faults",
+    "NotRecorded",
+    "RecordedError",
+    "RecordedModel",
+    "Recording",
+    "Say",
+]
 
 _HOMES = {
+    "Faults": "_faults_model",
     "NotRecorded": "_recording",
     "PROTOCOLS": "_say",
     "RecordedError": "_recorded_model",

@@ -32,6 +32,11 @@ class Say:
         self._name: ProtocolName = name
         self._calls = 0
 
+    @property
+    def protocol(self) -> ProtocolName:
+        """The name of the protocol."""
+        return self._name
+
     def call(self, tool: str, /, **arguments: Any) -> str:
         """Return a reply that calls one tool.
 
