@@ -10,36 +10,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callslip.testing._called import Called, codes
     from callslip.testing._faults_model import Faults
+    from callslip.testing._faulty_tools import FaultyTools, ToolFault
     from callslip.testing._recorded_model import RecordedError, RecordedModel
     from callslip.testing._recording import NotRecorded, Recording
     from callslip.testing._say import PROTOCOLS, Say
 
 __all__ = [
     "PROTOCOLS",
+    "Called",
     "Faults",
+    "FaultyTools",
     "NotRecorded",
     "RecordedError",
     "RecordedModel",
     "Recording",
     "Say",
+    "ToolFault",
+    "codes",
 ]
 
 _HOMES = {
-    "Faults": "_faults_model",
-    "NotRecorded": "_recording",
-    "PROTOCOLS": "_say",
-    "RecordedError": "_recorded_model",
-    "RecordedModel": "_recorded_model",
-    "Recording": "_recording",
-    "Say": "_say",
+    "Called": "testing._called",
+    "Faults": "testing._faults_model",
+    "FaultyTools": "testing._faulty_tools",
+    "NotRecorded": "testing._recording",
+    "PROTOCOLS": "testing._say",
+    "RecordedError": "testing._recorded_model",
+    "RecordedModel": "testing._recorded_model",
+    "Recording": "testing._recording",
+    "Say": "testing._say",
+    "ToolFault": "testing._faulty_tools",
+    "codes": "testing._called",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'callslip.testing' has no attribute {name!r}")
-    found = getattr(import_module(f"callslip.testing.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"callslip.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
 

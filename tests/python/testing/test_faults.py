@@ -17,7 +17,7 @@ from callslip import (
     tool,
 )
 from callslip.models import Retrying
-from callslip.testing import PROTOCOLS, Faults, Say
+from callslip.testing import PROTOCOLS, Faults, Say, codes
 from callslip.testing.faults import (
     RateLimited,
     cut,
@@ -45,8 +45,8 @@ CODES = {
 }
 TABLE = [
     (fault, name, code)
-    for fault, codes in CODES.items()
-    for name, code in zip(PROTOCOLS, codes, strict=True)
+    for fault, expected in CODES.items()
+    for name, code in zip(PROTOCOLS, expected, strict=True)
 ]
 
 
@@ -66,10 +66,6 @@ class Weather:
         return Agent(model, protocol=name, tools=[self.weather], **options)
 
 
-def violations(run):
-    return [turn.violation.code for turn in run.trace().turns if turn.violation]
-
-
 def script(say, calls=1, **options):
     replies = [say.call("weather", city="Oslo") for _ in range(calls)]
     return ScriptedModel([*replies, say.finish("4 degrees")], **options)
@@ -82,7 +78,7 @@ def test_a_refused_reply_is_not_executed(fault, name, code):
         agent = app.agent(model, name, limits=Limits(reply_bytes=20_000))
         result = agent.run_sync("How is Oslo?")
 
-    assert violations(result) == [code]
+    assert codes(result) == [code]
     assert [ticket.turn for ticket in result.tickets] == [2]
     assert app.cities == ["Oslo"]
 
@@ -94,7 +90,7 @@ def test_text_around_a_call_is_dropped(fault, name):
     with Faults(script(say), say, {1: fault}) as model:
         result = app.agent(model, name).run_sync("How is Oslo?")
 
-    assert violations(result) == []
+    assert codes(result) == []
     assert sum(result.trace().turns[0].repairs.values()) >= 1
     assert [ticket.result for ticket in result.tickets] == ["4 degrees"]
 
@@ -155,7 +151,7 @@ def test_streams_and_async_models_have_the_same_faults(options):
     with Faults(script(say, 2, **options), say, {1: two_moves}) as model:
         result = asyncio.run(app.agent(model, "react").run("How is Oslo?"))
 
-    assert violations(result) == ["multiple_actions"]
+    assert codes(result) == ["multiple_actions"]
     assert app.cities == ["Oslo"]
 
 
