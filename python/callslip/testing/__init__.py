@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callslip.models._real_models import no_real_models
     from callslip.testing._called import Called, codes
     from callslip.testing._faults_model import Faults
     from callslip.testing._faulty_tools import FaultyTools, ToolFault
@@ -29,6 +30,7 @@ __all__ = [
     "Say",
     "ToolFault",
     "codes",
+    "no_real_models",
 ]
 
 _HOMES = {
@@ -43,6 +45,7 @@ _HOMES = {
     "Say": "testing._say",
     "ToolFault": "testing._faulty_tools",
     "codes": "testing._called",
+    "no_real_models": "models._real_models",
 }
 
 
