@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callslip.runs import Ticket
+from callslip.trace import Trace
 
 if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
-    from callslip.trace import Trace
 
 __all__ = ["Called", "codes"]
 
@@ -19,7 +19,7 @@ def codes(run: Run[Any] | RunResult[Any] | Trace) -> list[str]:
     Args:
         run: A run, its result or its trace. A run that has failed is in `error.run`.
     """
-    trace = run if hasattr(run, "turns") and not hasattr(run, "trace") else run.trace()
+    trace = run if isinstance(run, Trace) else run.trace()
     return [turn.violation.code for turn in trace.turns if turn.violation is not None]
 
 

@@ -107,7 +107,9 @@ class Faults:
         if isinstance(first, Hang):
             self._plan.made[number] = first
             return first.seconds
-        if isinstance(first, (BaseException, type)):
+        if isinstance(first, BaseException) or (
+            isinstance(first, type) and issubclass(first, BaseException)
+        ):
             self._plan.made[number] = first
             raise first
         return 0.0
