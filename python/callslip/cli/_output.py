@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from callslip.runs._call_line import printable
+from callslip._call_line import printable
 
 __all__ = ["print_json", "print_table", "print_text", "report"]
 

@@ -26,6 +26,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"callslip {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_runs(commands)
+    _add_views(commands)
     _add_decisions(commands)
     _add_logs(commands)
     _add_checks(commands)
@@ -52,6 +53,26 @@ def _add_runs(commands: Commands) -> None:
     )
     parser.add_argument(
         "--limit", type=_count, default=20, metavar="N", help="the most runs to list; default 20"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_views(commands: Commands) -> None:
+    parser = _add(commands, "show", "_show", "Show a run: its turns, its calls and its answer.")
+    parser.add_argument(
+        "file", metavar="FILE", help="the file of a store or an export, or - for an export as input"
+    )
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="the id of the run, or its beginning; default the latest",
+    )
+    parser.add_argument(
+        "--turn", type=_count, metavar="N", help="only this turn, with its whole texts"
+    )
+    parser.add_argument(
+        "--messages", action="store_true", help="the messages, as the model read them"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
