@@ -76,6 +76,13 @@ def _add_views(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
+    parser = _add(
+        commands, "watch", "_watch", "Print the events of a run as they happen, until it ends."
+    )
+    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
+    parser.add_argument("--json", action="store_true", help="print the lines of the log")
+
 
 def _add_decisions(commands: Commands) -> None:
     for name, about in (
