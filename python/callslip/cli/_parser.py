@@ -10,8 +10,8 @@ from callslip._core import __version__
 __all__ = ["command_parser"]
 
 _STATUS = (
-    "exit status: 0 if all is well, 1 if a replay, a reply or a prompt is at fault, 2 if the "
-    "command cannot be carried out"
+    "exit status: 0 if all is well, 1 if a run, a replay, a reply or a prompt is at fault, 2 if "
+    "the command cannot be carried out"
 )
 _PROTOCOLS = ("react", "chatty", "ticket")
 
@@ -20,11 +20,12 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser. The option `module` of its result is the module of the command."""
     parser = argparse.ArgumentParser(
         prog="callslip",
-        description="Look at stored runs, decide on their calls, and check prompts and replies.",
+        description="Run tasks, look at stored runs, decide on their calls, and check prompts.",
         epilog=_STATUS,
     )
     parser.add_argument("--version", action="version", version=f"callslip {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_tasks(commands)
     _add_runs(commands)
     _add_views(commands)
     _add_decisions(commands)
@@ -40,6 +41,36 @@ def _add(commands: Commands, name: str, module: str, about: str) -> argparse.Arg
     parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
     parser.set_defaults(module=module, command=name)
     return parser
+
+
+def _add_tasks(commands: Commands) -> None:
+    parser = _add(commands, "ask", "_ask", "Run one task, and print its answer.")
+    parser.add_argument(
+        "task", metavar="QUESTION", nargs="?", help="the task; - or nothing to read it from input"
+    )
+    _add_agent(parser)
+    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+
+
+def _add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-m",
+        "--model",
+        required=True,
+        metavar="MODEL",
+        help="openai:NAME, anthropic:NAME, or local for the model of callslip[local]",
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="the address of a service with the same interface"
+    )
+    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+    parser.add_argument(
+        "--tool",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a function or a tool of a module; may be repeated",
+    )
 
 
 def _add_runs(commands: Commands) -> None:
