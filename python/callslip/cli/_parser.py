@@ -51,6 +51,13 @@ def _add_tasks(commands: Commands) -> None:
     _add_agent(parser)
     parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
 
+    parser = _add(commands, "chat", "_chat", "Hold a conversation, one message a line.")
+    _add_agent(parser)
+    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+    parser.add_argument(
+        "--resume", metavar="RUN", help="the id of a run of the store, or its beginning"
+    )
+
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
