@@ -27,7 +27,7 @@ def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[An
     """
     return Agent(
         _model(options.model, options.base_url),
-        protocol=options.protocol,
+        protocol=options.protocol or "react",
         tools=[_tool(name) for name in options.tool],
         store=store,
     )

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     task = _task(options.task)
     store = None if options.store is None else TicketStore(options.store)
     with store or nullcontext():
-        stream = agent_of(options, store).stream_sync(task)
+        stream = agent_of(options, store).stream_sync(task, children=True)
         try:
             print_answer(stream)
         except RunFailed as error:

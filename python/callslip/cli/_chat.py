@@ -37,7 +37,11 @@ def _kept_run(options: argparse.Namespace) -> str:
     if options.store is None:
         raise UsageError("expected --resume with --store: got no file; pass the file of the store")
     with StoreFile(Path(options.store)) as file:
-        return find_run(file, options.resume)
+        run_id = find_run(file, options.resume)
+        kept = next(one for one in file.runs() if one.run_id == run_id)
+    # A run keeps its protocol.
+    options.protocol = options.protocol or kept.protocol
+    return run_id
 
 
 def _read_message() -> str | None:
@@ -62,12 +66,12 @@ def _turn(agent: Agent[Any], run_id: str | None, message: str) -> str | None:
     """
     try:
         if run_id is None:
-            stream = agent.stream_sync(message)
+            stream = agent.stream_sync(message, children=True)
             run_id = stream.run.id
         else:
-            stream = agent.stream_sync(run=run_id, say=message)
+            stream = agent.stream_sync(run=run_id, say=message, children=True)
         print_answer(stream)
-    except (RunFailed, UsageError) as error:
+    except RunFailed as error:
         report(str(error))
     except KeyboardInterrupt:
         report("the turn was cancelled")

@@ -70,7 +70,9 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base-url", metavar="URL", help="the address of a service with the same interface"
     )
-    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+    parser.add_argument(
+        "--protocol", choices=_PROTOCOLS, help="default react, or that of a resumed run"
+    )
     parser.add_argument(
         "--tool",
         action="append",

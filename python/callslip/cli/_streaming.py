@@ -10,7 +10,17 @@ from callslip._runtime.sync_stream import SyncStream
 from callslip.cli._event_lines import event_line
 from callslip.cli._output import print_json, print_piece, print_text
 from callslip.errors import UsageError
-from callslip.events import Delta, Event, ModelAsked, Progress, RunFinished, RunStarted, UserSaid
+from callslip.events import (
+    Delta,
+    Event,
+    ModelAsked,
+    ModelReplied,
+    Moved,
+    Progress,
+    RunFinished,
+    RunStarted,
+    UserSaid,
+)
 from callslip.runs import Run, Ticket
 
 __all__ = ["print_answer"]
@@ -28,10 +38,12 @@ def print_answer(stream: SyncStream[Any]) -> None:
     screen = _Screen()
     with stream:
         for item in stream:
-            screen.show(item)
-            for ticket in stream.run.awaiting_approval if isinstance(item, Event) else ():
-                screen.end_line()
-                _decide(stream.run, ticket)
+            screen.show(item, stream.run.id)
+            # Those come before the event that shows the call.
+            if isinstance(item, Event) and not isinstance(item, ModelReplied | Moved):
+                for ticket in stream.run.awaiting_approval:
+                    screen.end_line()
+                    _decide(stream.run, ticket)
     screen.finish(stream.result.value)
 
 
@@ -42,24 +54,30 @@ class _Screen:
         self._streams = sys.stdout.isatty()
         self._text = ""
 
-    def show(self, item: Event | Delta | Progress) -> None:
-        """Print an item of the stream."""
+    def show(self, item: Event | Delta | Progress, run_id: str) -> None:
+        """Print an item of the stream; of the runs below, only their calls."""
         match item:
             case Delta.Answer(text=text) | Delta.Text(text=text):
                 if self._streams:
                     print_piece(text)
                     self._text += text
+            case Event() if item.run_id != run_id:
+                if hasattr(item, "ticket_id"):
+                    self._print_line(item, f"{item.run_id} ")
             case ModelAsked():
                 self.end_line()
             case RunStarted() | RunFinished() | UserSaid():
                 pass
             case Event():
-                line = event_line(item)
-                if line is not None:
-                    self.end_line()
-                    print_text(line, sys.stderr)
+                self._print_line(item)
             case _:
                 pass
+
+    def _print_line(self, event: Event, before: str = "") -> None:
+        line = event_line(event)
+        if line is not None:
+            self.end_line()
+            print_text(f"{before}{line}", sys.stderr)
 
     def end_line(self) -> None:
         """End the line of the text, and forget the text: it was not the answer."""

@@ -32,10 +32,17 @@ def run_lines(trace: Trace) -> Iterator[str]:
     """
     yield from _head(trace)
     # A note comes after the turn of its number; sorting keeps the order of what is equal.
+    ended = trace.ending is not None and trace.ending.reason == "finished"
     parts: list[Turn | TraceNote] = [*trace.turns, *trace.notes]
     for part in sorted(parts, key=lambda one: one.number if isinstance(one, Turn) else one.turn):
         yield ""
-        yield from turn_lines(part) if isinstance(part, Turn) else _note_lines(part)
+        if isinstance(part, Turn):
+            yield from turn_lines(part)
+            # The answer of the last turn comes at the end.
+            if part.move == "finish" and (part is not parts[len(trace.turns) - 1] or not ended):
+                yield from _titled("answer", _text(part.answer), whole=False)
+        else:
+            yield from _note_lines(part)
     for run in trace.other_runs:
         yield ""
         yield from _indented(run_lines(run))

@@ -10,7 +10,8 @@ from model_services import services
 
 TOOLS = '''
 import asyncio, os, signal
-from callslip import tool
+from callslip import Agent, ScriptedModel, tool
+from scripted import act, finish
 
 def weather(city: str) -> str:
     """Get the weather."""
@@ -25,6 +26,9 @@ async def press_ctrl_c() -> str:
     """Press Ctrl-C, and wait until it has an effect."""
     os.kill(os.getpid(), signal.SIGINT)
     await asyncio.Event().wait()
+
+script = [act("weather", city="Oslo"), finish("4")]
+agent = Agent(ScriptedModel(script), tools=[weather]).as_tool()
 '''
 
 

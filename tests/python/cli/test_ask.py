@@ -128,3 +128,14 @@ def test_a_question_and_a_key_are_needed(server, call, monkeypatch):
     assert "expected a question" in call("ask", "-m", "openai:m", status=2).err
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in call("ask", "x", "-m", "openai:m", status=2).err
+
+
+def test_the_calls_of_runs_below_are_shown_with_their_run(replies, ask):
+    replies(act("agent", task="Ask."), finish("four"))
+    lines = ask("x", "--tool", "cli_tools:agent").err.splitlines()
+    assert [line.partition(" ")[2] for line in lines] == [
+        'agent {"task": "Ask."}',
+        'T1 weather {"city": "Oslo"}',
+        "T1 ok: 4 degrees\\u001b[1m in Oslo",
+        "ok: 4",
+    ]

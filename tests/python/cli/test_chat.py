@@ -34,15 +34,20 @@ def test_each_line_is_a_turn_of_one_conversation(server, replies, chat):
     assert said(server)[-2:] == ["Hi.", "2+2?"]
 
 
-def test_a_kept_conversation_is_resumed(server, replies, chat, tmp_path):
+def test_a_kept_conversation_is_resumed_and_shown(server, replies, chat, call, tmp_path):
     path = tmp_path / "runs.sqlite"
-    replies(finish("hello"), finish("four"))
-    run_id = chat("Hi.\n", "--store", path).err.split()[-1]
+    replies("hello", "four")
+    run_id = chat("Hi.\n", "--store", path, "--protocol", "chatty").err.split()[-1]
     shown = chat("2+2?\n", "--store", path, "--resume", run_id[:10])
     assert (shown.out, shown.err) == ("four\n", f"run {run_id}\n")
     assert said(server)[-2:] == ["Hi.", "2+2?"]
     with TicketStore(path) as store:
         assert [one.run_id for one in store.runs()] == [run_id]
+    lines = [line.strip() for line in call("show", path).out.splitlines()]
+    assert (lines.count("hello"), lines.count("four")) == (1, 1)
+    assert lines.index("hello") < lines.index("message of the user") < lines.index("four")
+    error = chat("x\n", "--store", path, "--resume", run_id, "--protocol", "react", status=2).err
+    assert "the run has the protocol chatty" in error
 
 
 def test_ctrl_c_cancels_the_turn_and_the_conversation_goes_on(replies, chat, tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from callslip import Agent, ScriptedModel, TicketStore, tool
-from scripted import act, delegate, finish, give
+from scripted import act, finish
 
 LOGS = sorted((Path(__file__).parents[2] / "data" / "logs").rglob("*.jsonl"))
 HOSTILE = "Weather?\n\x1b[2J\u202erun over"
@@ -26,10 +26,10 @@ def file(tmp_path):
     with TicketStore(path) as store:
         met = Agent(ScriptedModel(script), tools=[weather], store=store, name="met")
         first = met.run_sync(HOSTILE).run.id
-        script = [delegate("a part"), give("half"), give("whole")]
-        second = (
-            Agent(ScriptedModel(script), protocol="ticket", store=store).run_sync("All.").run.id
-        )
+        part = Agent(ScriptedModel([finish("half")])).as_tool()
+        script = [act("agent", task="A part."), finish("whole")]
+        outer = Agent(ScriptedModel(script), tools=[part], store=store)
+        second = outer.run_sync("All.").run.id
     return path, first, second
 
 
