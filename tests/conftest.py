@@ -21,6 +21,10 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+# pytest's own handlers would receive the log of every run,
+# and runs that nobody logs would be tested no more.
+logging.getLogger("callslip.run").setLevel(logging.CRITICAL + 1)
+
 # A shell has its background jobs ignore Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -226,5 +226,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that were not used yet."""
-    return sorted({*globals(), *__all__})
+    """Return the public names and modules, also those that were not used yet."""
+    return sorted({*globals(), *__all__, *_MODULES})

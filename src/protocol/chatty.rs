@@ -151,17 +151,11 @@ impl Protocol for Chatty {
     }
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
-        let (name, arguments) = (quote(call.tool), call.arguments);
-        let block = format!(
-            "{}\n[{{\"call_id\": \"call_1\", \"tool_name\": {name}, \"arguments\": {arguments}}}]\n{}",
-            self.tags.start, self.tags.end
-        );
-        vec![
-            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
-            Step::Reply(block),
-            Step::UserMessage(vec![MessageEntry::Result { ticket: call.ticket, times: 1 }]),
-            Step::Reply(self.typed().map_or_else(|| call.answer.to_owned(), example_block)),
-        ]
+        self.example_of(std::slice::from_ref(call))
+    }
+
+    fn pair_example(&self, calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
+        Some(self.example_of(calls))
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
@@ -266,6 +260,27 @@ impl Chatty {
                 Some(returns) => typed::decoder(plain, options, &tags, &reasoning, returns),
             }
         }
+    }
+
+    /// A run of these calls in one block.
+    fn example_of(&self, calls: &[ExampleCall<'_>]) -> Vec<Step> {
+        let mut task = String::new();
+        let mut block = Vec::new();
+        let mut results = Vec::new();
+        let mut answers = Vec::new();
+        for (number, call) in (1..).zip(calls) {
+            task.push_str(&call.task);
+            let (name, arguments) = (quote(call.tool), &call.arguments);
+            block.push(format!(r#"{{"call_id": "call_{number}", "tool_name": {name}, "arguments": {arguments}}}"#));
+            results.push(MessageEntry::Result { ticket: call.ticket, times: 1 });
+            answers.push(call.answer);
+        }
+        vec![
+            Step::UserMessage(vec![MessageEntry::Task(task)]),
+            Step::Reply(format!("{}\n[{}]\n{}", self.tags.start, block.join(", "), self.tags.end)),
+            Step::UserMessage(results),
+            Step::Reply(self.typed().map_or_else(|| answers.join(" "), example_block)),
+        ]
     }
 
     /// The type of an answer that is more than text.

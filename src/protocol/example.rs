@@ -9,8 +9,8 @@ use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What the made-up call returns: a name that no other result has.
-const RESULT: &str = "Wexcombe 8264";
+/// What the made-up calls return: names that no other result has.
+const RESULTS: [&str; 2] = ["Wexcombe 8264", "Thornby 3190"];
 
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,7 +37,7 @@ pub struct ExampleCall<'a> {
     /// The tool's name, or its route (ticket).
     pub tool: &'a str,
     /// The arguments as JSON, with blanks as a grammar has them.
-    pub arguments: &'a str,
+    pub arguments: String,
     /// The tool with its arguments, where the prompt shows them so. A model that writes them down first leaves none out.
     pub signature: &'a str,
     /// What it is for.
@@ -45,7 +45,7 @@ pub struct ExampleCall<'a> {
     /// Its ticket.
     pub ticket: TicketId,
     /// What the whole example asks for.
-    pub task: &'a str,
+    pub task: String,
     /// What it answers.
     pub answer: &'a str,
 }
@@ -56,51 +56,45 @@ impl Examples {
         match self {
             Self::Messages(messages) => Arc::clone(messages),
             Self::OwnTools => {
-                tools.sample().map(|sample| example_run(protocol, tools, &sample)).unwrap_or_default().into()
+                tools.sample().map(|sample| example_runs(protocol, tools, &sample)).unwrap_or_default().into()
             }
         }
     }
 }
 
-/// A run of one call.
-fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Message> {
+/// A run of two calls in one reply, where the protocol has that, and then a run of one: a small model makes as many calls
+/// as it has seen, and chooses by the task only where it has seen both.
+fn example_runs(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -> Vec<Message> {
     let label = protocol.example_label(tools, sample.tool);
+    let signature = signature(protocol, tools, sample.tool, &label);
     let purpose = purpose(sample);
-    let call = ExampleCall {
+    let call = |ticket: u32, answer, arguments: &Map<String, Json>, task: String| ExampleCall {
         tool: &label,
-        arguments: &spaced(&Json::Object(sample.arguments.clone())),
-        signature: &signature(protocol, tools, sample.tool, &label),
+        arguments: spaced(&Json::Object(arguments.clone())),
+        signature: &signature,
         purpose: &purpose,
-        ticket: TicketId(1),
-        task: &format!("Example: {}", task_text(&purpose, &sample.arguments)),
-        answer: RESULT,
+        ticket: TicketId(ticket),
+        task,
+        answer,
     };
-    let none = TicketList::default();
-    let mut tickets = TicketList::default();
-    tickets.open(Ticket {
-        id: call.ticket,
-        description: purpose.as_str().into(),
-        kind: TicketKind::ToolCall,
-        tool: sample.tool.name.as_str().into(),
-        arguments: None,
-        role: None,
-        detached: false,
-        parked: false,
-        attempts: 1,
-        approval_reason: None,
-        decision: None,
-        turn: 1,
-        call_id: Some("call_1".to_owned()),
-        opened_at: 0.0,
-        completed_at: None,
-        outcome: None,
-        parts: Vec::new(),
+    let [first, second] = RESULTS;
+    let pair = tools.other_arguments(sample).and_then(|others| {
+        let task = format!("Example: {purpose}. (1){} (2){}", listed(&sample.arguments), listed(&others));
+        let calls = [call(1, first, &sample.arguments, task), call(2, second, &others, String::new())];
+        let steps = protocol.pair_example(&calls)?;
+        Some(messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &RESULTS)))
     });
-    if let Ok(result) = serde_json::value::to_raw_value(RESULT) {
-        tickets.complete(call.ticket, Outcome::Ok(result.into()), &[], 0.0);
-    }
+    let task = format!("Example: {purpose}.{}", listed(&sample.arguments));
+    let steps = protocol.example(&call(1, first, &sample.arguments, task));
+    let one = messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &[first]));
+    pair.into_iter().flatten().chain(one).collect()
+}
+
+/// The messages of one run of an example.
+fn messages(protocol: &dyn Protocol, tools: &ToolSet, steps: Vec<Step>, tickets: &TicketList) -> Vec<Message> {
+    let none = TicketList::default();
     let mut called = false;
-    let steps = protocol.example(&call).into_iter().map(|step| match step {
+    let of_step = |step| match step {
         Step::Reply(text) => {
             called = true;
             Message::new(Role::Assistant, text)
@@ -109,12 +103,42 @@ fn example_run(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) ->
             if let ([MessageEntry::Task(_)], Some(reminder)) = (entries.as_slice(), protocol.reminder(tools)) {
                 entries.push(MessageEntry::Reminder(reminder.to_owned()));
             }
-            let (tickets, listed): (_, &[TicketId]) = if called { (&tickets, &[call.ticket]) } else { (&none, &[]) };
+            let (tickets, listed): (_, &[TicketId]) = if called { (tickets, &[TicketId(1)]) } else { (&none, &[]) };
             let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
             Message::new(Role::User, protocol.message(&entries, outcomes))
         }
-    });
-    steps.collect()
+    };
+    steps.into_iter().map(of_step).collect()
+}
+
+/// The tickets of calls with these results.
+fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
+    let mut tickets = TicketList::default();
+    for (id, result) in (1..).zip(results) {
+        tickets.open(Ticket {
+            id: TicketId(id),
+            description: purpose.into(),
+            kind: TicketKind::ToolCall,
+            tool: tool.name.as_str().into(),
+            arguments: None,
+            role: None,
+            detached: false,
+            parked: false,
+            attempts: 1,
+            approval_reason: None,
+            decision: None,
+            turn: 1,
+            call_id: Some(format!("call_{id}")),
+            opened_at: 0.0,
+            completed_at: None,
+            outcome: None,
+            parts: Vec::new(),
+        });
+        if let Ok(result) = serde_json::value::to_raw_value(result) {
+            tickets.complete(TicketId(id), Outcome::Ok(result.into()), &[], 0.0);
+        }
+    }
+    tickets
 }
 
 /// The tool with its arguments where the prompt shows such lines; else its label alone, since a form that stands nowhere
@@ -132,9 +156,9 @@ fn purpose(sample: &Sample<'_>) -> String {
     if summary.is_empty() { format!("Use {}", sample.tool.name) } else { summary.to_owned() }
 }
 
-/// `Get the weather in a city. City: Marlowe.`
-fn task_text(purpose: &str, arguments: &Map<String, Json>) -> String {
-    let mut text = format!("{purpose}.");
+/// ` City: Marlowe. Days: 47.`
+fn listed(arguments: &Map<String, Json>) -> String {
+    let mut text = String::new();
     for (name, value) in arguments {
         let mut name = name.replace(['_', '-'], " ");
         if let Some(first) = name.get_mut(..1) {

@@ -89,6 +89,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// A run of one call, from its task to its answer.
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step>;
 
+    /// A run of one reply with two calls. `None` where a reply has one.
+    fn pair_example(&self, _calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
+        None
+    }
+
     /// A decoder of one reply.
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder>;
 

@@ -92,12 +92,12 @@ impl Protocol for React {
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let name = quote(call.tool);
         let as_text = self.is_strict() || self.template.as_deref().is_some_and(has_text_args);
-        let args = if as_text { quote(call.arguments) } else { call.arguments.to_owned() };
+        let args = if as_text { quote(&call.arguments) } else { call.arguments.clone() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
         let answer = self.typed().map_or(answer, |returns| answer::example(returns, ANSWER));
         vec![
-            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
+            Step::UserMessage(vec![MessageEntry::Task(call.task.clone())]),
             Step::Reply(format!(r#"{{"thought": {thought}, "action": {name}, "args": {args}}}"#)),
             Step::UserMessage(vec![MessageEntry::Result { ticket: call.ticket, times: 1 }]),
             Step::Reply(format!(

@@ -142,9 +142,9 @@ impl Protocol for Ticket {
             Step::Reply(format!("<thoughts>\n{thoughts}\n</thoughts>\n<output>\n{output}\n</output>"))
         };
         let (route, purpose, id) = (quote(call.tool), quote(call.purpose), call.ticket);
-        let payload = call.arguments;
+        let payload = &call.arguments;
         let mut steps = vec![
-            Step::UserMessage(vec![MessageEntry::Task(call.task.to_owned())]),
+            Step::UserMessage(vec![MessageEntry::Task(call.task.clone())]),
             reply(
                 &format!("No ticket has this yet. I call {}.", call.signature),
                 &format!(r#"{{"type": "CALL", "route": {route}, "payload": {payload}, "description": {purpose}}}"#),

@@ -20,6 +20,16 @@ const TRIED: usize = 40;
 /// Names that no task asks for, one for each argument.
 const NAMES: [&str; 4] = ["Marlowe", "Quillfern", "Tolvane", "Haddick"];
 
+/// What stands for a name in a second call. They are rare too.
+const OTHERS: [(&str, &str); 6] = [
+    ("Marlowe", "Grennan"),
+    ("Quillfern", "Hatherby"),
+    ("Tolvane", "Ossery"),
+    ("Haddick", "Pellow"),
+    ("QF-4471", "QF-5102"),
+    ("447 + 82", "318 + 65"),
+];
+
 /// Words of an argument's name or format, and what stands for it.
 const KINDS: [(&str, &str); 12] = [
     ("email", "quillfern@example.org"),
@@ -83,6 +93,19 @@ impl ToolSet {
         ranked.into_iter().find_map(|(.., tool)| Some(Sample { tool, arguments: self.made_up(tool)? }))
     }
 
+    /// The arguments of a second call beside a sample: other names and numbers in place of those that are made up. `None`
+    /// where nothing but the same would do.
+    pub fn other_arguments(&self, sample: &Sample<'_>) -> Option<Map<String, Json>> {
+        let mut arguments = sample.arguments.clone();
+        for (name, value) in &sample.arguments {
+            arguments.insert(name.clone(), other(value));
+            if !self.passes(sample.tool, &arguments, &[]) {
+                arguments.insert(name.clone(), value.clone());
+            }
+        }
+        (arguments != sample.arguments).then_some(arguments)
+    }
+
     /// The required arguments of a tool.
     fn made_up(&self, tool: &ToolSpec) -> Option<Map<String, Json>> {
         let schema = Schema::root(&tool.parameters);
@@ -106,6 +129,24 @@ impl ToolSet {
         let text = Json::Object(arguments.clone()).to_string();
         let Ok(arguments) = serde_json::from_str::<Value>(&text) else { return false };
         self.check_except(tool, &arguments, except).is_ok_and(|checked| checked.coerced.is_empty())
+    }
+}
+
+/// A value of the same kind: the same where it was not made up.
+fn other(value: &Json) -> Json {
+    match value {
+        Json::String(text) => {
+            let found = OTHERS.iter().find(|(name, _)| name == text);
+            Json::from(found.map_or(text.as_str(), |(_, other)| other))
+        }
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => json!(whole.saturating_add(3)),
+            (None, Some(float)) => json!(float + 1.5),
+            (None, None) => value.clone(),
+        },
+        Json::Array(items) => items.iter().map(other).collect(),
+        Json::Object(map) => map.iter().map(|(name, value)| (name.clone(), other(value))).collect(),
+        Json::Bool(_) | Json::Null => value.clone(),
     }
 }
 

@@ -67,16 +67,16 @@ def call_once(protocol, name, arguments, *, answer="done", description="d"):
 
 
 def asked(messages):
-    """The messages from the task on: without the prompt and the example that follows it."""
-    opening = [message["content"] for message in messages[1:2]]
-    if opening and opening[0].startswith("Example: "):
+    """The messages from the task on: without the prompt and the examples that follow it."""
+    rest = messages[1:]
+    while rest and rest[0]["content"].startswith("Example: "):
         answer = next(
             at
-            for at, one in enumerate(messages)
+            for at, one in enumerate(rest)
             if one["role"] == "assistant" and "Wexcombe 8264" in one["content"]
         )
-        return messages[answer + 1 :]
-    return messages[1:]
+        rest = rest[answer + 1 :]
+    return rest
 
 
 def without_example(result):

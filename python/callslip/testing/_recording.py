@@ -58,8 +58,10 @@ class Recording:
         self._node = node
         self._mode = mode
         self._is_whole = match == "all"
-        self._secrets = _secrets()
-        self._redact = [(_pattern(one, "callslip_redact"), "[redacted]") for one in redact]
+        self._secrets = [
+            *((re.compile(re.escape(value)), f"[{name}]") for name, value in _secrets()),
+            *((_pattern(one, "callslip_redact"), "[redacted]") for one in redact),
+        ]
         self._scrub = [_scrub(line) for line in scrub]
         self._replies = Replies() if mode == "rewrite" else Replies.read(self._path)
         self._unused = list(range(len(self._replies.calls)))
@@ -120,9 +122,7 @@ class Recording:
 
     def clean(self, text: str) -> str:
         """Return a text without secrets."""
-        for name, value in self._secrets:
-            text = text.replace(value, f"[{name}]")
-        for pattern, replacement in self._redact:
+        for pattern, replacement in self._secrets:
             text = pattern.sub(replacement, text)
         return redact_credentials(text)
 

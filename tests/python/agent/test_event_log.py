@@ -40,6 +40,11 @@ def pay(amount: int) -> str:
     return "paid"
 
 
+@pytest.fixture(autouse=True)
+def heard(caplog):
+    caplog.set_level(logging.WARNING, "callslip.run")
+
+
 def run(*replies, **options):
     options = {"protocol": "react", "tools": [look, burn], "name": "clerk", **options}
     return Agent(ScriptedModel(replies), **options).run_sync("private task")

@@ -42,18 +42,20 @@ def contents(result):
 @pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
 def test_a_run_begins_with_an_example_of_its_own_tool(protocol):
     result = Agent(lambda _: END[protocol], protocol=protocol, tools=[tide]).run_sync("the task")
-    roles = [message["role"] for message in result.messages]
-    assert roles == ["system", "user", "assistant", "user", "assistant", "user", "assistant"]
+    shown = list(result.messages)
+    roles = [message["role"] for message in shown]
+    assert roles == ["system", *["user", "assistant"] * (5 if protocol == "chatty" else 3)]
     kind = KINDS[protocol]()
-    move = kind.parse(result.messages[2]["content"]).move
+    example = shown[-6:-2]
+    move = kind.parse(example[1]["content"]).move
     assert isinstance(move, Move.Call)
     assert move.calls[0].tool == "tide"
-    codes = [repair.code for repair in kind.parse(result.messages[2]["content"]).repairs]
+    codes = [repair.code for repair in kind.parse(example[1]["content"]).repairs]
     assert codes == (["args_object"] if protocol == "react" else [])
     assert list(move.calls[0].arguments) == ["harbour"]
-    end = kind.parse(result.messages[4]["content"]).move
+    end = kind.parse(example[3]["content"]).move
     assert isinstance(end, Move.Finish)
-    told = result.messages[3]["content"]
+    told = example[2]["content"]
     assert "Wexcombe 8264" in told
     assert "Wexcombe 8264" in str(end.value)
     assert asked(result.messages)[0]["content"].startswith("the task")
@@ -108,7 +110,8 @@ def test_examples_are_none_or_ones_own(protocol):
     ],
 )
 def test_a_template_has_the_example_too_unless_it_brings_its_own_or_none(kind, template):
-    assert len(kind(template=template).example_messages([tide])) == 4
+    messages = 8 if kind is ChattyProtocol else 4
+    assert len(kind(template=template).example_messages([tide])) == messages
     assert kind(template=template, examples=False).example_messages([tide]) == []
     assert kind(template=template, examples=OWN).example_messages([tide]) == OWN
 
@@ -155,11 +158,74 @@ def test_examples_that_are_none(examples, said):
 
 
 def example_of(*tools, **more):
-    """The call of the example: its tool and arguments."""
+    """The call of the last example: its tool and arguments."""
     protocol = ChattyProtocol(**more)
     messages = protocol.example_messages(tools)
-    made = protocol.parse(messages[1]["content"]).move.calls[0]
+    (made,) = protocol.parse(messages[-3]["content"]).move.calls
     return made.tool, made.arguments
+
+
+def pair_of(*tools):
+    """The arguments of both calls of the first example of chatty; `[]` where there is none."""
+    protocol = ChattyProtocol()
+    messages = protocol.example_messages(tools)
+    if len(messages) < 8:
+        return []
+    task, reply, _, answer = (message["content"] for message in messages[:4])
+    calls = protocol.parse(reply).move.calls
+    assert task.startswith("Example: ")
+    assert "(1)" in task
+    assert "(2)" in task
+    assert answer == " ".join(results_of(messages[2]).values())
+    assert list(results_of(messages[2])) == [call.call_id for call in calls]
+    assert len(set(answer.split())) == 4
+    return [call.arguments for call in calls]
+
+
+def test_chatty_shows_two_calls_side_by_side_before_one():
+    first, second = pair_of(tide)
+    assert first["harbour"] != second["harbour"]
+    model = ScriptedModel(
+        [block(("a", "tide", first), ("b", "tide", second)), "done"],
+    )
+    result = Agent(model, protocol="chatty", tools=[tide]).run_sync("go")
+    assert [ticket.outcome for ticket in result.tickets] == ["ok", "ok"]
+
+
+def test_both_calls_of_an_example_keep_to_the_schema():
+    @tool
+    def move(
+        count: Annotated[int, Field(ge=40, le=49)],
+        rate: Annotated[float, Field(gt=0, lt=1)],
+        places: list[str],
+        at: dict[str, str],
+        kind: Literal["slow", "fast"],
+    ) -> str:
+        """Move."""
+        return ""
+
+    first, second = pair_of(move)
+    assert (second["count"], second["rate"], second["kind"]) == (
+        first["count"],
+        first["rate"],
+        first["kind"],
+    )
+    assert first["places"] != second["places"]
+
+
+def test_a_tool_without_a_second_call_has_one_example():
+    @tool(readonly=True)
+    def mode(kind: Literal["slow", "fast"]) -> str:
+        """Set the mode."""
+        return ""
+
+    @tool(readonly=True)
+    def clock() -> str:
+        """Tell the time."""
+        return ""
+
+    assert pair_of(mode) == pair_of(clock) == []
+    assert len(ChattyProtocol().example_messages([mode])) == 4
 
 
 def test_values_come_from_the_schema():
@@ -259,10 +325,10 @@ def test_what_is_left_out_is_never_the_example():
     agent = Agent(model, protocol="chatty", tools=[tide], history=KeepLast(1))
     result = agent.run_sync("the task")
     last = model.requests[-1].messages
-    assert [one["content"] for one in last[:5]] == contents(result)[:5]
-    assert last[5]["content"].startswith("the task")
-    assert "left out" in last[5]["content"]
-    assert len(last) == 8
+    assert [one["content"] for one in last[:9]] == contents(result)[:9]
+    assert last[9]["content"].startswith("the task")
+    assert "left out" in last[9]["content"]
+    assert len(last) == 12
 
 
 def test_chatty_tells_results_in_lines_that_are_no_calls():

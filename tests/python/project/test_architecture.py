@@ -32,7 +32,7 @@ MOST_FIELDS = 12
 TYPES_WITH_MANY_FIELDS = {
     # Of the public face: a field for each option, under the name that users pass.
     "callslip.agent.Agent": 21,
-    "callslip.models.local.LocalModel": 16,
+    "callslip.models.local.LocalModel": 18,
     "callslip.tools._tool.Tool": 15,
     # Handles of a run: what users read, and what the driver and the watchers share through it.
     "callslip.runs._run.Run": 13,
@@ -42,7 +42,7 @@ TYPES_WITH_MANY_FIELDS = {
     # Not grouped yet: their fields do belong to several parts.
     "callslip._runtime.session.RunSession": 17,
     "callslip.mcp._session.McpSession": 23,
-    "callslip.runs._feed.Feed": 15,
+    "callslip.runs._feed.Feed": 17,
 }
 
 
