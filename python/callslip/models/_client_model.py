@@ -20,6 +20,7 @@ from callslip.models._grammar_forms import (
 from callslip.models._part_requests import PartRequest
 from callslip.models._part_shapes import Shapes
 from callslip.models._parts import check_parts, kinds_of, taken_messages
+from callslip.models._real_models import check_real_models
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
@@ -99,8 +100,10 @@ class ClientModel:
             **offered: The keywords of `accepts`. Others are left out.
 
         Raises:
-            UsageError: The grammar is not of the form `grammar_form`.
+            UsageError: The grammar is not of the form `grammar_form`, or no real model may be
+                called.
         """
+        check_real_models(self)
         request = {
             self._SENT[name]: value if name != "stop" else self._stops(cast("Sequence[str]", value))
             for name, value in offered.items()

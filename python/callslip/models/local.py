@@ -16,6 +16,7 @@ from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
 from callslip.models._local_server import Server, engine_version, find_weights
+from callslip.models._real_models import check_real_models
 from callslip.models._reply import ModelChunk
 
 __all__ = ["LocalModel"]
@@ -219,6 +220,7 @@ class LocalModel:
         self.close()
 
     def _start(self) -> Server:
+        check_real_models(self)
         with self._lock:
             if self._server is None:
                 gguf = find_weights(self._gguf)

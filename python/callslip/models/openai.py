@@ -13,6 +13,7 @@ from callslip.models._grammar_forms import GrammarForm
 from callslip.models._grammar_servers import form_of_models, host_of, known_form
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._providers import provider_of
+from callslip.models._real_models import check_real_models
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
@@ -106,6 +107,7 @@ class OpenAIModel(ClientModel):
 
     def __call__(self, messages: Messages, **offered: object) -> object:
         """Request the reply to `messages`. Arguments as of `ClientModel`."""
+        check_real_models(self)
         is_asked = self.grammar_form == "auto" and offered.get("grammar") is not None
         if not is_asked or self._is_form_known:
             return super().__call__(messages, **offered)

@@ -1,4 +1,4 @@
-"""Tests of agents: recorded replies, and replies for a script in any protocol.
+"""Tests of agents: recorded replies, replies for a script in any protocol, and faults.
 
 The pytest plugin imports this package in every test run of an environment, so a name is imported
 when it is first used.
@@ -10,26 +10,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callslip.models._real_models import no_real_models
+    from callslip.testing._called import Called, codes
+    from callslip.testing._faults_model import Faults
+    from callslip.testing._faulty_tools import FaultyTools, ToolFault
     from callslip.testing._recorded_model import RecordedError, RecordedModel
     from callslip.testing._recording import NotRecorded, Recording
     from callslip.testing._say import PROTOCOLS, Say
 
-__all__ = ["PROTOCOLS", "NotRecorded", "RecordedError", "RecordedModel", "Recording", "Say"]
+__all__ = [
+    "PROTOCOLS",
+    "Called",
+    "Faults",
+    "FaultyTools",
+    "NotRecorded",
+    "RecordedError",
+    "RecordedModel",
+    "Recording",
+    "Say",
+    "ToolFault",
+    "codes",
+    "no_real_models",
+]
 
 _HOMES = {
-    "NotRecorded": "_recording",
-    "PROTOCOLS": "_say",
-    "RecordedError": "_recorded_model",
-    "RecordedModel": "_recorded_model",
-    "Recording": "_recording",
-    "Say": "_say",
+    "Called": "testing._called",
+    "Faults": "testing._faults_model",
+    "FaultyTools": "testing._faulty_tools",
+    "NotRecorded": "testing._recording",
+    "PROTOCOLS": "testing._say",
+    "RecordedError": "testing._recorded_model",
+    "RecordedModel": "testing._recorded_model",
+    "Recording": "testing._recording",
+    "Say": "testing._say",
+    "ToolFault": "testing._faulty_tools",
+    "codes": "testing._called",
+    "no_real_models": "models._real_models",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'callslip.testing' has no attribute {name!r}")
-    found = getattr(import_module(f"callslip.testing.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"callslip.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
 

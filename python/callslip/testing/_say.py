@@ -8,6 +8,9 @@ from typing import Any, Final
 
 from callslip.errors import UsageError
 from callslip.protocols import Protocol, ProtocolName
+from callslip.testing._example_arguments import example_arguments
+from callslip.tools import Tools
+from callslip.tools._toolbox import Toolbox
 
 __all__ = ["PROTOCOLS", "Say"]
 
@@ -32,6 +35,11 @@ class Say:
         self._name: ProtocolName = name
         self._calls = 0
 
+    @property
+    def protocol(self) -> ProtocolName:
+        """The name of the protocol."""
+        return self._name
+
     def call(self, tool: str, /, **arguments: Any) -> str:
         """Return a reply that calls one tool.
 
@@ -41,6 +49,23 @@ class Say:
         """
         self._calls += 1
         return _CALLS[self._name](tool, arguments, self._calls)
+
+    def calls_of(self, tools: Tools, *, answer: Any = "done") -> list[str]:
+        """Return a script that calls each tool once, and then ends the run.
+
+        The arguments are the required ones, with the first value that the schema names for each
+        (`default`, `examples`, `enum`), or a value of its type.
+
+        Args:
+            tools: The tools, as for `Agent`.
+            answer: The answer at the end, as for `finish`. Default: `"done"`.
+
+        Raises:
+            UsageError: No arguments were found that the schema of a tool allows.
+            ToolError: As for `Agent`.
+        """
+        calls = [self.call(one.name, **example_arguments(one)) for one in Toolbox(tools)]
+        return [*calls, self.finish(answer)]
 
     def finish(self, answer: Any) -> str:
         """Return a reply that ends the run.
