@@ -197,6 +197,7 @@ _MODULES = {
     "history",
     "limits",
     "logs",
+    "look",
     "mcp",
     "models",
     "openapi",

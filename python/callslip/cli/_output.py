@@ -7,18 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from callslip.runs._call_line import printable
+from callslip._call_line import printable
 
-__all__ = ["print_json", "print_table", "print_text", "report"]
+__all__ = ["print_json", "print_piece", "print_table", "print_text", "report"]
 
 
 def print_text(text: str, file: TextIO | None = None) -> None:
     """Print text, with its line breaks, and all other characters that are not printable escaped."""
     stream = sys.stdout if file is None else file
+    stream.write(_shown(text, stream) + "\n")
+
+
+def print_piece(text: str) -> None:
+    """Print the next piece of a text at once, as `print_text` prints the whole."""
+    sys.stdout.write(_shown(text, sys.stdout))
+    sys.stdout.flush()
+
+
+def _shown(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
-    for line in text.split("\n"):
-        shown = printable(line).encode(encoding, "backslashreplace").decode(encoding)
-        stream.write(f"{shown}\n")
+    shown = "\n".join(map(printable, text.split("\n")))
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def report(text: str) -> None:

@@ -10,8 +10,8 @@ from callslip._core import __version__
 __all__ = ["command_parser"]
 
 _STATUS = (
-    "exit status: 0 if all is well, 1 if a replay, a reply or a prompt is at fault, 2 if the "
-    "command cannot be carried out"
+    "exit status: 0 if all is well, 1 if a run, a replay, a reply or a prompt is at fault, 2 if "
+    "the command cannot be carried out"
 )
 _PROTOCOLS = ("react", "chatty", "ticket")
 
@@ -20,12 +20,14 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser. The option `module` of its result is the module of the command."""
     parser = argparse.ArgumentParser(
         prog="callslip",
-        description="Look at stored runs, decide on their calls, and check prompts and replies.",
+        description="Run tasks, look at stored runs, decide on their calls, and check prompts.",
         epilog=_STATUS,
     )
     parser.add_argument("--version", action="version", version=f"callslip {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_tasks(commands)
     _add_runs(commands)
+    _add_views(commands)
     _add_decisions(commands)
     _add_logs(commands)
     _add_checks(commands)
@@ -41,6 +43,45 @@ def _add(commands: Commands, name: str, module: str, about: str) -> argparse.Arg
     return parser
 
 
+def _add_tasks(commands: Commands) -> None:
+    parser = _add(commands, "ask", "_ask", "Run one task, and print its answer.")
+    parser.add_argument(
+        "task", metavar="QUESTION", nargs="?", help="the task; - or nothing to read it from input"
+    )
+    _add_agent(parser)
+    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+
+    parser = _add(commands, "chat", "_chat", "Hold a conversation, one message a line.")
+    _add_agent(parser)
+    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+    parser.add_argument(
+        "--resume", metavar="RUN", help="the id of a run of the store, or its beginning"
+    )
+
+
+def _add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-m",
+        "--model",
+        required=True,
+        metavar="MODEL",
+        help="openai:NAME, anthropic:NAME, or local for the model of callslip[local]",
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="the address of a service with the same interface"
+    )
+    parser.add_argument(
+        "--protocol", choices=_PROTOCOLS, help="default react, or that of a resumed run"
+    )
+    parser.add_argument(
+        "--tool",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a function or a tool of a module; may be repeated",
+    )
+
+
 def _add_runs(commands: Commands) -> None:
     parser = _add(commands, "runs", "_runs", "List the runs of a store, the latest first.")
     parser.add_argument("file", metavar="FILE", help="the file of the store")
@@ -54,6 +95,33 @@ def _add_runs(commands: Commands) -> None:
         "--limit", type=_count, default=20, metavar="N", help="the most runs to list; default 20"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_views(commands: Commands) -> None:
+    parser = _add(commands, "show", "_show", "Show a run: its turns, its calls and its answer.")
+    parser.add_argument(
+        "file", metavar="FILE", help="the file of a store or an export, or - for an export as input"
+    )
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="the id of the run, or its beginning; default the latest",
+    )
+    parser.add_argument(
+        "--turn", type=_count, metavar="N", help="only this turn, with its whole texts"
+    )
+    parser.add_argument(
+        "--messages", action="store_true", help="the messages, as the model read them"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+    parser = _add(
+        commands, "watch", "_watch", "Print the events of a run as they happen, until it ends."
+    )
+    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
+    parser.add_argument("--json", action="store_true", help="print the lines of the log")
 
 
 def _add_decisions(commands: Commands) -> None:

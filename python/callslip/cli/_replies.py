@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from callslip._call_line import call_line
 from callslip._core import Move, Reply
 from callslip.cli._files import read_text
 from callslip.cli._output import print_json, print_text, report
 from callslip.errors import TemplateError
 from callslip.protocols import find_protocol
-from callslip.runs._call_line import call_line
 
 __all__ = ["run"]
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip import _lazy
+from callslip._call_line import printable
 from callslip._json import to_json
 from callslip.events import (
     ApprovalChecked,
@@ -23,7 +24,6 @@ from callslip.events import (
     ToolAttemptFailed,
     Violated,
 )
-from callslip.runs._call_line import printable
 
 if TYPE_CHECKING:
     from logging import Logger

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from callslip._call_line import call_line
 from callslip._json import from_json
 from callslip.parts import File
-from callslip.runs._call_line import call_line
 
 if TYPE_CHECKING:
     from callslip import _core

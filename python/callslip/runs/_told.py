@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from callslip._call_line import printable
 from callslip.errors import UsageError
 from callslip.events import (
     Compacted,
@@ -20,7 +21,6 @@ from callslip.events import (
 from callslip.models._reply import Message
 from callslip.parts import Content, File, Said, said_with
 from callslip.protocols import ChattyProtocol
-from callslip.runs._call_line import printable
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket
 

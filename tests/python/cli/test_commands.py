@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from callslip import Agent, Image, ScriptedModel, TicketStore, tool
-from callslip.cli import main
 from scripted import act, finish
 
 HOSTILE = "\x1b[2J\u202eWeather?\u2028"
@@ -49,17 +48,6 @@ def file(tmp_path):
         run_id = met.run_sync(HOSTILE).run.id
         waiting = asyncio.run(leave_waiting())
     return path, run_id, waiting
-
-
-@pytest.fixture
-def call(capsys):
-    """Calls a command and returns its output and its errors."""
-
-    def command(*words, status=0):
-        assert main([str(word) for word in words]) == status
-        return capsys.readouterr()
-
-    return command
 
 
 def test_runs_are_listed_the_latest_first_and_nothing_of_a_task_acts_on_the_terminal(file, call):

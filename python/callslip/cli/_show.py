@@ -1,0 +1,84 @@
+"""`callslip show`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from callslip._store_file import StoreFile, is_store_file
+from callslip.cli._files import find_run, read_text, split_export
+from callslip.cli._output import print_json, print_text
+from callslip.errors import UsageError
+from callslip.look._terminal import messages_of, run_lines, turn_lines
+from callslip.runs import Run
+from callslip.store import StoredRun, TicketStore
+from callslip.trace import Trace, Turn
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the trace of a run."""
+    trace = _read(options).trace()
+    turn = None if options.turn is None else _find_turn(trace, options.turn)
+    if options.messages:
+        _show_messages(trace, options)
+    elif options.json:
+        print_json(trace.to_dict() if turn is None else _turn_json(trace, turn))
+    else:
+        for line in run_lines(trace) if turn is None else turn_lines(turn, whole=True):
+            print_text(line)
+    return 0
+
+
+def _read(options: argparse.Namespace) -> Run[Any]:
+    path = Path(options.file)
+    if options.file != "-" and is_store_file(path):
+        with StoreFile(path) as file:
+            found = find_run(file, options.run) if options.run else _latest(list(file.runs()))
+            return file.run(found)
+    store = TicketStore()
+    for lines in split_export(read_text(options.file)):
+        store.import_run(lines)
+    if options.run is None:
+        return store.run(_latest(store.runs()))
+    ids = [one.run_id for one in store.runs() if one.run_id.startswith(options.run)]
+    if options.run in ids:
+        ids = [options.run]
+    if len(ids) != 1:
+        raise UsageError(
+            f"expected the id of one run: got {options.run}, with which {len(ids)} begin"
+        )
+    return store.run(ids[0])
+
+
+def _latest(runs: list[StoredRun]) -> str:
+    """Return the id of the run that was started last, among those that are not below another."""
+    known = {one.run_id for one in runs}
+    top = [one for one in runs if one.parent_run not in known]
+    if not top:
+        raise UsageError("there is no run in this file")
+    return max(top, key=lambda one: one.started_at).run_id
+
+
+def _find_turn(trace: Trace, number: int) -> Turn:
+    for turn in trace.turns:
+        if turn.number == number:
+            return turn
+    raise UsageError(f"expected --turn from 1 to {len(trace.turns)}: got {number}")
+
+
+def _turn_json(trace: Trace, turn: Turn) -> object:
+    return trace.to_dict()["turns"][trace.turns.index(turn)]
+
+
+def _show_messages(trace: Trace, options: argparse.Namespace) -> None:
+    messages = messages_of(trace, options.turn)
+    if options.json:
+        print_json([{"role": one.role, "content": one.content} for one in messages])
+        return
+    for one in messages:
+        print_text(f"{one.role}:")
+        for line in one.content.split("\n"):
+            print_text(f"  {line}")
