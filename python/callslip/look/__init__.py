@@ -1,1 +1,59 @@
-"""Views of traces."""
+"""Views of traces: one HTML file, which `run.to_html` writes too.
+
+run.to_html("trace.html")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from callslip._options import check_one_of
+from callslip.errors import UsageError
+from callslip.look._page import page_of
+from callslip.look._rows import Opened
+from callslip.look._text import Texts
+from callslip.trace import Trace
+
+__all__ = ["Opened", "to_html"]
+
+
+def to_html(
+    trace: Trace,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    images: bool = True,
+    texts: int = 20_000,
+    open: Opened = "failed",  # noqa: A002  # the word for it, as `Run.to_html` has it
+    redact: Callable[[str], str] | None = None,
+) -> str:
+    """Return the page of a trace: one HTML file that loads nothing and runs no script.
+
+    Credentials are masked where they can be recognised by their form.
+
+    Args:
+        trace: The run, with the runs below it.
+        path: The file to write the page to, as UTF-8.
+        images: Whether the page has the images of up to 1 MiB. Otherwise it has their names.
+        texts: The largest number of characters of one text. The page says how many more there are.
+        open: The rows that are unfolded at first: `"failed"` for failures and what awaits
+            approval, `"all"` or `"none"`.
+        redact: Called with each text before it is truncated; the page shows what it returns.
+            Images are not passed to it.
+
+    Raises:
+        UsageError: An option has a wrong value, or `redact` does not return text.
+        OSError: The file cannot be written.
+    """
+    check_one_of("open", open, ("failed", "all", "none"))
+    if isinstance(texts, bool) or not isinstance(texts, int) or texts < 1:
+        raise UsageError(f"expected texts to be an integer of 1 or more: got {texts!r}")
+    if redact is not None and not callable(redact):
+        raise UsageError(
+            f"expected redact to be callable: got {redact!r}; pass a function from text to text"
+        )
+    page = page_of(trace, Texts(limit=texts, redact=redact), open, images=images)
+    if path is not None:
+        Path(path).write_text(page, encoding="utf-8", newline="\n")
+    return page

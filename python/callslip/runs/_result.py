@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
@@ -12,6 +14,7 @@ from callslip.runs._ending import raise_failure
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from callslip.look import Opened
     from callslip.runs._messages import Messages
     from callslip.runs._run import Run
     from callslip.runs._ticket import Ticket
@@ -102,3 +105,21 @@ class RunResult(Generic[AnswerT]):
     def trace(self) -> Trace:
         """Return the run as it is shown, with what it has done since. As `Run.trace`."""
         return self.run.trace()
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        images: bool = True,
+        texts: int = 20_000,
+        open: Opened = "failed",  # noqa: A002  # the rows that are open
+        redact: Callable[[str], str] | None = None,
+    ) -> str:
+        """Return the trace as one HTML file, and write it to `path`. As `callslip.look.to_html`.
+
+        Raises:
+            StoreError: The store cannot be read.
+            UsageError: An option has a wrong value.
+            OSError: The file cannot be written.
+        """
+        return self.run.to_html(path, images=images, texts=texts, open=open, redact=redact)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 from weakref import WeakValueDictionary
 
@@ -23,11 +25,11 @@ from callslip.runs._conversation import (
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
-from callslip.runs._trace_of import trace_of
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
+    from callslip.look import Opened
     from callslip.runs._feed import Feed
     from callslip.runs._result import RunStatus, StopReason
     from callslip.store import TicketStore
@@ -42,6 +44,13 @@ _under_way: WeakValueDictionary[str, Run[Any]] = WeakValueDictionary()
 def run_under_way(run_id: str) -> Run[Any] | None:
     """Return the run of this id if this process works on it and a store keeps it."""
     return _under_way.get(run_id)
+
+
+def _import_views() -> ModuleType:
+    # Most programs never need them, and their classes take time to be made.
+    from callslip.runs import _views
+
+    return _views
 
 
 class Driver(Protocol):
@@ -308,7 +317,29 @@ class Run(Generic[AnswerT]):
         Raises:
             StoreError: The store cannot be read.
         """
-        return trace_of(self)
+        trace: Trace = _import_views().trace_of(self)
+        return trace
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        images: bool = True,
+        texts: int = 20_000,
+        open: Opened = "failed",  # noqa: A002  # the rows that are open
+        redact: Callable[[str], str] | None = None,
+    ) -> str:
+        """Return the trace as one HTML file, and write it to `path`. As `callslip.look.to_html`.
+
+        Raises:
+            StoreError: The store cannot be read.
+            UsageError: An option has a wrong value.
+            OSError: The file cannot be written.
+        """
+        page: str = _import_views().to_html(
+            self.trace(), path, images=images, texts=texts, open=open, redact=redact
+        )
+        return page
 
     @property
     def parts(self) -> dict[str, File]:

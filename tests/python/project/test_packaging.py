@@ -33,6 +33,13 @@ def test_type_checkers_find_their_files():
     assert package.joinpath("_core.pyi").is_file()
 
 
+def test_the_style_of_pages_is_in_the_package():
+    style = resources.files("callslip.look").joinpath("trace.css").read_text("utf-8")
+    assert "prefers-color-scheme: dark" in style
+    assert "url(" not in style
+    assert "@import" not in style
+
+
 def test_all_that_is_exported_is_there():
     assert sorted(callslip.__all__) == callslip.__all__
     assert [name for name in callslip.__all__ if not hasattr(callslip, name)] == []

@@ -1,14 +1,17 @@
-"""The trace of a run and of the runs below it."""
+"""Runs as they are shown: their traces and pages. Imported at the first use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from callslip.look import to_html
+from callslip.trace import Trace
+from callslip.trace._fold import RunLog, fold
+
 if TYPE_CHECKING:
     from callslip.runs._run import Run
-    from callslip.trace import Trace
 
-__all__ = ["trace_of"]
+__all__ = ["to_html", "trace_of"]
 
 # How often a run is read again because it has continued meanwhile.
 _READINGS = 5
@@ -16,9 +19,6 @@ _READINGS = 5
 
 def trace_of(run: Run[Any]) -> Trace:
     """Return the trace of a run, with those of the runs below it."""
-    # Most programs never need it, and its classes take time to be made.
-    from callslip.trace._fold import RunLog, fold
-
     core = run._core
     for _ in range(_READINGS):
         count = core.event_count

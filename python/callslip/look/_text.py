@@ -1,0 +1,207 @@
+"""Texts of a page: redacted, cut and escaped. Nothing else writes a text into it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from callslip import _lazy
+from callslip._json import to_json
+from callslip._redaction import Secrets, redact_credentials
+from callslip.errors import UsageError
+from callslip.trace import Mark
+
+__all__ = ["Texts"]
+
+# Controls but newline and tab, characters without a width or that turn the direction of text, tags,
+# and halves of surrogate pairs.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_WORD = re.compile(r"\w+|\W")
+# Words between the first and the last redacted place that are compared one by one. Comparing takes
+# time that grows with their square.
+_MOST_COMPARED = 400
+_MOST_FIELDS = 50
+_LONGEST_LINE = 200
+_LONGEST_FLAT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """How texts are shown on one page.
+
+    Attributes:
+        limit: The largest number of characters of one text.
+        redact: Replaces what the page must not show in a text; `None` for texts as they are.
+    """
+
+    limit: int
+    redact: Callable[[str], str] | None
+
+    def block(self, text: str) -> str:
+        """Return a whole text as markup."""
+        return f"<pre>\n{self._cut(self.redacted(text))}</pre>"
+
+    def error(self, text: str) -> str:
+        """Return the text of an error as markup."""
+        return f'<pre class="bad">\n{self._cut(self.redacted(text))}</pre>'
+
+    def line(self, text: str) -> str:
+        """Return the beginning of a text on one line, as markup or as the value of an attribute."""
+        shown = " ".join(self.redacted(text).split())
+        return _escape(shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]}…")
+
+    def line_of_value(self, value: Any) -> str:
+        """Return the beginning of a JSON value on one line, as markup."""
+        return self.line(value if isinstance(value, str) else to_json(self._redacted_value(value)))
+
+    def value(self, value: Any) -> str:
+        """Return a JSON value as markup: text as it is, and the fields of an object one by one."""
+        if isinstance(value, str):
+            return self.block(value)
+        text = _json(value)
+        # A secret may be recognised only in the text of a field, or only by its name beside it.
+        clean = self.redacted(_json(self._redacted_value(value)))
+        has_fields = isinstance(value, Mapping) and 0 < len(value) <= _MOST_FIELDS
+        if clean != text or not has_fields:
+            return f"<pre>\n{self._cut(clean)}</pre>"
+        texts = {name: one if isinstance(one, str) else _json(one) for name, one in value.items()}
+        rows = (
+            f"<dt>{self.line(name)}</dt><dd>{self.block(one)}</dd>" for name, one in texts.items()
+        )
+        return f'<dl class="fields">{"".join(rows)}</dl>'
+
+    def marked(self, text: str, marks: Iterable[Mark]) -> str:
+        """Return a text with marked places as markup. Marks in redacted places move with them."""
+        clean = self.redacted(text)
+        move = _positions(text, clean)
+        kept = clean[: self.limit]
+        shown, place = [], 0
+        for mark in marks:
+            start, end = move(mark.start), move(max(mark.end, mark.start + 1))
+            if start is None or end is None or not place <= start <= len(kept):
+                continue
+            # Where the end is missing, the last character is marked.
+            start = max(place, min(start, len(kept) - 1))
+            end = min(max(end, start + 1), len(kept))
+            shown.append(_escape(kept[place:start]))
+            shown.append(
+                f'<mark class="{mark.kind}" title="{self.line(mark.label)}">'
+                f"{_escape(kept[start:end])}</mark>"
+            )
+            place = end
+        rest = _escape(kept[place:]) + _left_out(len(clean) - len(kept))
+        return f"<pre>\n{''.join(shown)}{rest}</pre>"
+
+    def redacted(self, text: str) -> str:
+        """Return a whole text without secrets.
+
+        Raises:
+            UsageError: The program's function does not return text.
+        """
+        if self.redact is not None:
+            clean = self.redact(text)
+            if not isinstance(clean, str):
+                raise UsageError(f"expected redact to return text: got {clean!r}")
+            text = clean
+        known = Secrets.of_this_context()
+        return redact_credentials(text if known is None else known.redact(text))
+
+    def _redacted_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redacted(value)
+        if isinstance(value, Mapping):
+            return {name: self._redacted_value(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._redacted_value(one) for one in value]
+        return value
+
+    def _cut(self, text: str) -> str:
+        return _escape(text[: self.limit]) + _left_out(len(text) - self.limit)
+
+
+def _left_out(count: int) -> str:
+    return f"\n… {count:,} more characters are in the log" if count > 0 else ""
+
+
+def _escape(text: str) -> str:
+    """Return a text as markup that shows it, and names characters that nobody would see."""
+    return _UNSEEN.sub(_name, _lazy.html.escape(text.replace("\r\n", "\n")))
+
+
+def _name(found: re.Match[str]) -> str:
+    return f"⟨U+{ord(found[0]):04X}⟩"
+
+
+def _json(value: Any) -> str:
+    text = to_json(value)
+    if len(text) <= _LONGEST_FLAT or not isinstance(value, Mapping | list | tuple):
+        return text
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError):  # an integer of thousands of digits
+        return text
+
+
+def _positions(text: str, clean: str) -> Callable[[int], int | None]:
+    """Return a function from a position in a text to that in its redacted form.
+
+    Only places of marks depend on it. Their text is always that of the redacted form.
+    """
+    if text == clean:
+        return lambda place: place
+    shortest = min(len(text), len(clean))
+    before = _common(text, clean, shortest)
+    after = _common(text[::-1], clean[::-1], shortest - before)
+    until = len(text) - after
+    spans = _spans(text[before:until], clean[before : len(clean) - after])
+
+    def move(place: int) -> int | None:
+        if place <= before:
+            return place
+        if place >= until:
+            return place + len(clean) - len(text)
+        if spans is None:
+            return None
+        for start, end, new_start, new_end in spans:
+            if start <= place - before < end:
+                return before + min(new_start + place - before - start, new_end)
+        return None
+
+    return move
+
+
+def _common(one: str, other: str, most: int) -> int:
+    """Return the number of characters with which both texts begin, in steps of halves."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _spans(text: str, clean: str) -> Sequence[tuple[int, int, int, int]] | None:
+    """Return the places of a text with those in its redacted form; `None` if there are too many."""
+    words, others = _WORD.findall(text), _WORD.findall(clean)
+    if max(len(words), len(others)) > _MOST_COMPARED:
+        return None
+    at, to = _starts(words), _starts(others)
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    return [(at[a], at[b], to[c], to[d]) for _, a, b, c, d in matcher.get_opcodes()]
+
+
+def _starts(words: Iterable[str]) -> list[int]:
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word))
+    return starts

@@ -1,0 +1,175 @@
+"""Pages of runs in a real browser, without a network and without scripts of their own."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from callslip import Agent, Limits, ScriptedModel, tool
+from hostile import HOSTILE, named
+from scripted import act, finish
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+LEGIBLE = """() => {
+  const light = colour => {
+    const parts = colour.match(/[0-9.]+/g).slice(0, 3).map(part => part / 255);
+    const [r, g, b] = parts.map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = element => {
+    for (let one = element; one; one = one.parentElement) {
+      const colour = getComputedStyle(one).backgroundColor;
+      if (colour !== "rgba(0, 0, 0, 0)") return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = [...document.querySelectorAll("body *")]
+    .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    .map(one => {
+      const pair = [light(getComputedStyle(one).color), light(behind(one))].sort((a, b) => b - a);
+      return (pair[0] + 0.05) / (pair[1] + 0.05);
+    });
+  return Math.min(...found);
+}"""
+
+
+@tool
+def look(what: str) -> str:
+    """Look."""
+    return what
+
+
+@tool
+def fail(what: str) -> str:
+    """Fail."""
+    raise ValueError(what)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    script = [act(HOSTILE[0])]
+    for text in HOSTILE:
+        script += [act("look", what=text), act("fail", what=f"{text} {'wide' * 400}")]
+    agent = Agent(
+        ScriptedModel([*script, finish("\n".join(HOSTILE))]),
+        tools=[look, fail],
+        protocol="react",
+        name="hostile",
+        limits=Limits(turns=200),
+    )
+    path = tmp_path_factory.mktemp("look") / "trace.html"
+    agent.run_sync("\n".join(HOSTILE)).to_html(path, open="all")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page with all that it did."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(60_000)
+        self.page = self.context.new_page()
+        self.happened = []
+        self.page.on("dialog", lambda dialog: (self.happened.append("dialog"), dialog.dismiss()))
+        self.page.on("console", lambda message: self.happened.append(message.text))
+        self.page.on("pageerror", lambda error: self.happened.append(str(error)))
+        self.page.on("request", lambda request: self.happened.append(request.url))
+        self.asked = []
+        self.context.route("**/*", self.ask)
+        self.page.goto(path.as_uri())
+
+    def ask(self, route):
+        self.asked.append(route.request.url)
+        if route.request.url.startswith("file:"):
+            route.continue_()
+        else:
+            route.abort()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_hostile_page_does_nothing_and_shows_its_texts(browser, path, javascript):
+    with Opened(browser, path, java_script_enabled=javascript) as opened:
+        task = opened.page.locator("pre").first.text_content()
+        for text in HOSTILE:
+            assert named(text) in task
+        assert opened.page.locator("h1").count() == 1
+        assert opened.page.locator("footer").is_visible()
+        assert opened.page.locator("script, iframe, form, base, link, a").count() == 0
+        assert opened.happened == [path.as_uri()]
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<script>document.title = 'taken'</script>",
+        "<img src=x onerror=\"document.title = 'taken'\">",
+        "<img src=https://evil.example/x.png>",
+        "<style>h1 { display: none }</style><h1 style='display: none'>x</h1>",
+        "<base href=https://evil.example/><iframe src=/x></iframe>",
+    ],
+)
+def test_markup_that_is_added_by_hand_does_nothing(browser, path, tmp_path, added):
+    changed = tmp_path / "changed.html"
+    html = path.read_text("utf-8")
+    changed.write_text(html.replace("<main>", f"<main>{added}", 1), encoding="utf-8")
+    with Opened(browser, changed) as opened:
+        assert opened.page.title() == "hostile"
+        assert opened.page.locator("h1").last.is_visible()
+        assert opened.asked == [changed.as_uri()]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_fits_and_is_legible(browser, path, scheme, width):
+    size = {"width": width, "height": 800}
+    with Opened(browser, path, viewport=size, color_scheme=scheme) as opened:
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+        assert opened.page.evaluate(LEGIBLE) >= 4.5
+        heights = opened.page.locator("summary").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().height)"
+        )
+        # A block of rows that is far below is not laid out.
+        seen = [height for height in heights if height]
+        assert len(seen) >= 10
+        assert min(seen) >= 40
+
+
+def test_rows_open_by_the_keyboard(browser, path):
+    with Opened(browser, path) as opened:
+        page = opened.page
+        row = page.locator("details").first
+        assert row.get_attribute("open") is not None
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        page.keyboard.press("Enter")
+        assert row.get_attribute("open") is None
+        page.keyboard.press("Enter")
+        assert row.get_attribute("open") is not None
+        snapshot = page.locator("main").aria_snapshot()
+        assert 'heading "hostile: finished" [level=1]' in snapshot
+        assert "▾" not in snapshot
