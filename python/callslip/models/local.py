@@ -77,7 +77,7 @@ class LocalModel:
         bounds: Bounds | Literal["auto"] | None = "auto",
     ) -> None:
         self._gguf = gguf
-        self.model = "SmolLM2-135M-Instruct" if gguf is None else Path(gguf).stem
+        self.model: str = "SmolLM2-135M-Instruct" if gguf is None else Path(gguf).stem
         self.provider = "local"
         self._context = context
         self._threads = threads

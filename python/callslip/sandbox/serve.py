@@ -311,8 +311,10 @@ class Output:
             os.set_blocking(pipe.fileno(), False)
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             self._streams[pipe.fileno()] = (name, BoundedOutput(kept_bytes), decoder)
-        self.kept = {name: kept for name, kept, _ in self._streams.values()}
-        self.open = set(self._streams)
+        self.kept: dict[str, BoundedOutput] = {
+            name: kept for name, kept, _ in self._streams.values()
+        }
+        self.open: set[int] = set(self._streams)
 
     @property
     def total(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from callslip.runs import Ticket
 from callslip.trace import Trace
@@ -35,7 +35,7 @@ class Called:
             compares with several values, as those of `dirty_equals`.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # it equals tickets that differ
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # it equals tickets that differ
 
     def __init__(
         self, tool: str | None = None, /, *, outcome: str | None = None, **arguments: Any

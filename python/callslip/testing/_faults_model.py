@@ -17,6 +17,7 @@ from callslip.testing._say import Say
 from callslip.testing.faults import Fault, Hang
 
 if TYPE_CHECKING:
+    from callslip.models._bounds import Bounds
     from callslip.parts import PartKind
 
 __all__ = ["Faults"]
@@ -61,11 +62,11 @@ class Faults:
         self._is_over = threading.Event()
         self._wrong: UsageError | None = None
         self.accepts: frozenset[str] = call.accepts
-        self.grammar_form = call.grammar_form
-        self.bounds = call.bounds
-        self.context = call.context
+        self.grammar_form: str | None = call.grammar_form
+        self.bounds: Bounds | None = call.bounds
+        self.context: int | None = call.context
         self.parts: frozenset[PartKind] = call.parts
-        self.is_async = call.is_async
+        self.is_async: bool = call.is_async
 
     @property
     def made(self) -> dict[int, Fault]:

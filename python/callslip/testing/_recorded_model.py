@@ -15,6 +15,7 @@ from callslip.models._retry_rules import status_of
 from callslip.testing._replies import Asked, RecordedReply
 
 if TYPE_CHECKING:
+    from callslip.models._bounds import Bounds
     from callslip.parts import PartKind
     from callslip.testing._recording import Recording
 
@@ -40,7 +41,9 @@ class RecordedError(Exception):
         super().__init__(message)
         self.kind = kind
         self.status_code = status_code
-        self.headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        self.headers: dict[str, str] = (
+            {} if retry_after is None else {"retry-after": str(retry_after)}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RecordedError, (str(self), self.kind, self.status_code), {"headers": self.headers}
@@ -58,11 +61,11 @@ class RecordedModel:
         self._recording = recording
         self._inner = call
         self.accepts: frozenset[str] = frozenset() if call is None else call.accepts
-        self.grammar_form = None if call is None else call.grammar_form
-        self.bounds = None if call is None else call.bounds
-        self.context = None if call is None else call.context
+        self.grammar_form: str | None = None if call is None else call.grammar_form
+        self.bounds: Bounds | None = None if call is None else call.bounds
+        self.context: int | None = None if call is None else call.context
         self.parts: frozenset[PartKind] = frozenset() if call is None else call.parts
-        self.is_async = call is not None and call.is_async
+        self.is_async: bool = call is not None and call.is_async
 
     def __call__(self, messages: Messages, **options: object) -> object:
         """Return the reply to the messages.

@@ -58,7 +58,7 @@ class Recording:
         self._node = node
         self._mode = mode
         self._is_whole = match == "all"
-        self._secrets = [
+        self._secrets: list[tuple[re.Pattern[str], str]] = [
             *((re.compile(re.escape(value)), f"[{name}]") for name, value in _secrets()),
             *((_pattern(one, "callslip_redact"), "[redacted]") for one in redact),
         ]
@@ -68,7 +68,7 @@ class Recording:
         self._has_new = False
         self._failures: list[str] = []
         self._lock = threading.Lock()
-        self.has_other_prompt = False
+        self.has_other_prompt: bool = False
 
     def model(self, model: object = None) -> RecordedModel:
         """Return a model that replies as recorded.

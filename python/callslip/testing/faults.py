@@ -58,7 +58,9 @@ class RateLimited(Exception):
     def __init__(self, retry_after: float | None = None) -> None:
         super().__init__("rate limit exceeded")
         self.retry_after = retry_after
-        self.headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        self.headers: dict[str, str] = (
+            {} if retry_after is None else {"retry-after": str(retry_after)}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RateLimited, (self.retry_after,)
