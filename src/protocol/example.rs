@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What the made-up calls return: names that no other result has.
-const RESULTS: [&str; 2] = ["Wexcombe 8264", "Thornby 3190"];
+const RESULTS: [&str; 2] = ["Wexcombe 8264", "Lowmarsh 5917"];
 
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
