@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
@@ -17,30 +15,23 @@ from callslip.events import (
     ApprovalChecked,
     ArgumentsFilled,
     Event,
-    ModelAsked,
-    ModelAttemptFailed,
-    ModelReplied,
-    Noted,
     Progress,
-    RunFinished,
     TicketOpened,
     read_event,
 )
 from callslip.runs._observers import current_observers
+from callslip.runs._recent import RecentItems, RecentReplies
+from callslip.runs._wakers import Wakers
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
-
     from callslip.runs._observers import Observer
+    from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
 
-__all__ = ["Feed", "FeedReader", "ReplyDeltas", "feed_of", "is_wanted", "merged", "take_over_feed"]
+__all__ = ["Feed", "FeedReader", "feed_of", "is_wanted", "merged", "take_over_feed"]
 
 _RECENT = 512
 """Events that are kept as objects. Older ones are read from the log again."""
-
-_REPLIES = 8
-"""Replies whose deltas are kept."""
 
 _OTHERS = 1024
 """Events of child runs, and reports of progress, that are kept for slow watchers."""
@@ -64,21 +55,6 @@ class FeedReader(TypingProtocol):
         """Return once the reader has caught up."""
 
 
-class ReplyDeltas:
-    """The deltas of one reply.
-
-    Attributes:
-        begin: The position in the log at which the reply began to arrive.
-        deltas: Its deltas so far.
-    """
-
-    __slots__ = ("begin", "deltas")
-
-    def __init__(self, begin: int) -> None:
-        self.begin = begin
-        self.deltas: list[Delta] = []
-
-
 class Feed:
     """Tells watchers that there is news in a run, and keeps what the log does not have.
 
@@ -93,7 +69,6 @@ class Feed:
         reader: The reader that the run waits for; `None` without one.
         observers: The observers of the process, which are passed the events of the run.
         wants_children: Whether the events of child runs are told too.
-        version: Changes with everything that happens.
     """
 
     def __init__(self, run: Run) -> None:
@@ -103,19 +78,18 @@ class Feed:
         self.observers: tuple[Observer, ...] = ()
         self._is_made_for_observers = False
         self.wants_children: bool = False
-        self.version = 0
         self._above: Feed | None = None
-        # One lock for the log, in which watchers' threads may look too, and one for all the rest.
+        # Watchers' threads may read the log too.
         self._publishing = threading.RLock()
-        self._lock = threading.Lock()
-        self._wakers: list[_Waker] = []
-        self._has_woken = False
+        self._wakers = Wakers()
         self._recent: dict[int, Event] = {}
-        self._replies: dict[int, ReplyDeltas] = {}
-        self._reply: ReplyDeltas | None = None
-        # Of child runs, and of tools that report: the latest ones, and how many there were.
-        self._others: deque[Event | Progress] = deque(maxlen=_OTHERS)
-        self._others_count = 0
+        self._replies = RecentReplies()
+        self._others: RecentItems[Event | Progress] = RecentItems(_OTHERS)
+
+    @property
+    def version(self) -> int:
+        """Changes with everything that happens."""
+        return self._wakers.version
 
     @property
     def is_for_observers(self) -> bool:
@@ -145,7 +119,7 @@ class Feed:
             records = core.records(self.published)
             for text in records:
                 event = read_event(text, core.run_id)
-                self._note_reply(event)
+                self._replies.on_event(event)
                 self._recent[event.seq] = event
                 self._recent.pop(event.seq - _RECENT, None)
                 # A compacted log begins in the middle.
@@ -159,20 +133,9 @@ class Feed:
         if records:
             self.notify()
 
-    def _note_reply(self, event: Event) -> None:
-        if isinstance(event, ModelReplied | ModelAttemptFailed | RunFinished):
-            self._reply = None
-        is_resumed = isinstance(event, Noted) and event.note == "resumed"
-        if isinstance(event, ModelAsked | ModelAttemptFailed) or is_resumed:
-            begin = event.seq + 1
-            self._reply = self._replies[begin] = ReplyDeltas(begin)
-            while len(self._replies) > _REPLIES:
-                del self._replies[next(iter(self._replies))]
-
     def on_delta(self, delta: Delta) -> None:
         """Tell of a part of a reply."""
-        if self._reply is not None:
-            self._reply.deltas.append(delta)
+        self._replies.on_delta(delta)
         if self.reader is not None:
             self.reader.on_event(delta)
         self.notify()
@@ -194,9 +157,7 @@ class Feed:
             self._above.on_progress(progress)
 
     def _add_other(self, item: Event | Progress) -> None:
-        with self._lock:
-            self._others.append(item)
-            self._others_count += 1
+        self._others.append(item)
         self.notify()
 
     async def backpressure(self) -> None:
@@ -206,16 +167,13 @@ class Feed:
             if feed.reader is not None:
                 await feed.reader.backpressure()
             feed = feed._above
-        if self._has_woken:
-            self._has_woken = False
+        if self._wakers.take_woken():
             await _lazy.asyncio.sleep(0)
 
     def leave(self) -> None:
         """Tell that the driver has left the run. A reply that is not complete is void."""
         self.publish()
-        if self._reply is not None:
-            del self._replies[self._reply.begin]
-            self._reply = None
+        self._replies.drop_incomplete()
         self.notify()
 
     def events(self, position: int, published: int) -> list[Event]:
@@ -231,69 +189,24 @@ class Feed:
 
     def reply_at(self, position: int) -> ReplyDeltas | None:
         """Return the reply that arrived, or arrives, between this event and the one before."""
-        reply = self._replies.get(position)
-        live = self._reply
-        if reply is None and live is not None and live.begin <= position:
-            # Events of calls that start early stand within the reply.
-            return live
-        return reply
+        return self._replies.at(position)
 
     @property
     def others_count(self) -> int:
         """How many events of child runs and reports of progress there were."""
-        return self._others_count
+        return self._others.count
 
     def others_since(self, count: int) -> tuple[list[Event | Progress], int]:
         """Return those of them that came after so many, and how many there are now."""
-        with self._lock:
-            new = min(self._others_count - count, len(self._others))
-            return list(self._others)[len(self._others) - new :], self._others_count
+        return self._others.since(count)
 
     def notify(self) -> None:
         """Wake all watchers that are waiting."""
-        with self._lock:
-            self.version += 1
-            if not self._wakers:
-                return
-            wakers, self._wakers = self._wakers, []
-        self._has_woken = True
-        for waker in wakers:
-            waker.wake()
+        self._wakers.notify()
 
     async def wait(self, version: int) -> None:
         """Wait until something is newer than this version."""
-        waker = _Waker(_lazy.asyncio.get_running_loop())
-        with self._lock:
-            if self.version != version:
-                return
-            self._wakers.append(waker)
-        try:
-            await waker.future
-        finally:
-            with self._lock, suppress(ValueError):
-                self._wakers.remove(waker)
-
-
-class _Waker:
-    """A watcher that is waiting on its event loop."""
-
-    __slots__ = ("_loop", "future")
-
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
-        self.future: Future[None] = loop.create_future()
-
-    def wake(self) -> None:
-        if _lazy.asyncio._get_running_loop() is self._loop:
-            self._set()
-            return
-        # A closed loop has no watcher any more.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._set)
-
-    def _set(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
+        await self._wakers.wait(version)
 
 
 def is_wanted(item: Event | Delta | Progress, run_id: str, *, children: bool) -> bool:

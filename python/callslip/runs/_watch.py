@@ -12,7 +12,7 @@ from callslip.runs._feed import feed_of, is_wanted, merged
 
 if TYPE_CHECKING:
     from callslip.events import Delta
-    from callslip.runs._feed import ReplyDeltas
+    from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
 
 __all__ = ["RunWatch"]
