@@ -86,7 +86,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         run, agent, setup, start if is_new else resume, levels=levels, root=session.root
     )
     if is_new:
-        child.said = said_below(session, Said(task, []))
+        child.beginning.said = said_below(session, Said(task, []))
     if session.kept_while is not None:
         # A child run that its parent has given up ends; one whose parent is kept is kept with it.
         child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)

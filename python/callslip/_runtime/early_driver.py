@@ -30,11 +30,11 @@ class EarlyDriver(SessionDriver):
         self.is_over = False
         self._lock = threading.Lock()
         try:
-            self._commands = session.first_commands(session)
+            self._commands = session.beginning.first_commands(session)
         except BaseException as error:
             session.__exit__(type(error), error, None)
             raise
-        session.first_commands = self._take_commands
+        session.beginning.first_commands = self._take_commands
         session.run._set_driver(self)
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-from callslip import _lazy
 from callslip._core import Command, Delta, Outcome
 from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
+from callslip._runtime.session_end import SessionEnd
 from callslip.errors import RunCancelled, SandboxError, StoreError, UsageError
 from callslip.protocols import TicketProtocol
 from callslip.runs import RunResult
@@ -37,12 +36,31 @@ if TYPE_CHECKING:
     from callslip.store import TicketStore
     from callslip.tools import Tool
 
-__all__ = ["FirstCommands", "RunSession"]
+__all__ = ["Beginning", "FirstCommands", "RunSession"]
 
 FirstCommands: TypeAlias = "Callable[[RunSession], list[Command]]"
 """Starts or resumes the run of a session, and returns the commands that are due then."""
 
 R = TypeVar("R", bound=Resource)
+
+
+class Beginning:
+    """How a run begins in a session.
+
+    Args:
+        first_commands: Starts or resumes the run.
+
+    Attributes:
+        said: The task of a new run, until it is started.
+        unchecked_task: The task of a run that a program has started, until `check_task` was called.
+    """
+
+    __slots__ = ("first_commands", "said", "unchecked_task")
+
+    def __init__(self, first_commands: FirstCommands) -> None:
+        self.first_commands: FirstCommands = first_commands
+        self.said: Said | None = None
+        self.unchecked_task: Content | None = None
 
 
 class RunSession:
@@ -60,6 +78,7 @@ class RunSession:
             a model or tool of bounded concurrency.
 
     Attributes:
+        beginning: How the run is started or resumed.
         core: The state machine of the run.
         requests: The requests to its model.
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
@@ -69,22 +88,17 @@ class RunSession:
 
     __slots__ = (
         "_clock",
-        "_has_left",
-        "_inputs",
-        "_outcome",
+        "_end",
         "_resources",
-        "_result",
         "agent",
         "asker",
+        "beginning",
         "core",
-        "first_commands",
         "kept_while",
         "requests",
         "root",
         "run",
-        "said",
         "setup",
-        "unchecked_task",
     )
 
     def __init__(
@@ -101,21 +115,13 @@ class RunSession:
         self.core: CoreRun = run._core
         self.agent: Agent = agent
         self.setup: RunSetup = setup
-        self.first_commands: FirstCommands = first_commands
+        self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.kept_while: Callable[[], bool] | None = None
-        # The task of a run that a program has started, until `check_task` was called.
-        self.unchecked_task: Content | None = None
-        # The task of a new run, until it is started.
-        self.said: Said | None = None
-        self._has_left = False
         self.asker: Asker | None = None
-        self._inputs = _InputGate()
+        self._end = SessionEnd(self._result_of_run)
         self._resources = Resources()
-        self._result: Future[RunResult] | None = None
-        # How the run ended; another thread may continue it as soon as this driver has left.
-        self._outcome: RunResult | BaseException | None = None
         # The system's clock may be set while the run works; its time limit must not move.
         self._clock = time.time() - time.perf_counter()
         run._levels = levels
@@ -165,7 +171,7 @@ class RunSession:
 
     def start(self) -> list[Command]:
         """Start or resume the run."""
-        return self.publish_events(self.first_commands(self))
+        return self.publish_events(self.beginning.first_commands(self))
 
     def publish_events(self, commands: list[Command]) -> list[Command]:
         """Tell watchers of the new events of the log. Returns the commands unchanged."""
@@ -291,8 +297,8 @@ class RunSession:
 
     def cancel(self) -> None:
         """Cancel the run. Nothing is admitted from outside any more."""
-        with self._inputs as inputs:
-            inputs.is_closed = True
+        with self._end as end:
+            end.is_closed = True
             # A run that could not be written down is not over: its log can be resumed.
             if not self.core.unwritten:
                 with contextlib.suppress(StoreError):
@@ -307,18 +313,18 @@ class RunSession:
         Returns:
             The commands, for the driver; `None` if the driver is leaving the run.
         """
-        with self._inputs as inputs:
-            if inputs.is_closed:
+        with self._end as end:
+            if end.is_closed:
                 return None
             # The driver may leave the run before the caller's thread asks for the result.
-            self.result_future()
+            self._end.future()
             return make(self.now())
 
     def close_if_finished(self) -> bool:
         """Whether the run has ended. If so, nothing is admitted from outside any more."""
-        with self._inputs as inputs:
-            inputs.is_closed = inputs.is_closed or self.core.finished
-            return inputs.is_closed
+        with self._end as end:
+            end.is_closed = end.is_closed or self.core.finished
+            return end.is_closed
 
     def resource(self, owner: object, make: Callable[[], R]) -> R:
         """Return the resource that the run keeps for a tool.
@@ -337,25 +343,15 @@ class RunSession:
 
     def result_future(self) -> Future[RunResult]:
         """Return a future for the result, to be awaited outside of the driver."""
-        with self._inputs:
-            if self._result is None:
-                self._result = _lazy.futures.Future()
-                if self._has_left:
-                    self._resolve(self._result)
-            return self._result
+        return self._end.future()
 
     def result(self) -> RunResult:
         """Return the result of the run, which is over. Raises as `Agent.run` does."""
-        if self._outcome is None:
-            self.run._raised = self.requests.error
-            try:
-                self._outcome = RunResult._of(self.run)
-            except Exception as failure:
-                self._outcome = failure
-                raise
-        if isinstance(self._outcome, BaseException):
-            raise self._outcome
-        return self._outcome
+        return self._end.result()
+
+    def _result_of_run(self) -> RunResult:
+        self.run._raised = self.requests.error
+        return RunResult._of(self.run)
 
     def __enter__(self) -> Self:
         return self
@@ -366,8 +362,7 @@ class RunSession:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._inputs as inputs:
-            inputs.is_closed = True
+        self._end.close()
         self._resources.close()
         # The end of a run that could not be written down does not count.
         is_over = self.core.finished and not self.core.unwritten
@@ -379,16 +374,7 @@ class RunSession:
         left = None if is_over else self._left_with(error)
         if is_over and self.kept_while is not None:
             _end_children(self.run)
-        if is_over:
-            with contextlib.suppress(Exception):
-                self.result()
-        else:
-            self._outcome = left
-        with self._inputs:
-            self.run._clear_driver(self.requests.error, left)
-            self._has_left = True
-            if self._result is not None and not self._result.done():
-                self._resolve(self._result)
+        self._end.leave(left, lambda: self.run._clear_driver(self.requests.error, left))
 
     def _left_with(self, error: BaseException | None) -> BaseException:
         if error is not None and isinstance(error, Exception):
@@ -396,12 +382,6 @@ class RunSession:
         # Cancelling the task of the driver must not cancel those who watch.
         hint = "" if self.store is None else f": call resume({self.run.id!r})"
         return RunCancelled(f"the run was left before its end{hint}", self.run)
-
-    def _resolve(self, future: Future[RunResult]) -> None:
-        try:
-            future.set_result(self.result())
-        except BaseException as failure:  # noqa: BLE001  # it is raised where the future is awaited
-            future.set_exception(failure)
 
 
 def _end_children(run: Run) -> None:
@@ -411,24 +391,3 @@ def _end_children(run: Run) -> None:
         if not child.finished and child._driver is None:
             with contextlib.suppress(StoreError):
                 child.cancel()
-
-
-class _InputGate:
-    """A lock for everything that comes into a run from outside.
-
-    A message may come at the very moment at which the driver finds the run finished. While the lock
-    is held, the driver cannot leave, and once the gate is closed, nothing is admitted.
-    """
-
-    __slots__ = ("_lock", "is_closed")
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self.is_closed = False
-
-    def __enter__(self) -> Self:
-        self._lock.acquire()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()

@@ -82,9 +82,9 @@ def new_session(
     if above is not None:
         above.run._add_child(run)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    session.said = said
+    session.beginning.said = said
     session.asker = asker
-    session.unchecked_task = None if worker._check_task is None else task
+    session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
 
@@ -146,7 +146,7 @@ def said_session(agent: Agent, run_id: str, said: Said | None, deps: object = No
     """
     session = resumed_session(agent, run_id, deps, goes_on=said is not None)
     if said is not None:
-        session.first_commands = partial(_say, said)
+        session.beginning.first_commands = partial(_say, said)
     return session
 
 

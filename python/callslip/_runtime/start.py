@@ -16,13 +16,13 @@ __all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "start"]
 
 def start(session: RunSession) -> list[Command]:
     """Start a new run."""
-    assert session.said is not None
-    text, parts = session.said
+    assert session.beginning.said is not None
+    text, parts = session.beginning.said
     commands = session.core.start(text, session.now(), parts)
     if parts:
         # With the lines of its images and files.
         session.run.task = session.core.task
-    session.said = None
+    session.beginning.said = None
     return commands
 
 
@@ -33,7 +33,7 @@ def resume(session: RunSession) -> list[Command]:
 
 def begins_with_calls(session: RunSession) -> bool:
     """Whether functions of the program are called before the first request of a run."""
-    return session.agent._instructions.is_called or session.unchecked_task is not None
+    return session.agent._instructions.is_called or session.beginning.unchecked_task is not None
 
 
 async def prepare(session: RunSession) -> None:
@@ -63,13 +63,13 @@ def prepare_sync(session: RunSession) -> None:
 
 def _unchecked(session: RunSession) -> Content | None:
     """Return the task if it is still to be checked. It is checked once."""
-    task, session.unchecked_task = session.unchecked_task, None
+    task, session.beginning.unchecked_task = session.beginning.unchecked_task, None
     return task
 
 
 def _needs_instructions(session: RunSession) -> bool:
     # A run that goes on, and one below a run of the same agent, have theirs.
-    is_new = session.first_commands is start and session.core.instructions is None
+    is_new = session.beginning.first_commands is start and session.core.instructions is None
     return is_new and session.agent._instructions.is_called
 
 
