@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from callslip._redaction import redact_likely_secrets
 from callslip._threads import pool
 from callslip.errors import ToolError
+from callslip.mcp._faults import SessionLost
 from callslip.mcp._options import ServerOptions
-from callslip.mcp._session import McpSession, SessionLost, live_sessions
+from callslip.mcp._session import McpSession, live_sessions
 from callslip.mcp._transports import Transport
 from callslip.tools import Fail
 

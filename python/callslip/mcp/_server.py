@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from callslip._threads import pool
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._callbacks import Elicitation, elicitation_callback, sampling_callback
+from callslip.mcp._faults import ServerFailure
 from callslip.mcp._link import ServerLink, on_private_loop, wait_on_private_loop
 from callslip.mcp._lists import read_tools
 from callslip.mcp._notices import LogLevel, log_callback, root_uris, roots_callback
@@ -30,7 +31,7 @@ from callslip.mcp._resources import (
 )
 from callslip.mcp._results import error_of, redacted, result_of
 from callslip.mcp._sdk import check_sdk, is_loaded, load_sdk
-from callslip.mcp._session import McpSession, ServerFailure
+from callslip.mcp._session import McpSession
 from callslip.mcp._transports import HttpTransport, StdioTransport, Transport
 from callslip.tools import Context, Fail, NeedsApproval, Tool, ToolSource
 
@@ -187,7 +188,7 @@ class MCPServer(ToolSource):
         if self._tools is None or (self._link.is_closed and not pool.is_on_loop()):
             self.connect_sync()
         elif session is not None and session.is_open:
-            if session.is_relisting and not pool.is_on_loop():
+            if session.tool_list.is_out_of_date and not pool.is_on_loop():
                 self.connect_sync()
             else:
                 self._take_tools(session)
@@ -376,13 +377,13 @@ class MCPServer(ToolSource):
 
     def _take_tools(self, session: McpSession) -> None:
         """Make the tools for agents from the server's present ones, if these have changed."""
-        offers = session.offers
+        offers = session.tool_list.offers
         if self._tools is None or offers is not self._made_from:
             self._tools = offered_tools(
                 self,
                 self._options,
                 offers,
-                skipped=session.skipped_tools,
+                skipped=session.tool_list.skipped,
                 has_resources=session.has_resources,
             )
             self._made_from = offers
@@ -391,7 +392,7 @@ class MCPServer(ToolSource):
         await self._connect()
         tools = await self._ask(read_tools)
         session = self._link.open_session()
-        session.replace_tools(tools)
+        session.tool_list.replace(tools)
         self._take_tools(session)
 
     async def _call(self, name: str, arguments: dict[str, Any], context: Context | None) -> Any:
@@ -400,7 +401,7 @@ class MCPServer(ToolSource):
 
         async def send(client: Client) -> CallToolResult:
             session = self._link.session
-            if session is not None and not session.has_tool(name):
+            if session is not None and not session.tool_list.has(name):
                 raise Fail(f"the MCP server '{self.name}' no longer has the tool '{name}'")
             return await client.call_tool(name, arguments, progress_callback=report)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from callslip._failure import log_failure, message_of
 from callslip._redaction import redact_likely_secrets
-from callslip.mcp._session import ServerFailure
+from callslip.mcp._faults import ServerFailure
 from callslip.tools import Context, Effect, NeedsApproval, Outcome
 from callslip.tools._retries import retries_by_effect
 from callslip.tools._schema_tool import SchemaTool

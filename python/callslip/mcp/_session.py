@@ -10,25 +10,26 @@ import asyncio
 import contextvars
 import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip import _lazy
 from callslip._core import __version__
 from callslip.errors import ToolError
 from callslip.mcp._clock import Clock
+from callslip.mcp._faults import ServerFailure, SessionLost, describe_fault, first_cause
 from callslip.mcp._lists import listen_for_tools, read_tools, request_log_level
 from callslip.mcp._notices import LogLevel
 from callslip.mcp._stderr import mcp_logger
+from callslip.mcp._tool_list import ToolList
 from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
     from mcp_types import Tool as ToolOffer
-    from pydantic import ValidationError
 
-__all__ = ["McpSession", "ServerFailure", "SessionLost", "live_sessions"]
+__all__ = ["McpSession", "live_sessions"]
 
 T = TypeVar("T")
 
@@ -50,28 +51,32 @@ live_sessions: set[McpSession] = set()
 """All sessions that have not ended. The event loop itself holds their tasks weakly."""
 
 
-class ServerFailure(Fail):
-    """A failed call, with the server's own message."""
-
-
-class SessionLost(Exception):  # noqa: N818  # the model reads it as a failure
-    """The session ended before a call was answered.
+class _State:
+    """How far a session is.
 
     Attributes:
-        is_safe: Whether the call cannot have reached the server.
+        has_begun: Set when it is open, or cannot be opened.
+        leaving: Set to end it.
+        ended: Set when it has ended.
+        under_way: The number of requests that are not answered yet.
+        is_retired: Whether it ends as soon as there is none.
     """
 
-    def __init__(self, message: str, *, is_safe: bool) -> None:
-        super().__init__(message)
-        self.is_safe = is_safe
+    __slots__ = ("ended", "has_begun", "is_retired", "leaving", "under_way")
+
+    def __init__(self) -> None:
+        self.has_begun = asyncio.Event()
+        self.leaving = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.under_way = 0
+        self.is_retired = False
 
 
 class McpSession:
     """An open session. It is created and used on the private loop only.
 
     Attributes:
-        offers: The server's tools. A new list takes its place when they change.
-        skipped_tools: Names of the server's tools that are invalid and therefore not offered.
+        tool_list: The server's tools.
 
     Args:
         transport: The connection to the server.
@@ -101,21 +106,16 @@ class McpSession:
         self._connect_timeout = connect_timeout
         self._is_reconnect = earlier is not None
         self._client: Client | None = None
-        self._version = ""
-        self.skipped_tools: set[str] = set()
-        self.offers: Sequence[ToolOffer] = () if earlier is None else earlier.offers
-        self._had_offers: bool = earlier is not None and earlier._had_offers
-        self._changes = 0
-        self._may_have_missed_change = False
-        self._relisting: asyncio.Task[None] | None = None
+        self._state = _State()
+        self.tool_list: ToolList = ToolList(
+            transport.name,
+            redact=self._redact,
+            read=self._read_tools,
+            is_leaving=self._state.leaving.is_set,
+            earlier=None if earlier is None else earlier.tool_list,
+        )
         self._fault: BaseException | None = None
         self._unreadable = 0
-        self._under_way = 0
-        self._is_retired = False
-        self._loop = asyncio.get_running_loop()
-        self._has_begun = asyncio.Event()
-        self._leaving = asyncio.Event()
-        self._ended = asyncio.Event()
         live_sessions.add(self)
         # An empty context: the variables of the first caller are not the session's.
         self._owner = asyncio.create_task(self._serve(), context=contextvars.Context())
@@ -123,7 +123,7 @@ class McpSession:
     @property
     def is_usable(self) -> bool:
         """Whether calls are possible, now or as soon as the session is open."""
-        return not (self._leaving.is_set() or self._is_retired)
+        return not (self._state.leaving.is_set() or self._state.is_retired)
 
     @property
     def has_resources(self) -> bool:
@@ -138,79 +138,22 @@ class McpSession:
             ToolError: The session could not be opened.
         """
         await self._open()
-        if self._relisting is not None:
-            await asyncio.wait([self._relisting])
-        return self.offers
+        return await self.tool_list.current()
 
     @property
     def is_open(self) -> bool:
         """Whether the session is open, and its tools have been read."""
         return self._client is not None and self.is_usable
 
-    def has_tool(self, name: str) -> bool:
-        """Whether the server has a tool of this name now, as far as is known."""
-        return name in self.skipped_tools or any(tool.name == name for tool in self.offers)
-
-    @property
-    def is_relisting(self) -> bool:
-        """Whether the tools have changed, and the new list has not been read yet."""
-        return self._relisting is not None
-
-    def replace_tools(self, tools: Sequence[ToolOffer]) -> None:
-        """Take a list of the server's tools, and log the difference from the one before."""
-        if not self._had_offers:
-            self._had_offers, self.offers = True, tools
-            return
-        before = {tool.name: tool for tool in self.offers}
-        after = {tool.name: tool for tool in tools}
-        changes = {
-            "added": [name for name in after if name not in before],
-            "removed": [name for name in before if name not in after],
-            "changed": [name for name in after if before.get(name, after[name]) != after[name]],
-        }
-        if list(before) == list(after) and not changes["changed"]:
-            return
-        self.offers = tools
-        words = "; ".join(f"{verb} {', '.join(names)}" for verb, names in changes.items() if names)
-        mcp_logger().warning(
-            "%s: its tools have changed (%s): agents made from now on have the new ones",
-            self._transport.name,
-            self._redact(words) or "their order",
-        )
-
-    async def _relist(self) -> None:
-        read = -1
-        try:
-            while read != self._changes:
-                read = self._changes
-                self.replace_tools(await self.request(read_tools, seconds=self._connect_timeout))
-        except (Fail, SessionLost, ToolError) as error:
-            if self._leaving.is_set():
-                return
-            mcp_logger().warning(
-                "%s: its tools have changed, but cannot be read: %s",
-                self._transport.name,
-                self._redact(str(error)),
-            )
-        finally:
-            self._relisting = None
-
-    def _relist_soon(self) -> None:
-        self._changes += 1
-        if self._relisting is None:
-            self._relisting = asyncio.create_task(self._relist())
-
-    def _on_subscribed(self) -> None:
-        if self._may_have_missed_change:
-            self._relist_soon()
-        self._may_have_missed_change = True
+    async def _read_tools(self) -> Sequence[ToolOffer]:
+        return await self.request(read_tools, seconds=self._connect_timeout)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, _lazy.mcp_types.ToolListChangedNotification):
-            self._relist_soon()
+            self.tool_list.on_changed()
 
     async def _open(self) -> Client:
-        await self._has_begun.wait()
+        await self._state.has_begun.wait()
         if self._client is None:
             raise ToolError(await self._connect_failure())
         return self._client
@@ -233,8 +176,8 @@ class McpSession:
             raise SessionLost(f"the MCP server '{self._transport.name}' is not there", is_safe=True)
 
         unreadable = self._unreadable
-        self._may_have_missed_change = True
-        self._under_way += 1
+        self.tool_list.on_request()
+        self._state.under_way += 1
         sent = Delivery()
         token = delivery.set(sent)
         failure: Exception
@@ -251,37 +194,37 @@ class McpSession:
         except _lazy.mcp.MCPError as error:
             failure = await self._call_failure(error, sent)
         except (RuntimeError, _lazy.pydantic.ValidationError) as error:
-            name, fault = self._transport.name, _describe_fault(error)
+            name, fault = self._transport.name, describe_fault(error)
             failure = Fail(self._redact(f"the MCP server '{name}' broke the protocol: {fault}"))
         finally:
             delivery.reset(token)
-            self._under_way -= 1
-            if self._is_retired and not self._under_way:
-                self._leaving.set()
+            self._state.under_way -= 1
+            if self._state.is_retired and not self._state.under_way:
+                self._state.leaving.set()
         raise failure
 
     def retire(self) -> None:
         """End the session as soon as no call is in progress."""
-        self._is_retired = True
-        if not self._under_way:
-            self._leaving.set()
+        self._state.is_retired = True
+        if not self._state.under_way:
+            self._state.leaving.set()
 
     def abandon(self) -> None:
         """Ask the session to end, from any thread and at any time."""
-        self._loop.call_soon_threadsafe(self._leaving.set)
+        self._owner.get_loop().call_soon_threadsafe(self._state.leaving.set)
 
     async def end(self) -> None:
         """End the session now. Calls in progress fail."""
-        self._leaving.set()
-        if not self._has_begun.is_set():
+        self._state.leaving.set()
+        if not self._state.has_begun.is_set():
             self._owner.cancel()
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self._ended.wait()
+                await self._state.ended.wait()
         except TimeoutError:
             # An HTTP server may never answer the goodbye. A process is killed long before.
             self._owner.cancel()
-            await self._ended.wait()
+            await self._state.ended.wait()
 
     def on_unreadable(self) -> None:
         """Count a message that could not be read, and log the first one."""
@@ -293,62 +236,43 @@ class McpSession:
 
     def on_tool_page(self, page: dict[str, Any]) -> None:
         """Remove invalid tools from a page of the server's tools, with a warning for each."""
-        tools, page["tools"] = page["tools"], []
-        if _find_fault(page, self._version) is None:
-            for number, tool in enumerate(tools, 1):
-                fault = _find_fault({**page, "tools": [tool]}, self._version)
-                if fault is None:
-                    page["tools"].append(tool)
-                else:
-                    self._skip_tool(tool, number, fault)
-        else:
-            page["tools"] = tools
-
-    def _skip_tool(self, tool: object, number: int, fault: ValidationError) -> None:
-        name = tool.get("name") if isinstance(tool, dict) else None
-        name = name if isinstance(name, str) else f"no. {number}"
-        if name not in self.skipped_tools:
-            self.skipped_tools.add(name)
-            mcp_logger().warning(
-                "%s: left out the tool '%s', which is faulty at '%s'",
-                self._transport.name,
-                self._redact(name),
-                self._redact(_location(fault).removeprefix("tools.0").lstrip(".")),
-            )
+        self.tool_list.on_page(page)
 
     def on_end(self) -> None:
         """End the session: the server will send nothing more."""
-        self._leaving.set()
+        self._state.leaving.set()
 
     async def _serve(self) -> None:
-        too_late = self._loop.call_later(self._connect_timeout, self._time_out)
+        too_late = asyncio.get_running_loop().call_later(self._connect_timeout, self._time_out)
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(self._make_client())
-                self._version = client.protocol_version
+                self.tool_list.version = client.protocol_version
                 await request_log_level(client, self._log_level)
-                self.replace_tools(await read_tools(client))
-                if not self._has_begun.is_set():
-                    listening = asyncio.create_task(listen_for_tools(client, self._on_subscribed))
+                self.tool_list.replace(await read_tools(client))
+                if not self._state.has_begun.is_set():
+                    listening = asyncio.create_task(
+                        listen_for_tools(client, self.tool_list.on_subscribed)
+                    )
                     stack.push_async_callback(_cancel, listening)
                     self._client = client
-                    self._has_begun.set()
+                    self._state.has_begun.set()
                     too_late.cancel()
-                    await self._leaving.wait()
+                    await self._state.leaving.wait()
         except BaseException as error:  # noqa: BLE001  # raised for everyone who waits for the session
-            self._fault = self._fault or _first_cause(error)
+            self._fault = self._fault or first_cause(error)
         finally:
             too_late.cancel()
-            self._leaving.set()
-            self._ended.set()
-            self._has_begun.set()
+            self._state.leaving.set()
+            self._state.ended.set()
+            self._state.has_begun.set()
             live_sessions.discard(self)
 
     def _time_out(self) -> None:
         """Stop opening the session. Ending a server that does not answer takes longer."""
         self._fault = TimeoutError(f"it did not answer within {self._connect_timeout:g} seconds")
-        self._leaving.set()
-        self._has_begun.set()
+        self._state.leaving.set()
+        self._state.has_begun.set()
         self._owner.cancel()
 
     def _without_clock(
@@ -403,7 +327,7 @@ class McpSession:
         """Return why the session ended, as far as that is known a moment later."""
         try:
             async with asyncio.timeout(_MOMENT):
-                await self._ended.wait()
+                await self._state.ended.wait()
         except TimeoutError:
             pass
         reasons = []
@@ -413,7 +337,7 @@ class McpSession:
         elif isinstance(fault, _lazy.mcp.MCPError | TimeoutError | ToolError) and str(fault):
             reasons.append(f"{str(fault)[:1].lower()}{str(fault)[1:]}")
         elif isinstance(fault, _lazy.pydantic.ValidationError):
-            reasons.append(f"it broke the protocol: {_describe_fault(fault)}")
+            reasons.append(f"it broke the protocol: {describe_fault(fault)}")
         elif isinstance(fault, Exception):
             reasons.append(
                 f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
@@ -426,46 +350,6 @@ class McpSession:
 
     def _redact(self, text: str) -> str:
         return " ".join(self._transport.secrets.redact(text).split())
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    """Return the first error of a group, at any depth."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _describe_fault(error: RuntimeError | ValidationError) -> str:
-    """Say what is wrong with a message, without the message.
-
-    The SDK's words, and those of what it checks with, quote it cut or wrapped: a secret in it would
-    not be found.
-    """
-    if isinstance(error, _lazy.pydantic.ValidationError):
-        place = _location(error)
-        return f"its answer has a fault at '{place}'" if place else "its answer has a fault"
-    if (path := getattr(error.__cause__, "absolute_path", None)) is not None:
-        place = "".join(f"/{step}" for step in path)
-        return f"its structured result does not fit its output schema at '{place}'"
-    if str(error).startswith("Invalid schema"):
-        return "its output schema is invalid"
-    return str(error)
-
-
-def _location(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return ".".join(str(step) for step in first["loc"])
-
-
-def _find_fault(page: dict[str, Any], version: str) -> ValidationError | None:
-    """Return the error that the SDK would raise for this page of tools; `None` for a valid page."""
-    try:
-        with suppress(KeyError):
-            _lazy.mcp_methods.validate_server_result("tools/list", version, page)
-        _lazy.mcp_types.ListToolsResult.model_validate(page, by_name=False)
-    except _lazy.pydantic.ValidationError as error:
-        return error
-    return None
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -39,10 +39,6 @@ TYPES_WITH_MANY_FIELDS = {
     "callslip._runtime.stream.RunStream": 13,
     # The parts of the schema as they grow, each passed on under its own name.
     "callslip.tools._signature._Reader": 14,
-    # Not grouped yet: their fields do belong to several parts.
-    "callslip._runtime.session.RunSession": 17,
-    "callslip.mcp._session.McpSession": 23,
-    "callslip.runs._feed.Feed": 17,
 }
 
 
