@@ -279,7 +279,7 @@ impl Chatty {
             Step::UserMessage(vec![MessageEntry::Task(task)]),
             Step::Reply(format!("{}\n[{}]\n{}", self.tags.start, block.join(", "), self.tags.end)),
             Step::UserMessage(results),
-            Step::Reply(self.typed().map_or_else(|| answers.join(" "), example_block)),
+            Step::Reply(self.typed().map_or_else(|| sentence(&answers), example_block)),
         ]
     }
 
@@ -396,4 +396,12 @@ fn row(ticket: &Ticket, outcome: &Outcome, times: u32, outcomes: Outcomes<'_>) -
     }
     row.push('}');
     row
+}
+
+/// An answer with these results. Where the result alone was the answer, a small model gave one to tasks that need a call.
+fn sentence(results: &[&str]) -> String {
+    match results {
+        [result] => format!("The result is {result}."),
+        results => format!("The results are {}.", results.join(" and ")),
+    }
 }

@@ -9,8 +9,11 @@ use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What the made-up calls return: names that no other result has.
-const RESULTS: [&str; 2] = ["Wexcombe 8264", "Lowmarsh 5917"];
+/// What the made-up call returns: a name that no other result has.
+const RESULT: &str = "Wexcombe 8264";
+
+/// What those of a pair return. A small model that has seen one result twice gives it as the answer to any task.
+const PAIR_RESULTS: [&str; 2] = ["Lowmarsh 5917", "Harfield 3046"];
 
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,16 +80,16 @@ fn example_runs(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -
         task,
         answer,
     };
-    let [first, second] = RESULTS;
     let pair = tools.other_arguments(sample).and_then(|others| {
         let task = format!("Example: {purpose}. (1){} (2){}", listed(&sample.arguments), listed(&others));
+        let [first, second] = PAIR_RESULTS;
         let calls = [call(1, first, &sample.arguments, task), call(2, second, &others, String::new())];
         let steps = protocol.pair_example(&calls)?;
-        Some(messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &RESULTS)))
+        Some(messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &PAIR_RESULTS)))
     });
     let task = format!("Example: {purpose}.{}", listed(&sample.arguments));
-    let steps = protocol.example(&call(1, first, &sample.arguments, task));
-    let one = messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &[first]));
+    let steps = protocol.example(&call(1, RESULT, &sample.arguments, task));
+    let one = messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &[RESULT]));
     pair.into_iter().flatten().chain(one).collect()
 }
 
