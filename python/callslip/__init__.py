@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from callslip.events import Delta, Event, Progress
     from callslip.history import Exchange, HistoryPolicy, KeepLast, Summarize
     from callslip.limits import Limits
+    from callslip.look import show
     from callslip.models import BoundedModel, Fallback, Priced, Retrying, as_model
     from callslip.models._reply import ModelChunk, ModelReply
     from callslip.models.local import LocalModel
@@ -154,6 +155,7 @@ __all__ = [
     "at_terminal",
     "in_notebook",
     "replay",
+    "show",
     "tool",
 ]
 
@@ -173,6 +175,7 @@ _HOMES = {
     "callslip.events": "Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast Summarize",
     "callslip.limits": "Limits",
+    "callslip.look": "show",
     "callslip.models": ("BoundedModel Fallback ModelChunk ModelReply Priced Retrying as_model"),
     "callslip.models.local": "LocalModel",
     "callslip.models.testing": "FunctionModel ScriptedModel",

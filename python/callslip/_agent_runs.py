@@ -122,11 +122,18 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
+        approve: Approver | None = None,
     ) -> RunStream[AnswerT]: ...
 
     @overload
     def stream(
-        self, *, run: str, say: Content | None = None, children: bool = False, deps: object = None
+        self,
+        *,
+        run: str,
+        say: Content | None = None,
+        children: bool = False,
+        deps: object = None,
+        approve: Approver | None = None,
     ) -> RunStream[AnswerT]: ...
 
     def stream(
@@ -139,6 +146,7 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
+        approve: Approver | None = None,
     ) -> RunStream[AnswerT]:
         """Run a task and stream its events.
 
@@ -157,6 +165,7 @@ class AgentRuns(Generic[AnswerT]):
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
+            approve: As for `run`. Default: call `run.approve(…)` or `run.deny(…)`.
 
         Raises:
             UsageError: An argument is of a wrong type; or, as the block is entered, as for
@@ -168,10 +177,17 @@ class AgentRuns(Generic[AnswerT]):
 
         if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
             said = None if say is None else check_message(say)
-            opened = partial(said_session, self._agent, cast("str", run), said, deps)
+            opened = partial(
+                said_session, self._agent, cast("str", run), said, deps, approve=approve
+            )
             return RunStream(opened, children=children)
         session = new_session(
-            self._agent, cast("Content", task), deps=deps, limits=limits, messages=messages
+            self._agent,
+            cast("Content", task),
+            deps=deps,
+            limits=limits,
+            messages=messages,
+            approve=approve,
         )
         return RunStream(session, children=children)
 
@@ -184,11 +200,18 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
+        approve: Approver | None = None,
     ) -> SyncStream[AnswerT]: ...
 
     @overload
     def stream_sync(
-        self, *, run: str, say: Content | None = None, children: bool = False, deps: object = None
+        self,
+        *,
+        run: str,
+        say: Content | None = None,
+        children: bool = False,
+        deps: object = None,
+        approve: Approver | None = None,
     ) -> SyncStream[AnswerT]: ...
 
     def stream_sync(self, task: Content | None = None, **options: Any) -> SyncStream[AnswerT]:

@@ -23,9 +23,10 @@ from callslip.limits import limit_message
 from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
+from callslip.runs._view_imports import import_views
 from callslip.runs._watch import RunWatch
 
-__all__ = ["Durability", "RunStatus", "StoredRun", "TicketStore", "replay"]
+__all__ = ["Durability", "RunStatus", "StoredRun", "StoredRuns", "TicketStore", "replay"]
 
 Durability: TypeAlias = Literal["full", "normal", "memory"]
 
@@ -67,6 +68,22 @@ class StoredRun:
     started_at: float
     updated_at: float
     finished_at: float | None
+
+
+class StoredRuns(list[StoredRun]):
+    """Runs of a store, as `TicketStore.runs` lists them. A notebook shows them as a table."""
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        names = ("run", "agent", "state", "turns", "violations", "tokens in", "tokens out", "task")
+        rows = [_cells(run) for run in self]
+        bundle: dict[str, Any] = import_views().bundle_of_table(names, rows)
+        return bundle
+
+
+def _cells(run: StoredRun) -> list[str]:
+    numbers = (run.turns, run.violations, run.usage.input_tokens, run.usage.output_tokens)
+    state = (run.stop_reason or run.status).replace("_", " ")
+    return [run.run_id, run.agent, state, *map(str, numbers), run.task]
 
 
 _open: WeakSet[TicketStore] = WeakSet()
@@ -166,7 +183,7 @@ class TicketStore:
         since: float | None = None,
         until: float | None = None,
         limit: int | None = None,
-    ) -> list[StoredRun]:
+    ) -> StoredRuns:
         """List runs, the latest first.
 
         Args:
@@ -187,7 +204,7 @@ class TicketStore:
         rows = self._native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
         )
-        return [_stored_run(row) for row in rows]
+        return StoredRuns(_stored_run(row) for row in rows)
 
     def tickets(
         self,

@@ -135,7 +135,14 @@ def resumed_session(
     return session
 
 
-def said_session(agent: Agent, run_id: str, said: Said | None, deps: object = None) -> RunSession:
+def said_session(
+    agent: Agent,
+    run_id: str,
+    said: Said | None,
+    deps: object = None,
+    *,
+    approve: Approver | None = None,
+) -> RunSession:
     """Return the session of a run in the agent's store that continues, with a message or without.
 
     A run that has finished takes the next turn of the conversation.
@@ -144,7 +151,7 @@ def said_session(agent: Agent, run_id: str, said: Said | None, deps: object = No
         UsageError: As for `resumed_session`.
         StoreError: As for `resumed_session`.
     """
-    session = resumed_session(agent, run_id, deps, goes_on=said is not None)
+    session = resumed_session(agent, run_id, deps, goes_on=said is not None, approve=approve)
     if said is not None:
         session.beginning.first_commands = partial(_say, said)
     return session

@@ -7,7 +7,6 @@ from typing import Any
 
 from callslip import approval
 from callslip._runtime.sync_stream import SyncStream
-from callslip.cli._event_lines import event_line
 from callslip.cli._output import print_json, print_piece, print_text
 from callslip.errors import UsageError
 from callslip.events import (
@@ -21,6 +20,7 @@ from callslip.events import (
     RunStarted,
     UserSaid,
 )
+from callslip.look._event_lines import event_line
 from callslip.runs import Run, Ticket
 
 __all__ = ["print_answer"]

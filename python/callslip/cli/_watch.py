@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from callslip._store_file import StoreFile
-from callslip.cli._event_lines import event_line
 from callslip.cli._files import find_run
 from callslip.cli._output import print_text
 from callslip.events import Event, RunFinished, read_event
+from callslip.look._event_lines import event_line
 
 __all__ = ["run"]
 

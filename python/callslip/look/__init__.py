@@ -1,6 +1,7 @@
-"""Views of traces: one HTML file, which `run.to_html` writes too.
+"""Views of runs: one HTML file, which `run.to_html` writes too, and a run that is shown live.
 
 run.to_html("trace.html")
+result = await show(agent.stream("How is Oslo?"))
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from callslip._options import check_one_of
 from callslip.errors import UsageError
 from callslip.look._page import page_of
 from callslip.look._rows import Opened
+from callslip.look._show import Shown, show
 from callslip.look._text import Texts
 from callslip.trace import Trace
 
-__all__ = ["Opened", "to_html"]
+__all__ = ["Opened", "Shown", "show", "to_html"]
 
 
 def to_html(

@@ -24,17 +24,22 @@ class Selection:
 
     Of a longer one, the first and the last 5,000 rows, all failures, and calls that are awaiting
     approval, each with the rows above it.
+
+    Args:
+        trace: The run.
+        rows: The number of rows that are shown, half of them from each end, in place of these.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, *, rows: int | None = None) -> None:
         self.events = sum(run.events for run in trace.walk())
-        self.is_whole = self.events <= _MOST_EVENTS
+        total = sum(1 for _ in _rows(trace))
+        self.at_an_end = _ROWS_AT_AN_END if rows is None else rows // 2
+        self.is_whole = self.events <= _MOST_EVENTS if rows is None else total <= rows
         self.left_out = 0
         self._shown: set[int] = set()
         if not self.is_whole:
-            total = sum(1 for _ in _rows(trace))
             self._place = 0
-            self._last = total - _ROWS_AT_AN_END
+            self._last = total - self.at_an_end
             self._select_run(trace)
             self.left_out = total - len(self._shown)
 
@@ -59,7 +64,7 @@ class Selection:
 
     def _takes(self, row: Turn | TicketSpan) -> bool:
         place, self._place = self._place, self._place + 1
-        return place < _ROWS_AT_AN_END or place >= self._last or has_failed(row)
+        return place < self.at_an_end or place >= self._last or has_failed(row)
 
     def _keep(self, row: Turn | TicketSpan, *, shown: bool) -> bool:
         if shown:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from callslip._call_line import call_line, printable
 from callslip._usage import Usage
 from callslip.trace import TicketSpan, Trace, TraceMessage, TraceNote, Turn
 
-__all__ = ["messages_of", "run_lines", "turn_lines"]
+__all__ = ["messages_of", "run_lines", "summary_lines", "turn_lines"]
 
 _LONGEST = 2000
 """Characters of a text in the view of a whole run."""
+
+_LINE = 100
+"""Characters of a text in the summary of a run."""
 
 _NOTES = {
     "resumed": "the run was resumed",
@@ -48,6 +52,21 @@ def run_lines(trace: Trace) -> Iterator[str]:
         yield from _indented(run_lines(run))
     yield ""
     yield from _ending_lines(trace)
+
+
+def summary_lines(trace: Trace) -> Iterator[str]:
+    """Yield what a run is in six lines: its state, its counts, its task and how it ended."""
+    *facts, _ = takewhile(lambda line: not line.startswith("  "), _head(trace))
+    yield from facts
+    yield f"task: {_one_line(trace.task)}"
+    ending = trace.ending
+    if ending is None:
+        waiting = ", ".join(f"{ticket.id} {ticket.tool}" for _, ticket in trace.awaiting_approval)
+        yield f"awaiting approval: {_one_line(waiting)}" if waiting else "no answer yet"
+    elif ending.error is not None:
+        yield f"error: {_one_line(ending.error)}"
+    else:
+        yield f"answer: {_one_line(_text(ending.value))}"
 
 
 def turn_lines(turn: Turn, *, whole: bool = False) -> Iterator[str]:
@@ -207,6 +226,11 @@ def _cut(text: str, *, whole: bool) -> str:
     if whole or left <= 0:
         return text
     return f"{text[:_LONGEST]}\n… {left} more characters"
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return printable(line if len(line) <= _LINE else f"{line[: _LINE - 1]}…")
 
 
 def _indented(lines: Iterator[str], *, depth: int = 1) -> Iterator[str]:

@@ -123,3 +123,6 @@ class RunResult(Generic[AnswerT]):
             OSError: The file cannot be written.
         """
         return self.run.to_html(path, images=images, texts=texts, open=open, redact=redact)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return self.run._repr_mimebundle_()

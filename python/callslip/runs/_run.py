@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
 from callslip import _core
@@ -22,9 +21,11 @@ from callslip.runs._conversation import (
     send,
     send_sync,
 )
+from callslip.runs._driver import Driver
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
+from callslip.runs._view_imports import import_views
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
@@ -44,30 +45,6 @@ _under_way: WeakValueDictionary[str, Run[Any]] = WeakValueDictionary()
 def run_under_way(run_id: str) -> Run[Any] | None:
     """Return the run of this id if this process works on it and a store keeps it."""
     return _under_way.get(run_id)
-
-
-def _import_views() -> ModuleType:
-    # Most programs never need them, and their classes take time to be made.
-    from callslip.runs import _views
-
-    return _views
-
-
-class Driver(Protocol):
-    """The code that performs a run."""
-
-    def inject(self, make: Callable[[float], list[_core.Command]]) -> bool:
-        """Admit a message or a decision, from any thread.
-
-        Args:
-            make: Passes it to the core at a time, and returns the commands that follow from it.
-
-        Returns:
-            Whether it was admitted. If not, the driver is leaving the run.
-        """
-
-    def result(self) -> Awaitable[RunResult[Any]]:
-        """Return an awaitable for the result of the run."""
 
 
 class Run(Generic[AnswerT]):
@@ -317,7 +294,7 @@ class Run(Generic[AnswerT]):
         Raises:
             StoreError: The store cannot be read.
         """
-        trace: Trace = _import_views().trace_of(self)
+        trace: Trace = import_views().trace_of(self)
         return trace
 
     def to_html(
@@ -336,7 +313,7 @@ class Run(Generic[AnswerT]):
             UsageError: An option has a wrong value.
             OSError: The file cannot be written.
         """
-        page: str = _import_views().to_html(
+        page: str = import_views().to_html(
             self.trace(), path, images=images, texts=texts, open=open, redact=redact
         )
         return page
@@ -487,6 +464,13 @@ class Run(Generic[AnswerT]):
     def __repr__(self) -> str:
         state = self.stop_reason or "running"
         return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={self._core.ticket_count})"
+
+    def __str__(self) -> str:
+        return str(self._repr_mimebundle_()["text/plain"])
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        bundle: dict[str, Any] = import_views().bundle_of_trace(self.trace())
+        return bundle
 
 
 def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:

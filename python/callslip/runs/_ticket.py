@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from callslip._call_line import call_line
 from callslip._json import from_json
 from callslip.parts import File
+from callslip.runs._view_imports import import_views
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -86,6 +87,10 @@ class Ticket:
         `None` while it is in progress.
         """
         return None if self.completed_at is None else self.completed_at - self.opened_at
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        bundle: dict[str, Any] = import_views().bundle_of_ticket(self)
+        return bundle
 
     @classmethod
     def from_row(cls, row: _core.TicketRow) -> Ticket:

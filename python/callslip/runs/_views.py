@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from callslip._json import to_json
 from callslip.look import to_html
+from callslip.look._numbers import duration
+from callslip.look._outputs import Bundle, bundle_of_facts, bundle_of_table, bundle_of_trace
 from callslip.trace import Trace
 from callslip.trace._fold import RunLog, fold
 
 if TYPE_CHECKING:
     from callslip.runs._run import Run
+    from callslip.runs._ticket import Ticket
 
-__all__ = ["to_html", "trace_of"]
+__all__ = ["bundle_of_table", "bundle_of_ticket", "bundle_of_trace", "to_html", "trace_of"]
 
 # How often a run is read again because it has continued meanwhile.
 _READINGS = 5
@@ -33,3 +38,30 @@ def trace_of(run: Run[Any]) -> Trace:
         if core.event_count == count:
             break
     return fold(log, [trace_of(child) for child in run.children])
+
+
+def bundle_of_ticket(ticket: Ticket) -> Bundle:
+    """Return a ticket as a notebook shows it."""
+    outcome = (ticket.outcome or "in progress").replace("_", " ")
+    state = "awaiting approval" if ticket.awaiting_approval else outcome
+    result = ticket.result
+    facts = [
+        ("call", ticket.call),
+        ("arguments", None if not ticket.arguments else _indented(ticket.arguments)),
+        ("approval", ticket.approval_reason),
+        ("result", None if ticket.outcome != "ok" else _indented(result)),
+        ("error", ticket.error),
+        ("attempts", None if ticket.attempts == 1 else str(ticket.attempts)),
+        ("duration", None if ticket.seconds is None else duration(ticket.seconds)),
+    ]
+    plain = f"{ticket.id} {state}: {ticket.call}"
+    return bundle_of_facts(f"{ticket.id} {ticket.tool}: {state}", facts, plain)
+
+
+def _indented(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    except (TypeError, ValueError):  # an integer of thousands of digits
+        return to_json(value)

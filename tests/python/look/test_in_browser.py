@@ -1,47 +1,13 @@
 """Pages of runs in a real browser, without a network and without scripts of their own."""
 
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 
+from browsing import CHROMIUM, LEGIBLE, Opened
 from callslip import Agent, Limits, ScriptedModel, tool
 from hostile import HOSTILE, named
 from scripted import act, finish
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-
-LEGIBLE = """() => {
-  const light = colour => {
-    const parts = colour.match(/[0-9.]+/g).slice(0, 3).map(part => part / 255);
-    const [r, g, b] = parts.map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = element => {
-    for (let one = element; one; one = one.parentElement) {
-      const colour = getComputedStyle(one).backgroundColor;
-      if (colour !== "rgba(0, 0, 0, 0)") return colour;
-    }
-    return "rgb(255, 255, 255)";
-  };
-  const found = [...document.querySelectorAll("body *")]
-    .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
-    .map(one => {
-      const pair = [light(getComputedStyle(one).color), light(behind(one))].sort((a, b) => b - a);
-      return (pair[0] + 0.05) / (pair[1] + 0.05);
-    });
-  return Math.min(...found);
-}"""
 
 
 @tool
@@ -71,44 +37,6 @@ def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("look") / "trace.html"
     agent.run_sync("\n".join(HOSTILE)).to_html(path, open="all")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-class Opened:
-    """A page with all that it did."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(**options)
-        self.context.set_default_timeout(60_000)
-        self.page = self.context.new_page()
-        self.happened = []
-        self.page.on("dialog", lambda dialog: (self.happened.append("dialog"), dialog.dismiss()))
-        self.page.on("console", lambda message: self.happened.append(message.text))
-        self.page.on("pageerror", lambda error: self.happened.append(str(error)))
-        self.page.on("request", lambda request: self.happened.append(request.url))
-        self.asked = []
-        self.context.route("**/*", self.ask)
-        self.page.goto(path.as_uri())
-
-    def ask(self, route):
-        self.asked.append(route.request.url)
-        if route.request.url.startswith("file:"):
-            route.continue_()
-        else:
-            route.abort()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
 
 
 @pytest.mark.parametrize("javascript", [True, False])

@@ -149,13 +149,16 @@ def fields_of(node: ast.ClassDef) -> set[str]:
 
 
 def public_names() -> set[str]:
-    """Names that a module without an underscore exports, wherever they are defined."""
-    return {
-        name
+    """Names that a module without an underscore exports, and the bases of exported classes."""
+    exported = {
+        name: getattr(home, name)
         for module in MODULES
         if "._" not in module
-        for name in getattr(importlib.import_module(module), "__all__", ())
+        for home in (importlib.import_module(module),)
+        for name in getattr(home, "__all__", ())
     }
+    classes = [value for value in exported.values() if isinstance(value, type)]
+    return {*exported, *(base.__name__ for one in classes for base in one.__mro__)}
 
 
 def is_public(name: str, exported: set[str]) -> bool:

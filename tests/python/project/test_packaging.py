@@ -6,6 +6,8 @@ import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
+import pytest
+
 import callslip
 
 ROOT = Path(__file__).parents[3]
@@ -33,9 +35,10 @@ def test_type_checkers_find_their_files():
     assert package.joinpath("_core.pyi").is_file()
 
 
-def test_the_style_of_pages_is_in_the_package():
-    style = resources.files("callslip.look").joinpath("trace.css").read_text("utf-8")
-    assert "prefers-color-scheme: dark" in style
+@pytest.mark.parametrize("name", ["rows.css", "page.css", "output.css"])
+def test_the_styles_are_in_the_package_and_load_nothing(name):
+    style = resources.files("callslip.look").joinpath(name).read_text("utf-8")
+    assert "var(--" in style
     assert "url(" not in style
     assert "@import" not in style
 

@@ -1,0 +1,29 @@
+"""What a run knows of the code that performs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip.runs._result import RunResult
+
+__all__ = ["Driver"]
+
+
+class Driver(Protocol):
+    """The code that performs a run."""
+
+    def inject(self, make: Callable[[float], list[_core.Command]]) -> bool:
+        """Admit a message or a decision, from any thread.
+
+        Args:
+            make: Passes it to the core at a time, and returns the commands that follow from it.
+
+        Returns:
+            Whether it was admitted. If not, the driver is leaving the run.
+        """
+
+    def result(self) -> Awaitable[RunResult[Any]]:
+        """Return an awaitable for the result of the run."""
