@@ -186,6 +186,10 @@ bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside
 bench-watch: dev ## Measure what watching runs costs beside a bare fan-out, as Markdown
 	@$(PY) benches/watching.py $(ARGS)
 
+.PHONY: bench-telemetry
+bench-telemetry: dev ## Measure what OpenTelemetry costs a run, as Markdown
+	@$(PY) benches/telemetry.py $(ARGS)
+
 .PHONY: bench-stop
 bench-stop: dev ## Count the characters that early stop and early refusal save, as Markdown
 	@$(PY) benches/early_stop.py

@@ -204,6 +204,7 @@ _MODULES = {
     "mcp",
     "models",
     "openapi",
+    "otel",
     "parts",
     "protocols",
     "roles",

@@ -26,7 +26,7 @@ class Call:
         cancelled: Whether the run has given the call up.
     """
 
-    __slots__ = ("_token", "cancelled", "over", "session", "ticket")
+    __slots__ = ("_token", "_undo", "cancelled", "over", "session", "ticket")
 
     def __init__(self, session: RunSession, ticket: int) -> None:
         self.session: RunSession = session
@@ -34,6 +34,8 @@ class Call:
         self.over: bool = False
         self.cancelled: bool = False
         self._token = enclosing_call.set(self)
+        feed = session.run._feed
+        self._undo = feed.enter_call(ticket) if feed is not None and feed.observers else ()
 
     @property
     def parts(self) -> dict[str, File]:
@@ -57,6 +59,9 @@ class Call:
 
     def leave(self) -> None:
         """Take the call out of this context, because it continues in another one."""
+        for undo in self._undo:
+            undo()
+        self._undo = ()
         # Not `suppress`, which costs more than all the rest of this.
         try:  # noqa: SIM105
             enclosing_call.reset(self._token)

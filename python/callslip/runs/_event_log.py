@@ -24,6 +24,7 @@ from callslip.events import (
     ToolAttemptFailed,
     Violated,
 )
+from callslip.runs._observer import Observer
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -69,7 +70,7 @@ def _has_handler(logger: Logger) -> bool:
     return False
 
 
-class EventLog:
+class EventLog(Observer):
     """Writes a record for each event that a reader of a log would look for.
 
     Args:

@@ -24,7 +24,7 @@ from callslip.runs._recent import RecentItems, RecentReplies
 from callslip.runs._wakers import Wakers
 
 if TYPE_CHECKING:
-    from callslip.runs._observers import Observer
+    from callslip.runs._observer import Observer
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
 
@@ -174,7 +174,18 @@ class Feed:
         """Tell that the driver has left the run. A reply that is not complete is void."""
         self.publish()
         self._replies.drop_incomplete()
+        for observer in self.observers:
+            observer.on_left(self.run)
         self.notify()
+
+    def enter_call(self, ticket: int) -> list[Callable[[], object]]:
+        """Let observers prepare the context that a tool is about to run in.
+
+        Returns:
+            To be called when that context is left.
+        """
+        undo = (observer.enter_call(self.run, f"T{ticket}") for observer in self.observers)
+        return [one for one in undo if one is not None]
 
     def events(self, position: int, published: int) -> list[Event]:
         """Return the events between two positions, or the first ones of them."""

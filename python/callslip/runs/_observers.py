@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
-from typing import Protocol as TypingProtocol
 
 from callslip.runs._event_log import logger_if_heard
+from callslip.runs._observer import Observer
 
-if TYPE_CHECKING:
-    from callslip.events import Event
-    from callslip.runs._run import Run
-
-__all__ = ["Observer", "current_observers"]
+__all__ = ["add_observer", "current_observers", "remove_observers"]
 
 
-class Observer(TypingProtocol):
-    """A receiver of the events of a run, in the order of its log."""
+_added: tuple[Observer, ...] = ()
 
-    def on_event(self, run: Run, event: Event) -> None:
-        """Receive an event that was added to the log.
 
-        Args:
-            run: The run. Its state may be ahead of the event.
-            event: The event.
-        """
+def add_observer(observer: Observer) -> None:
+    """Have an observer receive the events of all runs that begin or continue from now on."""
+    global _added  # noqa: PLW0603
+    _added = (*_added, observer)
+
+
+def remove_observers(kind: type[Observer]) -> None:
+    """Remove the observers of a class. Runs that are in progress keep theirs."""
+    global _added  # noqa: PLW0603
+    _added = tuple(one for one in _added if not isinstance(one, kind))
 
 
 def current_observers() -> tuple[Observer, ...]:
     """Return the observers of a run that is about to be driven."""
     # Without the module, no handler can have been configured.
     if "logging" not in sys.modules:
-        return ()
+        return _added
     log = logger_if_heard()
-    return () if log is None else (log,)
+    return _added if log is None else (log, *_added)

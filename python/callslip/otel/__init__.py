@@ -1,0 +1,101 @@
+"""OpenTelemetry: spans and metrics of runs, with the names of its convention for generative AI.
+
+otel.instrument()                    # all agents of the process, from now on
+otel.spans(store.run(run_id))        # a run that a store keeps
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context, metrics, trace
+
+from callslip.errors import UsageError
+from callslip.events import TicketOpened
+from callslip.otel._content import is_wanted
+from callslip.otel._meters import Meters
+from callslip.otel._names import SCHEMA_URL, SCOPE
+from callslip.otel._observer import SpanObserver
+from callslip.otel._run_spans import Recorder, RunSpans
+from callslip.otel._start import start_of
+from callslip.runs import Run
+from callslip.runs._observers import add_observer, remove_observers
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Tracer, TracerProvider
+
+__all__ = ["SCHEMA_URL", "instrument", "spans", "uninstrument"]
+
+
+def instrument(
+    *,
+    content: bool | None = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> None:
+    """Record the spans and metrics of all runs that begin or continue in this process.
+
+    Called again, it takes the place of the call before. While a tool runs, its span is the current
+    one, so that the tool's own spans are below it.
+
+    Args:
+        content: Whether texts of users, models and tools are recorded, also those of errors.
+            Credentials that can be recognised by their form are masked. Default: as the variable
+            `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, they are not.
+        tracer_provider: The provider of the tracer. Default: that of the process.
+        meter_provider: The provider of the meter. Default: that of the process.
+    """
+    uninstrument()
+    tracer = _tracer(tracer_provider)
+    meter = metrics.get_meter(SCOPE, meter_provider=meter_provider, schema_url=SCHEMA_URL)
+    recorder = Recorder(tracer, Meters(meter), is_wanted(content=content))
+    add_observer(SpanObserver(recorder))
+
+
+def uninstrument() -> None:
+    """Record no more: runs that are in progress keep their spans to their end."""
+    remove_observers(SpanObserver)
+
+
+def spans(
+    run: Run[Any],
+    *,
+    content: bool | None = None,
+    tracer_provider: TracerProvider | None = None,
+) -> None:
+    """Record the spans of a run that is kept, and of the runs below it, with the times of its log.
+
+    They are below the current span, if there is one.
+
+    Args:
+        run: The run. One that is in progress ends with its last event.
+        content: As for `instrument`.
+        tracer_provider: As for `instrument`.
+
+    Raises:
+        UsageError: `run` is no run.
+    """
+    if not isinstance(run, Run):
+        raise UsageError(f"expected a run: got {run!r}; pass store.run(run_id) or result.run")
+    recorder = Recorder(_tracer(tracer_provider), None, is_wanted(content=content))
+    _record(recorder, run, context.get_current(), run.id)
+
+
+def _tracer(provider: TracerProvider | None) -> Tracer:
+    return trace.get_tracer(SCOPE, tracer_provider=provider, schema_url=SCHEMA_URL)
+
+
+def _record(recorder: Recorder, run: Run[Any], above: Context, root: str) -> None:
+    log = run.log
+    made = RunSpans(recorder, run, start_of(run), above=above, root=root, at=log[0].at)
+    below = [(child, start_of(child).parent_ticket) for child in run.children]
+    for event in log:
+        made.on_event(event)
+        if isinstance(event, TicketOpened):
+            for child, ticket in below:
+                if ticket == event.ticket_id:
+                    _record(recorder, child, made.context_of(ticket), root)
+    if not run.finished:
+        made.leave(log[-1].at)

@@ -1,0 +1,65 @@
+"""The observer of all runs of the process, which makes the spans of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context
+
+from callslip.events import RunFinished
+from callslip.otel._run_spans import Recorder, RunSpans
+from callslip.otel._start import start_of
+from callslip.runs._observer import Observer
+
+if TYPE_CHECKING:
+    from callslip.events import Event
+    from callslip.runs import Run
+
+__all__ = ["SpanObserver"]
+
+
+class SpanObserver(Observer):
+    """Makes spans and metrics of the events of runs.
+
+    Args:
+        recorder: Where they go.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        # The runs that are worked on now.
+        self._open: dict[str, RunSpans] = {}
+
+    def on_event(self, run: Run[Any], event: Event) -> None:
+        """Take an event of a run."""
+        spans = self._open.get(run.id)
+        if spans is None:
+            spans = self._open[run.id] = self._begin(run, event.at)
+        spans.on_event(event)
+        if isinstance(event, RunFinished):
+            del self._open[run.id]
+
+    def on_left(self, run: Run[Any]) -> None:
+        """End the spans of a run that nothing works on any more."""
+        spans = self._open.pop(run.id, None)
+        if spans is not None:
+            spans.leave(time.time())
+
+    def enter_call(self, run: Run[Any], ticket: str) -> Callable[[], object] | None:
+        """Make the span of a call the current one, in the context that the call runs in."""
+        spans = self._open.get(run.id)
+        if spans is None:
+            return None
+        token = context.attach(spans.context_of(ticket))
+        return lambda: context.detach(token)
+
+    def _begin(self, run: Run[Any], at: float) -> RunSpans:
+        start = start_of(run)
+        parent = self._open.get(start.parent_run or "")
+        if parent is None:
+            above, root = context.get_current(), start.parent_run or run.id
+        else:
+            above, root = parent.context_of(start.parent_ticket), parent.root
+        return RunSpans(self._recorder, run, start, above=above, root=root, at=at)
