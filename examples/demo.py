@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import os
 import re
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ from callslip import (
     LocalModel,
     Progress,
     ReactProtocol,
+    Run,
     RunFailed,
     TicketProtocol,
     Tool,
@@ -119,6 +121,7 @@ class Score:
     right: int = 0
     seconds: float = 0.0
     answers: list[bool] = field(default_factory=list)
+    last: Run | None = None
 
 
 class Screen:
@@ -193,6 +196,7 @@ async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
                         answer = None if value is None else str(value)
                 if results and moved and not task.to_the_end:
                     break
+    score.last = stream.run
     took = time.perf_counter() - began
     right = task.result in results
     score.tasks += 1
@@ -257,6 +261,7 @@ async def main(options: argparse.Namespace) -> None:
     """Run every task in every protocol, with and without the grammar."""
     console = Console()
     screen = Screen(console)
+    last: Run | None = None
     table = Table(title="What came of it", title_justify="left")
     table.add_column("protocol")
     table.add_column("grammar")
@@ -273,6 +278,7 @@ async def main(options: argparse.Namespace) -> None:
                 for task in TASKS[: options.tasks]:
                     await work(agent, task, screen, score)
                 said = f"{sum(score.answers)} of {len(score.answers)}" if score.answers else "none"
+                last = score.last or last
                 table.add_row(
                     protocol,
                     "yes" if grammar else "no",
@@ -282,6 +288,10 @@ async def main(options: argparse.Namespace) -> None:
                     f"{score.seconds / max(1, score.tasks):.1f}",
                 )
     console.print(table)
+    if last is not None:
+        path = Path(tempfile.mkdtemp(prefix="callslip-demo-")) / "trace.html"
+        last.to_html(path, open="all")
+        console.print(f"The last run, turn by turn, is in {path}: open it in a browser.")
 
 
 if __name__ == "__main__":

@@ -115,6 +115,10 @@ def _add_views(commands: Commands) -> None:
         "--messages", action="store_true", help="the messages, as the model read them"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", metavar="PATH", help="write the run as an HTML file instead")
+    parser.add_argument(
+        "--open", action="store_true", help="open that file in a browser; without --html, a new one"
+    )
 
     parser = _add(
         commands, "watch", "_watch", "Print the events of a run as they happen, until it ends."

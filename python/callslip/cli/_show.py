@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from callslip._store_file import StoreFile, is_store_file
 from callslip.cli._files import find_run, read_text, split_export
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
+from callslip.look import to_html
 from callslip.look._terminal import messages_of, run_lines, turn_lines
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
@@ -22,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     """Show the trace of a run."""
     trace = _read(options).trace()
     turn = None if options.turn is None else _find_turn(trace, options.turn)
-    if options.messages:
+    if options.html or options.open:
+        _write_page(trace, options)
+    elif options.messages:
         _show_messages(trace, options)
     elif options.json:
         print_json(trace.to_dict() if turn is None else _turn_json(trace, turn))
@@ -30,6 +35,21 @@ def run(options: argparse.Namespace) -> int:
         for line in run_lines(trace) if turn is None else turn_lines(turn, whole=True):
             print_text(line)
     return 0
+
+
+def _write_page(trace: Trace, options: argparse.Namespace) -> None:
+    if options.turn is not None or options.messages or options.json:
+        raise UsageError(
+            "expected --html alone: got --turn, --messages or --json too; call show once for each"
+        )
+    path = Path(options.html or Path(tempfile.mkdtemp(prefix="callslip-")) / "trace.html")
+    try:
+        to_html(trace, path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    print_text(str(path))
+    if options.open and not webbrowser.open(path.absolute().as_uri()):
+        raise UsageError(f"no browser can be opened here: open {path} yourself")
 
 
 def _read(options: argparse.Namespace) -> Run[Any]:

@@ -107,3 +107,30 @@ def test_an_empty_store_has_no_run_to_show(tmp_path, call):
     path = tmp_path / "runs.sqlite"
     TicketStore(path).close()
     assert "there is no run" in call("show", path, status=2).err
+
+
+def test_a_run_is_written_as_a_page(file, call, tmp_path):
+    path, first, _ = file
+    page = tmp_path / "trace.html"
+    assert call("show", path, first, "--html", page).out == f"{page}\n"
+    html = page.read_text("utf-8")
+    with TicketStore(path) as store:
+        assert html == store.run(first).to_html()
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_page_is_opened_in_the_browser(file, call, monkeypatch, opens):
+    path, first, _ = file
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or opens)
+    done = call("show", path, first, "--open", status=0 if opens else 2)
+    (url,) = opened
+    assert url == Path(done.out.strip()).as_uri()
+    assert Path(done.out.strip()).read_text("utf-8").startswith("<!doctype html>")
+    assert ("no browser can be opened here" in done.err) is not opens
+
+
+def test_a_page_has_no_other_options(file, call, tmp_path):
+    path, first, _ = file
+    err = call("show", path, first, "--html", tmp_path / "x", "--json", status=2).err
+    assert "expected --html alone" in err
