@@ -196,9 +196,10 @@ async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
                         answer = None if value is None else str(value)
                 if results and moved and not task.to_the_end:
                     break
-    score.last = stream.run
     took = time.perf_counter() - began
     right = task.result in results
+    if right or score.last is None:
+        score.last = stream.run
     score.tasks += 1
     score.right += right
     score.seconds += took
@@ -278,7 +279,8 @@ async def main(options: argparse.Namespace) -> None:
                 for task in TASKS[: options.tasks]:
                     await work(agent, task, screen, score)
                 said = f"{sum(score.answers)} of {len(score.answers)}" if score.answers else "none"
-                last = score.last or last
+                if last is None or score.right:
+                    last = score.last
                 table.add_row(
                     protocol,
                     "yes" if grammar else "no",
@@ -291,7 +293,7 @@ async def main(options: argparse.Namespace) -> None:
     if last is not None:
         path = Path(tempfile.mkdtemp(prefix="callslip-demo-")) / "trace.html"
         last.to_html(path, open="all")
-        console.print(f"The last run, turn by turn, is in {path}: open it in a browser.")
+        console.print(f"A run, turn by turn, is in {path}: open it in a browser.", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -267,6 +267,36 @@ class TicketStore:
         core = _core.Run.load(self._native, run_id)
         return Run(core, run_id, core.task, store=self)
 
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        since: float | None = None,
+        limit: int = 100,
+        **options: Any,
+    ) -> str:
+        """Return runs as one HTML file, each folded under its row, the latest first.
+
+        Child runs are shown within the run above them.
+
+        Args:
+            path: The file to write the page to, as UTF-8.
+            since: Runs that were started at this time or later, in Unix seconds.
+            limit: The largest number of runs. The page tells how many more there are.
+            options: `images`, `texts`, `open` and `redact`, as for `callslip.look.to_html`.
+
+        Raises:
+            UsageError: An option has a wrong value.
+            StoreError: The store cannot be read.
+            OSError: The file cannot be written.
+        """
+        _count("limit", limit)
+        runs = [run.run_id for run in self.runs(since=since) if run.parent_run is None]
+        traces = [self.run(run_id).trace() for run_id in runs[:limit]]
+        more = max(0, len(runs) - limit)
+        page: str = import_views().runs_to_html(traces, path, more=more, **options)
+        return page
+
     def watch(self, run_id: str, *, after: int | None = None, children: bool = False) -> RunWatch:
         """Watch a run of the store: first the events of its log, then those that happen.
 

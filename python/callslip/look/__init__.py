@@ -7,18 +7,18 @@ result = await show(agent.stream("How is Oslo?"))
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from callslip._options import check_one_of
 from callslip.errors import UsageError
-from callslip.look._page import page_of
+from callslip.look._page import page_of, page_of_runs
 from callslip.look._rows import Opened
 from callslip.look._show import Shown, show
 from callslip.look._text import Texts
 from callslip.trace import Trace
 
-__all__ = ["Opened", "Shown", "show", "to_html"]
+__all__ = ["Opened", "Shown", "runs_to_html", "show", "to_html"]
 
 
 def to_html(
@@ -48,14 +48,51 @@ def to_html(
         UsageError: An option has a wrong value, or `redact` does not return text.
         OSError: The file cannot be written.
     """
-    check_one_of("open", open, ("failed", "all", "none"))
+    page = page_of(trace, _texts(texts, open, redact), open, images=images)
+    return _written(page, path)
+
+
+def runs_to_html(
+    traces: Sequence[Trace],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    images: bool = True,
+    texts: int = 20_000,
+    open: Opened = "failed",  # noqa: A002  # as above
+    redact: Callable[[str], str] | None = None,
+    more: int = 0,
+) -> str:
+    """Return the page of several runs, each folded under its row. `store.to_html` calls it.
+
+    Args:
+        traces: The runs, with the runs below them.
+        path: As for `to_html`, and so are `images`, `texts`, `open` and `redact`.
+        images: See there.
+        texts: See there.
+        open: See there.
+        redact: See there.
+        more: The number of further runs, which the page tells.
+
+    Raises:
+        UsageError: As for `to_html`.
+        OSError: The file cannot be written.
+    """
+    shown = _texts(texts, open, redact)
+    return _written(page_of_runs(traces, shown, open, images=images, more=more), path)
+
+
+def _texts(texts: int, opened: Opened, redact: Callable[[str], str] | None) -> Texts:
+    check_one_of("open", opened, ("failed", "all", "none"))
     if isinstance(texts, bool) or not isinstance(texts, int) or texts < 1:
         raise UsageError(f"expected texts to be an integer of 1 or more: got {texts!r}")
     if redact is not None and not callable(redact):
         raise UsageError(
             f"expected redact to be callable: got {redact!r}; pass a function from text to text"
         )
-    page = page_of(trace, Texts(limit=texts, redact=redact), open, images=images)
+    return Texts(limit=texts, redact=redact)
+
+
+def _written(page: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         Path(path).write_text(page, encoding="utf-8", newline="\n")
     return page

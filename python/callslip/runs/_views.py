@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from callslip._json import to_json
-from callslip.look import to_html
+from callslip.look import runs_to_html, to_html
 from callslip.look._numbers import duration
 from callslip.look._outputs import Bundle, bundle_of_facts, bundle_of_table, bundle_of_trace
 from callslip.trace import Trace
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from callslip.runs._run import Run
     from callslip.runs._ticket import Ticket
 
-__all__ = ["bundle_of_table", "bundle_of_ticket", "bundle_of_trace", "to_html", "trace_of"]
+__all__ = [
+    "bundle_of_table",
+    "bundle_of_ticket",
+    "bundle_of_trace",
+    "runs_to_html",
+    "to_html",
+    "trace_of",
+]
 
 # How often a run is read again because it has continued meanwhile.
 _READINGS = 5

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import time
 
 import pytest
 
@@ -206,3 +207,31 @@ def test_a_page_of_an_imported_log_without_bytes_names_its_images():
     html = store.run(store.import_run(lines)).to_html()
     assert "<img" not in html
     assert "U1: image/png" in html
+
+
+def test_the_runs_of_a_store_are_one_page(tmp_path):
+    path = tmp_path / "runs.html"
+    with TicketStore(tmp_path / "runs.sqlite") as store:
+        for task in ("<b>one</b>", "two", "three"):
+            script = [act("ask", task="A part."), finish(f"answer to {task}")]
+            model = ScriptedModel([*script])
+            part = Agent(ScriptedModel([finish("half")]), name="part").as_tool(name="ask")
+            Agent(model, tools=[part], store=store, name="whole").run_sync(task)
+        html = store.to_html(path, limit=2)
+        assert store.to_html(since=time.time() + 60).count("<details") == 0
+    assert path.read_text("utf-8") == html
+    assert html.index("answer to three") < html.index("answer to two")
+    assert "one</b>" not in html
+    assert "<h1>2 runs</h1>" in html
+    assert "<p>1 run more in the store</p>" in html
+    assert html.count("<h1>whole: finished</h1>") == 2
+    assert html.count("of part: finished") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"limit": -1}, "limit"), ({"texts": 0}, "texts"), ({"open": "some"}, "open")],
+)
+def test_wrong_options_of_a_page_of_runs(options, words):
+    with pytest.raises(UsageError, match=words):
+        TicketStore().to_html(**options)
