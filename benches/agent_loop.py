@@ -1,10 +1,11 @@
-"""CPU per step of the agent loop with a model that answers at once, beside a hand-written loop.
+"""CPU per turn of the agent loop with a model that answers at once, beside a hand-written loop.
 
     python benches/agent_loop.py [--rounds 5]
 
 All loops call the same tool in the same process, in turn: the hand-written one with the replies of
-the react protocol, callslip with each protocol's own. A step is one reply, one call and its result.
-Printed is the median over the rounds, in microseconds of CPU, and beside it times the bare loop.
+the react protocol, callslip with each protocol's own. A turn is one reply, one call and its result;
+the last one, with the answer, is not counted. Printed is the median over the rounds, in
+microseconds of CPU, and beside it times the bare loop.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from callslip import Agent, Limits, tool
 from callslip.protocols import ProtocolName
 
-STEPS = (20, 100, 400, 2000)
+TURNS = (20, 100, 400, 2000)
 
 
 def react(n: int) -> str:
@@ -56,17 +57,17 @@ async def add(a: int, b: int) -> int:
 class Script:
     """A model that gives so many calls, then finishes; the messages say where it is."""
 
-    def __init__(self, steps: int, protocol: ProtocolName) -> None:
+    def __init__(self, turns: int, protocol: ProtocolName) -> None:
         call, end = PROTOCOLS[protocol]
-        self.replies = [*map(call, range(steps)), end]
+        self.replies = [*map(call, range(turns)), end]
 
     async def __call__(self, messages: Sequence[object]) -> str:
         return self.replies[(len(messages) - 2) // 2]
 
 
-async def bare(steps: int) -> str:
+async def bare(turns: int) -> str:
     """Do what people write by hand: parse, call, append, ask again; no checks, limits or log."""
-    model = BARE[steps]
+    model = BARE[turns]
     tools = {"add": add}
     messages: list[dict[str, str]] = [
         {"role": "system", "content": "You solve tasks with tools."},
@@ -89,39 +90,39 @@ async def bare(steps: int) -> str:
 def ours(protocol: ProtocolName) -> Callable[[int], Awaitable[str]]:
     """Return what runs the same with an agent: protocol, checks, guards, tickets, log."""
     agents = {
-        steps: Agent(Script(steps, protocol), protocol=protocol, tools=[tool(add)], limits=LIMITS)
-        for steps in STEPS
+        turns: Agent(Script(turns, protocol), protocol=protocol, tools=[tool(add)], limits=LIMITS)
+        for turns in TURNS
     }
 
-    async def run(steps: int) -> str:
-        return str((await agents[steps].run("count")).value)
+    async def run(turns: int) -> str:
+        return str((await agents[turns].run("count")).value)
 
     return run
 
 
 LIMITS = Limits(turns=None, tickets=None)
-BARE = {steps: Script(steps, "react") for steps in STEPS}
+BARE = {turns: Script(turns, "react") for turns in TURNS}
 
 
-async def cpu(loop: Callable[[int], Awaitable[str]], steps: int) -> float:
-    """Microseconds of CPU a step."""
-    repeats = max(1, 400 // steps)
+async def cpu(loop: Callable[[int], Awaitable[str]], turns: int) -> float:
+    """Microseconds of CPU a turn."""
+    repeats = max(1, 400 // turns)
     gc.collect()
     began = time.process_time_ns()
     for _ in range(repeats):
-        answer = await loop(steps)
+        answer = await loop(turns)
         assert answer == "ok"
-    return (time.process_time_ns() - began) / 1000 / (steps * repeats)
+    return (time.process_time_ns() - began) / 1000 / (turns * repeats)
 
 
 async def main(rounds: int) -> None:
     loops = [bare, *map(ours, PROTOCOLS)]
-    print(f"{'steps':>6} {'bare loop':>10} " + " ".join(f"{name:>13}" for name in PROTOCOLS))
-    for steps in STEPS:
-        rows = [[await cpu(loop, steps) for loop in loops] for _ in range(rounds + 1)]
+    print(f"{'turns':>6} {'bare loop':>10} " + " ".join(f"{name:>13}" for name in PROTOCOLS))
+    for turns in TURNS:
+        rows = [[await cpu(loop, turns) for loop in loops] for _ in range(rounds + 1)]
         base, *mine = (statistics.median(column) for column in zip(*rows[1:], strict=True))
         each = " ".join(f"{one:>6.1f} ({one / base:.1f})".rjust(13) for one in mine)
-        print(f"{steps:>6} {base:>10.1f} {each}")
+        print(f"{turns:>6} {base:>10.1f} {each}")
 
 
 if __name__ == "__main__":

@@ -72,9 +72,9 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def text_model(steps: int, wait: Wait) -> Callable[[Sequence[object]], Awaitable[str]]:
+def text_model(turns: int, wait: Wait) -> Callable[[Sequence[object]], Awaitable[str]]:
     """Answer in the react protocol; the messages say where the run is."""
-    replies = [*REPLIES[:steps], FINISH]
+    replies = [*REPLIES[:turns], FINISH]
 
     async def model(messages: Sequence[object]) -> str:
         turn = (len(messages) - 2) // 2
@@ -85,9 +85,9 @@ def text_model(steps: int, wait: Wait) -> Callable[[Sequence[object]], Awaitable
     return model
 
 
-def bare(steps: int, wait: Wait) -> Run:
+def bare(turns: int, wait: Wait) -> Run:
     """What people write by hand: parse, call, append, ask again; no checks, limits or log."""
-    model = text_model(steps, wait)
+    model = text_model(turns, wait)
     tools = {"add": add}
 
     async def run() -> str:
@@ -111,11 +111,11 @@ def bare(steps: int, wait: Wait) -> Run:
     return run
 
 
-def callslip(steps: int, wait: Wait) -> Run:
+def callslip(turns: int, wait: Wait) -> Run:
     from callslip import Agent, Limits, tool
 
     limits = Limits(turns=None, tickets=None)
-    agent = Agent(text_model(steps, wait), protocol="react", tools=[tool(add)], limits=limits)
+    agent = Agent(text_model(turns, wait), protocol="react", tools=[tool(add)], limits=limits)
 
     async def run() -> str:
         return str((await agent.run(TASK)).value)
@@ -123,7 +123,7 @@ def callslip(steps: int, wait: Wait) -> Run:
     return run
 
 
-def pydantic_ai(steps: int, wait: Wait) -> Run:
+def pydantic_ai(turns: int, wait: Wait) -> Run:
     from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart, UsageLimits
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -131,7 +131,7 @@ def pydantic_ai(steps: int, wait: Wait) -> Run:
         turn = (len(messages) - 1) // 2
         if wait is not None:
             await wait(turn)
-        if turn == steps:
+        if turn == turns:
             return ModelResponse(parts=[TextPart("ok")])
         return ModelResponse(parts=[ToolCallPart("add", {"a": turn, "b": 1}, f"c{turn}")])
 
@@ -144,7 +144,7 @@ def pydantic_ai(steps: int, wait: Wait) -> Run:
     return run
 
 
-def chat_model(steps: int, wait: Wait) -> Any:
+def chat_model(turns: int, wait: Wait) -> Any:
     """Make a chat model for LangGraph; the messages say where the run is."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
@@ -166,7 +166,7 @@ def chat_model(steps: int, wait: Wait) -> Any:
             if wait is not None:
                 await wait(turn)
             reply = AIMessage("ok")
-            if turn < steps:
+            if turn < turns:
                 call = {"name": "add", "args": {"a": turn, "b": 1}, "id": f"c{turn}"}
                 reply = AIMessage("", tool_calls=[call])
             return ChatResult(generations=[ChatGeneration(message=reply)])
@@ -174,7 +174,7 @@ def chat_model(steps: int, wait: Wait) -> Any:
     return Counting(cache=False)
 
 
-def langgraph(steps: int, wait: Wait) -> Run:
+def langgraph(turns: int, wait: Wait) -> Run:
     """Run the agent that comes with LangGraph."""
     from langchain_core.tools import tool
     from langgraph.prebuilt import create_react_agent
@@ -182,8 +182,8 @@ def langgraph(steps: int, wait: Wait) -> Run:
     with warnings.catch_warnings():
         # It has a newer name in another package.
         warnings.simplefilter("ignore", DeprecationWarning)
-        agent: Any = create_react_agent(chat_model(steps, wait), [tool(add)], prompt=PROMPT)
-    config = {"recursion_limit": 3 * steps + 10}
+        agent: Any = create_react_agent(chat_model(turns, wait), [tool(add)], prompt=PROMPT)
+    config = {"recursion_limit": 3 * turns + 10}
 
     async def run() -> str:
         state = await agent.ainvoke({"messages": [("user", TASK)]}, config)
@@ -196,11 +196,11 @@ class State(TypedDict):
     messages: Annotated[list[dict[str, Any]], operator.add]
 
 
-def langgraph_lean(steps: int, wait: Wait) -> Run:
+def langgraph_lean(turns: int, wait: Wait) -> Run:
     """Run the smallest graph that does the same: two functions on a list of plain messages."""
     from langgraph.graph import END, START, StateGraph
 
-    answer = text_model(steps, wait)
+    answer = text_model(turns, wait)
 
     async def model(state: State) -> dict[str, Any]:
         return {"messages": [{"role": "assistant", "content": await answer(state["messages"])}]}
@@ -221,7 +221,7 @@ def langgraph_lean(steps: int, wait: Wait) -> Run:
     builder.add_conditional_edges("model", after, ["tools", END])
     builder.add_edge("tools", "model")
     graph: Any = builder.compile()
-    config = {"recursion_limit": 3 * steps + 10}
+    config = {"recursion_limit": 3 * turns + 10}
 
     async def run() -> str:
         begin = [{"role": "system", "content": PROMPT}, {"role": "user", "content": TASK}]
@@ -231,7 +231,7 @@ def langgraph_lean(steps: int, wait: Wait) -> Run:
     return run
 
 
-def openai_agents(steps: int, wait: Wait) -> Run:
+def openai_agents(turns: int, wait: Wait) -> Run:
     from agents import Agent, ModelResponse, RunConfig, Runner, Usage, function_tool
     from agents import Model as Base
     from openai.types.responses import (
@@ -241,7 +241,7 @@ def openai_agents(steps: int, wait: Wait) -> Run:
     )
 
     def output(turn: int) -> Any:
-        if turn < steps:
+        if turn < turns:
             arguments = json.dumps({"a": turn, "b": 1})
             return ResponseFunctionToolCall(
                 type="function_call", call_id=f"c{turn}", name="add", arguments=arguments
@@ -266,7 +266,7 @@ def openai_agents(steps: int, wait: Wait) -> Run:
     config = RunConfig(tracing_disabled=True)
 
     async def run() -> str:
-        found = await Runner.run(agent, TASK, max_turns=steps + 5, run_config=config)
+        found = await Runner.run(agent, TASK, max_turns=turns + 5, run_config=config)
         return str(found.final_output)
 
     return run

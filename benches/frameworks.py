@@ -2,7 +2,7 @@
 
     python benches/frameworks.py [--rounds 5] [--only loop many import]
 
-All do the same: the model asks for one call of a trivial tool a step, then finishes. Each
+All do the same: the model asks for one call of a trivial tool a turn, then finishes. Each
 measurement is a process of its own. Rounds go through all rows in turn; the median is printed.
 """
 
@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE))
 
 from agent_peers import PEERS, Gate, Run, resident, warm  # noqa: E402
 
-STEPS = (20, 100, 400, 2000)
+LENGTHS = (20, 100, 400, 2000)
 LONG_ENOUGH = 0.3
 """Seconds that short runs are repeated for."""
 BUDGET = 60.0
@@ -47,18 +47,18 @@ Reading = dict[str, float]
 
 # What a process measures.
 def loop(name: str, budget: float) -> list[Reading | None]:
-    """CPU and wall a step of runs that grow, as far as the budget lets them."""
+    """CPU and wall a turn of runs that grow, as far as the budget lets them."""
     make, _ = PEERS[name]
     warm(make(3, None))
     found: list[Reading | None] = []
     walls: list[float] = []
-    for place, steps in enumerate(STEPS):
+    for place, turns in enumerate(LENGTHS):
         if expected(walls, place) > budget:
             found.append(None)
             continue
-        reading = asyncio.run(alone(make(steps, None)))
+        reading = asyncio.run(alone(make(turns, None)))
         walls.append(reading["wall"])
-        found.append({key: value / steps * 1e6 for key, value in reading.items()})
+        found.append({key: value / turns * 1e6 for key, value in reading.items()})
     return found
 
 
@@ -69,8 +69,8 @@ def expected(walls: list[float], place: int) -> float:
     if place < 2:
         return 0.0
     before, last = walls[-2:]
-    exponent = math.log(last / before) / math.log(STEPS[place - 1] / STEPS[place - 2])
-    growth: float = (STEPS[place] / STEPS[place - 1]) ** max(1.0, exponent)
+    exponent = math.log(last / before) / math.log(LENGTHS[place - 1] / LENGTHS[place - 2])
+    growth: float = (LENGTHS[place] / LENGTHS[place - 1]) ** max(1.0, exponent)
     return last * growth
 
 
@@ -197,8 +197,8 @@ def print_loop(rounds: int) -> None:
     }
     for kind in ("cpu", "wall"):
         word = {"cpu": "CPU", "wall": "wall time"}[kind]
-        print(f"\nMicroseconds of {word} a step (times the bare loop); runs of so many steps:\n")
-        header("", *(f"{steps:,}" for steps in STEPS))
+        print(f"\nMicroseconds of {word} a turn (times the bare loop); runs of so many turns:\n")
+        header("", *(f"{turns:,}" for turns in LENGTHS))
         for name, readings in found.items():
             cells = [
                 beside(one[kind], base[kind]) if one and base else "-"
@@ -218,7 +218,7 @@ def print_many(rounds: int) -> None:
             readings.append({**measure("together", *key), **measure("memory", *key)})
     found = {key: medians(readings) for key, readings in seen.items()}
     print(
-        f"\nAgents of {TURNS} steps at once, {DELAY * 1e3:.0f} ms a reply (times the bare loop):\n"
+        f"\nAgents of {TURNS} turns at once, {DELAY * 1e3:.0f} ms a reply (times the bare loop):\n"
     )
     header(
         "",

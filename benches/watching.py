@@ -17,7 +17,7 @@ from functools import partial
 
 from callslip import Agent, Event, ReactProtocol, Run, tool
 
-STEPS = 20
+TURNS = 20
 END = '{"thought": "t", "action": "FINISH", "final_answer": "ok", "task_successful": true}'
 
 
@@ -32,7 +32,7 @@ async def model(messages: list[dict[str, str]]) -> str:
     """Make so many calls, then end."""
     await asyncio.sleep(0)
     turn = sum(message["role"] == "assistant" for message in messages)
-    if turn < STEPS:
+    if turn < TURNS:
         return f'{{"thought": "t", "action": "step", "args": {{"n": {turn}}}}}'
     return END
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import payments
 from callslip import TicketStore
 from shared import SHARED
 
@@ -92,3 +93,9 @@ def store(request, tmp_path):
 def path(tmp_path):
     """Where a store's file may be made."""
     return tmp_path / "runs.sqlite"
+
+
+@pytest.fixture
+def no_payments():
+    """No payments were made before the test."""
+    payments.made.clear()

@@ -156,10 +156,9 @@ class AgentRuns(Generic[AnswerT]):
         stream applies backpressure. Leaving the block early cancels the run.
 
         Args:
-            task: The task, for the first user message: text, or a list of texts, images and files.
-            run: The id of a run of the store, in place of a task. It is resumed, or takes the next
-                turn of the conversation; its earlier events are not streamed.
-            say: A user message for that run.
+            task: As for `start`.
+            run: As for `start`. The earlier events of the run are not streamed.
+            say: As for `start`.
             children: Whether the events of child runs are streamed too, without deltas; see
                 `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
             deps: As for `run`.

@@ -12,6 +12,7 @@ mod reader;
 mod reply;
 mod rows;
 mod run;
+mod run_view;
 mod sandbox;
 mod script;
 mod setup;
@@ -42,6 +43,8 @@ mod _core {
     use super::rows::{PyEnding, PyHttpRequest, PyMessage, PyOpenTask, PyRunRow, PyShortened, PyTicketRow, PyUsage};
     #[pymodule_export]
     use super::run::PyRun;
+    #[pymodule_export]
+    use super::run_view::PyRunView;
     #[pymodule_export]
     use super::sandbox::{PyScriptJob, probe};
     #[pymodule_export]

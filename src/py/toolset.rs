@@ -91,6 +91,12 @@ impl PyToolSet {
         Ok(to_python(py, &Value::Object(checked.arguments))?)
     }
 
+    /// The required arguments of a tool with values that its schema allows, as JSON text; `None` if none were found.
+    fn sample_arguments(&self, py: Python<'_>, name: &str) -> CoreResult<Option<String>> {
+        let tool = self.tools.resolve(name).map_err(|violation| value(violation.message))?;
+        py.detach(|| self.tools.sample_arguments(tool)).as_ref().map(to_json).transpose()
+    }
+
     fn __len__(&self) -> usize {
         self.tools.len()
     }

@@ -119,6 +119,14 @@ impl Limit {
             Self::MaxRepeats => "max_repeats",
         }
     }
+
+    /// The words for it that the model is shown. The errors in logs keep the older word for turns.
+    pub(super) fn shown(self) -> String {
+        match self {
+            Self::Turns => "turns".to_owned(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Limit {

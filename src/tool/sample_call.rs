@@ -1,5 +1,5 @@
-//! A call made up from a tool's schema, for an example. Its values are rare names, so that one that comes up in an answer
-//! can be seen to come from there.
+//! Calls made up from a tool's schema, for an example and for tests. Their values are rare names, so that one that comes up
+//! in an answer can be seen to come from there.
 
 use super::set::ToolSet;
 use super::spec::{ToolKind, ToolSpec};
@@ -11,8 +11,11 @@ use std::cmp::Reverse;
 /// Tools that are looked at, the first ones: a large document is not read through for an example.
 const TOOLS: usize = 8;
 
-/// Levels of objects and arrays.
+/// Levels of objects, arrays and alternatives: an example stays short.
 const DEPTH: usize = 3;
+
+/// The same where any arguments will do.
+const DEPTH_OF_ANY: usize = 8;
 
 /// Values of one argument that are tried.
 const TRIED: usize = 40;
@@ -90,7 +93,7 @@ impl ToolSet {
             })
             .collect();
         ranked.sort_by_key(|(approval, bare, readonly, from_two, _)| (*approval, *bare, *readonly, *from_two));
-        ranked.into_iter().find_map(|(.., tool)| Some(Sample { tool, arguments: self.made_up(tool)? }))
+        ranked.into_iter().find_map(|(.., tool)| Some(Sample { tool, arguments: self.made_up(tool, DEPTH)? }))
     }
 
     /// The arguments of a second call beside a sample: other names and numbers in place of those that are made up. `None`
@@ -106,17 +109,21 @@ impl ToolSet {
         (arguments != sample.arguments).then_some(arguments)
     }
 
-    /// The required arguments of a tool.
-    fn made_up(&self, tool: &ToolSpec) -> Option<Map<String, Json>> {
+    /// The required arguments of a tool, with values that its schema allows. `None` where none were found.
+    pub fn sample_arguments(&self, tool: &ToolSpec) -> Option<Map<String, Json>> {
+        self.made_up(tool, DEPTH_OF_ANY)
+    }
+
+    fn made_up(&self, tool: &ToolSpec, depth: usize) -> Option<Map<String, Json>> {
         let schema = Schema::root(&tool.parameters);
-        let mut arguments = object(schema, 0, DEPTH)?;
+        let mut arguments = object(schema, 0, depth)?;
         let names: Vec<String> = arguments.keys().cloned().collect();
         for (place, name) in names.iter().enumerate() {
             // The others are let pass meanwhile.
             let except: Vec<String> =
                 names.iter().filter(|other| *other != name).map(|other| super::coerce::join("", other)).collect();
             let property = schema.property(name)?;
-            let fitting = candidates(property, name, place, DEPTH).into_iter().take(TRIED).find(|candidate| {
+            let fitting = candidates(property, name, place, depth).into_iter().take(TRIED).find(|candidate| {
                 arguments.insert(name.clone(), candidate.clone());
                 self.passes(tool, &arguments, &except)
             })?;
@@ -209,23 +216,20 @@ fn candidates(schema: Schema<'_>, name: &str, place: usize, depth: usize) -> Vec
         }
     }
     let types = schema.types();
-    let number = |key: &str| schema.node.get(key).and_then(Json::as_f64);
     if types.contains(Types::STRING) {
         values.extend(strings(schema, name, place));
     }
     if types.contains(Types::INTEGER) {
-        let least = number("minimum").or_else(|| number("exclusiveMinimum").map(|bound| bound + 1.0));
-        let most = number("maximum").or_else(|| number("exclusiveMaximum").map(|bound| bound - 1.0));
+        values.extend([47, 8].map(Json::from));
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a bound beyond 64 bits gives a number that fails the check"
         )]
-        let bounds = [least, most].into_iter().flatten().map(|bound| json!(bound as i64));
-        values.extend([json!(47), json!(8)].into_iter().chain(bounds).chain([json!(1), json!(0), json!(4471)]));
-        values.extend(number("multipleOf").map(|step| json!(step)));
+        values.extend(at_bounds(schema, 1.0).map(|number| json!(number as i64)));
+        values.extend([1, 0, 4471].map(Json::from));
     }
     if types.contains(Types::NUMBER) {
-        values.extend([json!(0.47), json!(0.5)]);
+        values.extend([0.47, 0.5].into_iter().chain(at_bounds(schema, 0.5)).map(Json::from));
     }
     if types.contains(Types::BOOLEAN) {
         values.push(json!(true));
@@ -245,7 +249,43 @@ fn candidates(schema: Schema<'_>, name: &str, place: usize, depth: usize) -> Vec
     if types.contains(Types::OBJECT) {
         values.extend(object(schema, place, depth).map(Json::Object));
     }
+    if types.contains(Types::NULL) {
+        values.push(Json::Null);
+    }
+    values.retain(|value| is_within(schema, value));
     values
+}
+
+fn number(schema: Schema<'_>, key: &str) -> Option<f64> {
+    schema.node.get(key).and_then(Json::as_f64)
+}
+
+/// The numbers next to each bound of a schema. `step` lies between two of them, if the schema names no other.
+fn at_bounds(schema: Schema<'_>, step: f64) -> impl Iterator<Item = f64> {
+    let step = number(schema, "multipleOf").filter(|step| *step > 0.0).unwrap_or(step);
+    let bound = move |key| number(schema, key).map(|bound| bound / step);
+    let above = ["minimum", "exclusiveMinimum"].into_iter().filter_map(bound).map(f64::ceil);
+    let below = ["maximum", "exclusiveMaximum"].into_iter().filter_map(bound).map(f64::floor);
+    let steps = above.flat_map(|steps| [steps, steps + 1.0]).chain(below.flat_map(|steps| [steps, steps - 1.0]));
+    steps.chain([1.0]).map(move |steps| steps * step)
+}
+
+/// Whether a value is within the bounds of its schema: the values inside of objects and arrays are tried no further.
+fn is_within(schema: Schema<'_>, value: &Json) -> bool {
+    let within = |size: f64, least: &str, most: &str| {
+        number(schema, least).is_none_or(|least| size >= least) && number(schema, most).is_none_or(|most| size <= most)
+    };
+    #[expect(clippy::cast_precision_loss, reason = "no value that was made up is so long")]
+    match value {
+        Json::Number(value) => value.as_f64().is_none_or(|value| {
+            within(value, "minimum", "maximum")
+                && number(schema, "exclusiveMinimum").is_none_or(|bound| value > bound)
+                && number(schema, "exclusiveMaximum").is_none_or(|bound| value < bound)
+        }),
+        Json::String(text) => within(text.chars().count() as f64, "minLength", "maxLength"),
+        Json::Array(items) => within(items.len() as f64, "minItems", "maxItems"),
+        Json::Bool(_) | Json::Null | Json::Object(_) => true,
+    }
 }
 
 /// Strings by format and name, then such as patterns ask for.

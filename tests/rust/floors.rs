@@ -1,4 +1,4 @@
-//! The folders of the core are floors: imports point down only, and pyo3 is named on the highest floor alone.
+//! The folders of the core are floors: imports point down only, pyo3 is named on the highest floor alone, and no file is long.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -69,5 +69,13 @@ fn only_the_border_names_pyo3() {
         .filter(|(room, _, text)| room != "py" && text.contains("pyo3"))
         .map(|(_, p, _)| p)
         .collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn no_file_is_long() {
+    const LONGEST: usize = 500;
+    let found: Vec<_> =
+        rooms().into_iter().filter(|(.., text)| text.lines().count() > LONGEST).map(|(_, p, _)| p).collect();
     assert!(found.is_empty(), "{found:?}");
 }

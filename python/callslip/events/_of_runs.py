@@ -116,8 +116,9 @@ class RunFinished(Event):
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
         if data["limit"] is not None:
             data["limit"] = limit_name(data["limit"])
-            if data["error"] is not None:
-                data["error"] = limit_message(data["error"])
+        # The limit of a run that failed in its last turn is in the note on that turn alone.
+        if data["reason"] == "limit" and data["error"] is not None:
+            data["error"] = limit_message(data["error"])
         return data
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from callslip.models._attempt import Attempt, Attempts
     from callslip.models._call import ModelCall
 
-__all__ = ["answer", "broken_off", "check_text_came", "in_time", "too_late", "whole_reply"]
+__all__ = [
+    "answer",
+    "broken_off",
+    "check_text_came",
+    "in_time",
+    "join_chunks",
+    "read_whole",
+    "too_late",
+    "whole_reply",
+]
 
 T = TypeVar("T")
 Reply: TypeAlias = "ModelReply | ReplyStream | AsyncReplyStream"
@@ -64,19 +73,32 @@ async def whole_reply(call: ModelCall, messages: Messages) -> ModelReply:
     awaited = hasattr(result, "__await__")
     if awaited:
         result = await cast("Awaitable[object]", result)
-    reply = open_result(result, awaited=awaited)
+    return await read_whole(open_result(result, awaited=awaited))
+
+
+async def read_whole(reply: Reply) -> ModelReply:
+    """Return a reply, or read its stream to the end and close it."""
     if isinstance(reply, ModelReply):
         return reply
-    text: list[str] = []
-    finish_reason, usage = None, {}
+    chunks: list[ModelChunk] = []
     try:
         while (chunk := await _next_async(reply)) is not None:
-            text.append(chunk.text)
-            finish_reason = chunk.finish_reason or finish_reason
-            usage.update(read_usage(chunk.usage) or {})
+            chunks.append(chunk)
     finally:
         await _close_async(reply)
-    return ModelReply("".join(text), finish_reason, usage or None)
+    return join_chunks(chunks)
+
+
+def join_chunks(chunks: Iterable[ModelChunk]) -> ModelReply:
+    """Return the whole reply of a stream."""
+    text, reasoning = [], []
+    finish_reason, usage = None, {}
+    for chunk in chunks:
+        text.append(chunk.text)
+        reasoning.append(chunk.reasoning)
+        finish_reason = chunk.finish_reason or finish_reason
+        usage.update(read_usage(chunk.usage) or {})
+    return ModelReply("".join(text), finish_reason, usage or None, "".join(reasoning))
 
 
 def too_late(seconds: float) -> TimeoutError:

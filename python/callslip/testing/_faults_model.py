@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from callslip import _lazy
 from callslip.errors import UsageError
 from callslip.models._call import ModelCall
-from callslip.models._direct import answer
-from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result
+from callslip.models._direct import answer, join_chunks, read_whole
+from callslip.models._reply import Messages, ModelReply, ReplyStream, open_result
 from callslip.testing._say import Say
 from callslip.testing.faults import Fault, Hang
 
@@ -95,8 +95,7 @@ class Faults:
         reply = await cast("Awaitable[object]", self._ask(messages, options))
         if wait or not faults:
             return reply
-        opened = open_result(reply, awaited=True)
-        whole = await _whole_async(opened)
+        whole = await read_whole(open_result(reply, awaited=True))
         return self._change(number, faults, whole)
 
     def _ask(self, messages: Messages, options: Mapping[str, object]) -> object:
@@ -244,27 +243,6 @@ def _whole(reply: object) -> ModelReply:
         return reply
     stream = cast("ReplyStream", reply)
     try:
-        return _joined(list(stream))
+        return join_chunks(stream)
     finally:
         stream.close()
-
-
-async def _whole_async(reply: Any) -> ModelReply:
-    if isinstance(reply, (ModelReply, ReplyStream)):
-        return _whole(reply)
-    try:
-        return _joined([chunk async for chunk in reply])
-    finally:
-        await reply.aclose()
-
-
-def _joined(chunks: Sequence[ModelChunk]) -> ModelReply:
-    """Return the whole reply of a stream."""
-    reasons = [chunk.finish_reason for chunk in chunks if chunk.finish_reason]
-    usages = [chunk.usage for chunk in chunks if chunk.usage is not None]
-    return ModelReply(
-        "".join(chunk.text for chunk in chunks),
-        reasons[-1] if reasons else None,
-        usages[-1] if usages else None,
-        "".join(chunk.reasoning for chunk in chunks),
-    )

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from callslip._core import ToolSet
 from callslip.errors import UsageError
 from callslip.protocols import Protocol, ProtocolName
-from callslip.testing._example_arguments import example_arguments
-from callslip.tools import Tools
+from callslip.tools import Tool, Tools
 from callslip.tools._toolbox import Toolbox
 
 __all__ = ["PROTOCOLS", "Say"]
@@ -53,8 +53,8 @@ class Say:
     def calls_of(self, tools: Tools, *, answer: Any = "done") -> list[str]:
         """Return a script that calls each tool once, and then ends the run.
 
-        The arguments are the required ones, with the first value that the schema names for each
-        (`default`, `examples`, `enum`), or a value of its type.
+        The arguments are the required ones, with a value that the schema names for each
+        (`examples`, `default`, `enum`), or one that is made up and that the schema allows.
 
         Args:
             tools: The tools, as for `Agent`.
@@ -64,7 +64,7 @@ class Say:
             UsageError: No arguments were found that the schema of a tool allows.
             ToolError: As for `Agent`.
         """
-        calls = [self.call(one.name, **example_arguments(one)) for one in Toolbox(tools)]
+        calls = [self.call(one.name, **_sample_arguments(one)) for one in Toolbox(tools)]
         return [*calls, self.finish(answer)]
 
     def finish(self, answer: Any) -> str:
@@ -74,6 +74,17 @@ class Say:
             answer: The answer: text, or what JSON can hold.
         """
         return _ANSWERS[self._name](answer)
+
+
+def _sample_arguments(tool: Tool[..., Any]) -> dict[str, Any]:
+    sample = ToolSet([tool._spec()]).sample_arguments(tool.name)
+    if sample is None:
+        raise UsageError(
+            f"expected a schema that arguments can be made from: got that of the tool "
+            f"{tool.name!r}: add `examples` to it, or use say.call(…)"
+        )
+    arguments: dict[str, Any] = json.loads(sample)
+    return arguments
 
 
 def _ticket_call(tool: str, arguments: dict[str, Any], number: int) -> str:

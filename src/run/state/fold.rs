@@ -335,8 +335,9 @@ impl RunState {
         self.show_unseen_results(protocol.background());
         let form = protocol.answer_form();
         self.entries.push(MessageEntry::LastTurn(format!(
-            "The limit of this run is reached ({limit}): no more calls are made. Answer now from what there is, in \
-             this form: {form}"
+            "The limit of this run is reached ({}): no more calls are made. Answer now from what there is, in this \
+             form: {form}",
+            limit.shown()
         )));
     }
 }

@@ -19,6 +19,7 @@ from callslip import (
     replay,
     tool,
 )
+from payments import made, pay
 from scripted import (
     act,
     asked,
@@ -34,19 +35,7 @@ from scripted import (
     wait,
 )
 
-made = []
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    made.clear()
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    made.append(amount)
-    return f"paid {amount}"
+pytestmark = pytest.mark.usefixtures("no_payments")
 
 
 @tool

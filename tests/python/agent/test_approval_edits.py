@@ -16,21 +16,11 @@ from callslip import (
     replay,
     tool,
 )
+from payments import made
+from payments import pay_to as pay
 from scripted import act, asked, block, call, call_once, finish, give, load, wait
 
-made = []
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    made.clear()
-
-
-@tool(needs_approval=True)
-def pay(to: str, amount: int) -> str:
-    """Pay."""
-    made.append((to, amount))
-    return f"paid {amount}"
+pytestmark = pytest.mark.usefixtures("no_payments")
 
 
 @tool

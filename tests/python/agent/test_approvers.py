@@ -15,21 +15,10 @@ from callslip import (
     replay,
     tool,
 )
+from payments import made, pay
 from scripted import act, asked, block, call_once, finish
 
-made = []
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    made.clear()
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    made.append(amount)
-    return f"paid {amount}"
+pytestmark = pytest.mark.usefixtures("no_payments")
 
 
 def run_async(agent, **options):

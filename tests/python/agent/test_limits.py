@@ -36,7 +36,7 @@ def run(replies, limits, *, tools=(work,), protocol="react", **options):
 def test_turns_give_one_last_turn():
     result = run([call(n=1), call(n=2), finish("so far")], Limits(turns=2))
     assert (result.value, result.stop_reason) == ("so far", "limit")
-    assert "steps" in asked(result.messages)[4]["content"]
+    assert "limit of this run is reached (turns)" in asked(result.messages)[4]["content"]
     assert "FINISH" in asked(result.messages)[4]["content"]
     assert result.run.turns == 3
 
@@ -46,6 +46,18 @@ def test_a_last_turn_without_an_answer_raises():
         run([call(n=1), call(n=2)], Limits(turns=1))
     assert len(caught.value.run.tickets) == 1
     assert caught.value.limit == "turns"
+
+
+@pytest.mark.parametrize("replies", [[call(n=1), call(n=2)], [call(n=1), "hm: steps"]])
+def test_log_trace_and_store_have_the_words_of_the_exception(replies, store):
+    with pytest.raises(LimitExceeded) as caught:
+        run(replies, Limits(turns=1), store=store)
+    said = str(caught.value)
+
+    assert "(turns)" in said
+    assert caught.value.run.log[-1].error == said
+    assert caught.value.run.trace().ending.error == said
+    assert [one.error for one in store.runs()] == [said]
 
 
 def test_a_last_turn_that_breaks_the_protocol_raises():

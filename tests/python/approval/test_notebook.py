@@ -5,22 +5,11 @@ import sys
 
 import pytest
 
-from callslip import Agent, ScriptedModel, in_notebook, tool
+from callslip import Agent, ScriptedModel, in_notebook
+from payments import made, pay
 from scripted import act, finish
 
-made = []
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    made.clear()
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    made.append(amount)
-    return "paid"
+pytestmark = pytest.mark.usefixtures("no_payments")
 
 
 def agent():

@@ -1,10 +1,12 @@
 """A script with a call of each tool, made from their schemas."""
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from callslip import Agent, ScriptedModel, Tool, UsageError, tool
@@ -50,13 +52,28 @@ def bounded(
     return step
 
 
+@dataclass
+class Order:
+    count: Annotated[int, Field(ge=100, le=200)]
+    discount: Annotated[float, Field(lt=-2.5)]
+    code: Annotated[str, Field(min_length=12)]
+    places: Annotated[list[Place] | None, Field(min_length=2)]
+    nothing: None
+
+
+@tool
+def deep(orders: list[list[Order]], share: Annotated[float, Field(gt=7.2)]) -> int:
+    """Take bounded values inside of others."""
+    return len(orders)
+
+
 @tool
 def now() -> str:
     """Take nothing."""
     return "noon"
 
 
-TOOLS = [plain, nested, bounded, now]
+TOOLS = [plain, nested, bounded, deep, now]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -67,6 +84,15 @@ def test_each_tool_is_called_once(name):
     assert result.tickets == [Called(one.name, outcome="ok") for one in TOOLS]
     assert result.run.violations == 0
     assert result.value == "done"
+
+
+@pytest.mark.parametrize("one", TOOLS, ids=lambda one: one.name)
+def test_the_arguments_are_valid_against_the_schema(one):
+    call, _end = Say("react").calls_of([one])
+    arguments = json.loads(call)["args"]
+
+    Draft202012Validator(one.parameters).validate(arguments)
+    assert arguments.keys() == set(one.parameters.get("required", ()))
 
 
 def test_a_value_of_the_schema_is_taken():
@@ -96,5 +122,5 @@ def test_a_schema_without_a_known_value_is_an_error():
         """Take a code."""
         return len(code)
 
-    with pytest.raises(UsageError, match="expected arguments for the tool 'rate'"):
+    with pytest.raises(UsageError, match="got that of the tool 'rate': add `examples`"):
         Say("react").calls_of([rate])

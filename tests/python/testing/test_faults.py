@@ -10,6 +10,7 @@ from callslip import (
     Agent,
     LimitExceeded,
     Limits,
+    ModelChunk,
     ModelError,
     ModelReply,
     ScriptedModel,
@@ -153,6 +154,28 @@ def test_streams_and_async_models_have_the_same_faults(options):
 
     assert codes(result) == ["multiple_actions"]
     assert app.cities == ["Oslo"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_stream_with_a_fault_keeps_the_usage_that_came_in_parts(is_async):
+    say = Say("react")
+    parts = [
+        ModelChunk(say.finish("4 degrees"), usage={"input_tokens": 5}),
+        ModelChunk(finish_reason="stop", usage={"output_tokens": 3}),
+    ]
+
+    def stream(messages):
+        yield from parts
+
+    async def stream_async(messages):
+        for part in parts:
+            yield part
+
+    model = stream_async if is_async else stream
+    with Faults(model, say, {1: prose_around}) as faults:
+        usage = asyncio.run(Agent(faults, protocol="react").run("How is Oslo?")).usage
+
+    assert (usage.input_tokens, usage.output_tokens) == (5, 3)
 
 
 def test_faults_are_drawn_by_the_seed():

@@ -1,0 +1,296 @@
+//! What can be read from one run: its state, log, transcript and parts.
+
+use super::error::{self, CoreResult};
+use super::part::PyPart;
+use super::protocol::{PyBounds, PyGrammar};
+use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
+use super::setup::{Grammars, Situation};
+use crate::live::LiveRun;
+use crate::protocol::grammar::Bounds;
+use crate::run::{Phase, resume, write_log};
+use crate::ticket::{Ticket, TicketId};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// One run with its log: the part that is read, and changes nothing.
+#[pyclass(name = "RunView", module = "callslip._core", frozen, subclass)]
+pub(super) struct PyRunView {
+    run: Mutex<LiveRun>,
+    /// Those of the setup of its agent, once that is known.
+    grammars: OnceLock<Grammars>,
+}
+
+impl PyRunView {
+    pub(super) fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {
+        Self { run: Mutex::new(run), grammars: grammars.map_or_else(OnceLock::new, OnceLock::from) }
+    }
+
+    pub(super) fn lock(&self) -> CoreResult<MutexGuard<'_, LiveRun>> {
+        Ok(self.run.lock()?)
+    }
+
+    /// Sets the grammars of the agent's setup. A run is adopted once: later ones change nothing.
+    pub(super) fn use_grammars(&self, grammars: &Grammars) {
+        let _ = self.grammars.set(grammars.clone());
+    }
+}
+
+#[pymethods]
+impl PyRunView {
+    /// The program's own instructions; `None` if it has none.
+    #[getter]
+    fn instructions(&self) -> CoreResult<Option<String>> {
+        Ok(self.lock()?.machine().setup().instructions.as_deref().map(str::to_owned))
+    }
+
+    /// Its limits, as JSON text.
+    #[getter]
+    fn limits(&self) -> CoreResult<String> {
+        Ok(serde_json::to_string(&self.lock()?.machine().setup().limits)?)
+    }
+
+    /// How many levels of runs may be below it by its own limits; `None` for any number.
+    #[getter]
+    fn levels(&self) -> CoreResult<Option<u32>> {
+        Ok(self.lock()?.machine().setup().limits.depth)
+    }
+
+    /// Up to where its store must be durable before the commands are carried out; 0 without a store.
+    #[getter]
+    fn position(&self) -> CoreResult<u64> {
+        Ok(self.lock()?.position().get())
+    }
+
+    /// Whether its store has failed: later events are not stored.
+    #[getter]
+    fn unwritten(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.has_lost_its_store())
+    }
+
+    /// Whether the program is still to decide if a call needs approval.
+    fn is_checking_approval(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().is_checking_approval(TicketId(ticket)))
+    }
+
+    /// Whether a call awaits approval.
+    fn awaits_approval(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().awaits_approval(TicketId(ticket)))
+    }
+
+    /// Whether a ticket is open.
+    fn is_open(&self, ticket: u32) -> CoreResult<bool> {
+        let run = self.lock()?;
+        Ok(run.machine().state().tickets.get(TicketId(ticket)).is_some_and(|ticket| ticket.outcome.is_none()))
+    }
+
+    /// Tasks that other runs work on.
+    fn open_tasks(&self) -> CoreResult<Vec<PyOpenTask>> {
+        Ok(self.lock()?.machine().open_tasks().into_iter().map(PyOpenTask::from).collect())
+    }
+
+    /// How many runs are above it.
+    #[getter]
+    fn depth(&self) -> CoreResult<u32> {
+        Ok(self.lock()?.machine().depth())
+    }
+
+    /// Its id.
+    #[getter]
+    fn run_id(&self) -> CoreResult<String> {
+        Ok(self.lock()?.machine().run_id().to_owned())
+    }
+
+    /// What the user asked for.
+    #[getter]
+    fn task(&self) -> CoreResult<String> {
+        let run = self.lock()?;
+        Ok(resume::start(run.log().records()).map(|start| start.task.to_string()).unwrap_or_default())
+    }
+
+    /// How many events its log has, those that were compacted among them.
+    #[getter]
+    fn event_count(&self) -> CoreResult<u64> {
+        Ok(self.lock()?.log().next())
+    }
+
+    /// What the model is shown no longer; `None` if it is shown everything.
+    #[getter]
+    fn shortened(&self) -> CoreResult<Option<PyShortened>> {
+        Ok(self.lock()?.machine().state().shortened.as_deref().map(PyShortened::from))
+    }
+
+    /// The position of the message with the user's last words; 0 for the task.
+    #[getter]
+    fn said_at(&self) -> CoreResult<usize> {
+        Ok(self.lock()?.machine().state().said_at)
+    }
+
+    /// Whether calls of the reply that is still arriving were started.
+    #[getter]
+    fn has_early_calls(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().has_early_calls())
+    }
+
+    /// Whether tokens or cost are limited, here or above.
+    #[getter]
+    fn limits_usage(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().limits_usage())
+    }
+
+    /// How many attempts at a call were made, the one that is waited for among them.
+    fn attempts(&self, ticket: u32) -> CoreResult<u32> {
+        Ok(self.lock()?.machine().attempts(TicketId(ticket)))
+    }
+
+    /// Whether the answer of this turn is still to be checked.
+    fn is_checking(&self, turn: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().is_checking(turn))
+    }
+
+    /// Unix seconds at which `time_out` is due; `None` without a limit.
+    #[getter]
+    fn deadline(&self) -> CoreResult<Option<f64>> {
+        Ok(self.lock()?.machine().deadline())
+    }
+
+    /// How many messages the transcript has.
+    #[getter]
+    fn message_count(&self) -> CoreResult<usize> {
+        Ok(self.lock()?.machine().state().messages.len())
+    }
+
+    /// One message of the transcript.
+    fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
+        let run = self.lock()?;
+        let message = run.machine().state().messages.get(position);
+        let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
+        Ok(PyMessage::new(py, &run, message))
+    }
+
+    /// The list of all tickets, as a message of the ticket protocol has it.
+    fn ticket_list(&self) -> CoreResult<String> {
+        Ok(self.lock()?.machine().state().tickets.to_json())
+    }
+
+    /// All tickets, oldest first.
+    fn tickets(&self) -> CoreResult<Vec<PyTicketRow>> {
+        let run = self.lock()?;
+        let row = |ticket: &Ticket| PyTicketRow::of_run(&run, ticket);
+        Ok(run.machine().state().tickets.iter().map(row).collect())
+    }
+
+    /// How many tickets the run has opened.
+    #[getter]
+    fn ticket_count(&self) -> CoreResult<usize> {
+        Ok(self.lock()?.machine().state().tickets.len())
+    }
+
+    /// How the run ended; `None` until then.
+    #[getter]
+    fn ending(&self, py: Python<'_>) -> CoreResult<Option<PyEnding>> {
+        let (ending, limit) = {
+            let run = self.lock()?;
+            let state = run.machine().state();
+            (state.ending.clone(), state.limit)
+        };
+        Ok(ending.map(|ending| PyEnding::new(py, ending, limit)).transpose()?)
+    }
+
+    /// How many messages stand between the prompt and the task: those of an example, and an earlier conversation.
+    #[getter]
+    fn examples(&self) -> CoreResult<usize> {
+        Ok(self.lock()?.machine().messages_before_task())
+    }
+
+    /// The message without the results that were loaded into it; `None` if it has none, or only very short ones.
+    fn short<'py>(&self, py: Python<'py>, position: usize) -> CoreResult<Option<Bound<'py, PyString>>> {
+        let run = self.lock()?;
+        let short = run.machine().state().messages.get(position).and_then(|message| message.short.as_ref());
+        Ok(short.map(|short| PyString::new(py, short)))
+    }
+
+    /// What its replies have cost.
+    #[getter]
+    fn usage(&self) -> CoreResult<PyUsage> {
+        Ok(self.lock()?.machine().state().usage.into())
+    }
+
+    /// What they have cost since the user's last task.
+    #[getter]
+    fn turn_usage(&self) -> CoreResult<PyUsage> {
+        Ok(self.lock()?.machine().state().turn_usage().into())
+    }
+
+    /// What all have cost, with those of the runs below it that have ended.
+    #[getter]
+    fn total_usage(&self) -> CoreResult<PyUsage> {
+        Ok(self.lock()?.machine().state().spent().usage.into())
+    }
+
+    /// How often the model was asked.
+    #[getter]
+    fn turn(&self) -> CoreResult<u32> {
+        Ok(self.lock()?.machine().state().turn)
+    }
+
+    /// How many replies broke the protocol.
+    #[getter]
+    fn violations(&self) -> CoreResult<u32> {
+        Ok(self.lock()?.machine().state().violations_total)
+    }
+
+    /// The log from `seq` on, one JSON text an event.
+    #[pyo3(signature = (seq = 0))]
+    fn records<'py>(&self, py: Python<'py>, seq: usize) -> CoreResult<Bound<'py, PyList>> {
+        let texts: Vec<String> = {
+            let run = self.lock()?;
+            let records = run.log().since(seq);
+            records.iter().map(serde_json::to_string).collect::<Result<_, _>>()?
+        };
+        Ok(PyList::new(py, texts)?)
+    }
+
+    /// The log as lines, with the bytes of its parts.
+    fn export_lines(&self, py: Python<'_>) -> CoreResult<Vec<String>> {
+        // Not under the lock: a store may have to write first.
+        let (records, parts) = {
+            let run = self.lock()?;
+            (run.log().records().to_vec(), all_parts(&run))
+        };
+        write_log(&records, |sha256| {
+            let part = parts.iter().find(|part| *part.part().sha256 == *sha256);
+            part.map_or(Ok(None), |part| part.stored_bytes(py))
+        })
+    }
+
+    /// Whether any message or result has images or files.
+    #[getter]
+    fn has_parts(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().state().has_parts)
+    }
+
+    /// All its images and files.
+    fn parts(&self) -> CoreResult<Vec<PyPart>> {
+        Ok(all_parts(&*self.lock()?))
+    }
+
+    /// The grammar of the next reply, with at most so many characters of thoughts, within the bounds of the model.
+    fn grammar(&self, thoughts: Option<u32>, bounds: Option<PyBounds>) -> CoreResult<PyGrammar> {
+        let (run, bounds) = (self.lock()?, bounds.map(Bounds::from));
+        let situation = Situation { moves: run.machine().possible_moves(), thoughts, bounds };
+        let make = |situation: &Situation| run.machine().grammar(&situation.moves, thoughts, bounds);
+        let grammars = self.grammars.get_or_init(Grammars::default);
+        Ok(PyGrammar { grammar: grammars.get(situation, make) })
+    }
+
+    /// Whether the run is over.
+    #[getter]
+    fn finished(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().state().phase == Phase::Finished)
+    }
+}
+
+fn all_parts(run: &LiveRun) -> Vec<PyPart> {
+    run.machine().state().parts().into_iter().map(|part| PyPart::of_run(run, part)).collect()
+}
