@@ -1,0 +1,1 @@
+"""The desk of a shop."""
