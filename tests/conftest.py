@@ -49,8 +49,8 @@ def pytest_runtest_makereport(item, call):
 
 def process_state():
     """What other tests of this process depend on."""
-    names = ("", "callslip", *(f"callslip.{name}" for name in ("tools", "openapi", "mcp")))
-    loggers = [logging.getLogger(name) for name in names]
+    own = ("callslip", *(f"callslip.{name}" for name in ("tools", "openapi", "mcp", "run")))
+    loggers = [logging.getLogger(name) for name in ("", *own)]
     return {
         "levels and filters of logs": [
             (one.name, one.level, one.disabled, one.propagate, *one.filters) for one in loggers

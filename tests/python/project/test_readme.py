@@ -48,7 +48,8 @@ READER = Sybil(
 @pytest.fixture(autouse=True)
 def _log_level():
     """A page may set the level of a log, which other tests read."""
-    loggers = [logging.getLogger(name) for name in ("callslip", "callslip.tools")]
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("callslip")]
+    loggers = [logging.getLogger(name) for name in ("", "callslip.run", *names)]
     levels = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, levels, strict=True):
