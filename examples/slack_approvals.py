@@ -134,9 +134,9 @@ async def decide(request: Request) -> dict[str, str]:
     run = agent.store.run(chosen["run"])
     try:
         if action["action_id"] == "approve":
-            run.approve(chosen["ticket"])
+            run.approve(chosen["ticket"], by=person)
         else:
-            run.deny(chosen["ticket"], f"{person} has refused it")
+            run.deny(chosen["ticket"], by=person)
     except UsageError as error:
         # Another person was faster.
         return {"text": str(error)}

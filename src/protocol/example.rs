@@ -130,6 +130,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             attempts: 1,
             approval_reason: None,
             decision: None,
+            approved_by: None,
             turn: 1,
             call_id: Some(format!("call_{id}")),
             opened_at: 0.0,

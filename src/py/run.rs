@@ -180,14 +180,20 @@ impl PyRun {
 
     /// Approves a call, with other arguments if there are any, as JSON text. Raises `UsageError` if it does not await
     /// approval, or if its tool does not take these arguments.
-    #[pyo3(signature = (ticket, now, arguments = None))]
-    fn approve(slf: &Bound<'_, Self>, ticket: u32, now: f64, arguments: Option<&str>) -> CoreResult<Vec<PyCommand>> {
+    #[pyo3(signature = (ticket, now, arguments = None, by = None))]
+    fn approve(
+        slf: &Bound<'_, Self>,
+        ticket: u32,
+        now: f64,
+        arguments: Option<&str>,
+        by: Option<&str>,
+    ) -> CoreResult<Vec<PyCommand>> {
         let ticket = TicketId(ticket);
         let arguments = arguments.map(serde_json::from_str::<Value>).transpose()?;
         let approve = |machine: &mut RunMachine| -> Result<(), InputError> {
             machine.check_awaits_approval(ticket)?;
             let edited = arguments.as_ref().map(|arguments| machine.check_edited(ticket, arguments)).transpose()?;
-            machine.approve(ticket, edited, now);
+            machine.approve(ticket, edited, by, now);
             Ok(())
         };
         let (approved, commands) = view(slf).lock()?.apply(now, approve)?;
@@ -208,11 +214,12 @@ impl PyRun {
     }
 
     /// Denies a call. Raises `UsageError` if it does not await approval.
-    fn deny(slf: &Bound<'_, Self>, ticket: u32, why: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
+    #[pyo3(signature = (ticket, why, now, by = None))]
+    fn deny(slf: &Bound<'_, Self>, ticket: u32, why: &str, now: f64, by: Option<&str>) -> CoreResult<Vec<PyCommand>> {
         let ticket = TicketId(ticket);
         let deny = |machine: &mut RunMachine| {
             machine.check_awaits_approval(ticket)?;
-            machine.deny(ticket, why, now);
+            machine.deny(ticket, why, by, now);
             Ok::<(), InputError>(())
         };
         let (denied, commands) = view(slf).lock()?.apply(now, deny)?;

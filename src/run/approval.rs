@@ -28,23 +28,24 @@ impl RunMachine {
         self.emit(Event::ApprovalChecked { ticket, needs_approval, reason }, now);
     }
 
-    /// Approves a call, with other arguments if `arguments` are given, which were checked. It is made now, or when the
-    /// run is resumed.
-    pub fn approve(&mut self, ticket: TicketId, arguments: Option<Arc<Value>>, now: f64) {
+    /// Approves a call in the name of `by`, with other arguments if `arguments` are given, which were checked. It is
+    /// made now, or when the run is resumed.
+    pub fn approve(&mut self, ticket: TicketId, arguments: Option<Arc<Value>>, by: Option<&str>, now: f64) {
         // Before version 3 approval was asked for before references were filled.
         if self.awaits_approval(ticket)
             || (self.is_parked(ticket) && matches!(self.shared_limits, SharedLimits::Replayed(_)))
         {
-            self.emit(Event::Approved { ticket, arguments, at_rest: !self.attended }, now);
+            let by = by.map(Arc::from);
+            self.emit(Event::Approved { ticket, arguments, at_rest: !self.attended, by }, now);
         }
     }
 
-    /// A person denies a call that awaits approval.
-    pub fn deny(&mut self, ticket: TicketId, why: &str, now: f64) {
+    /// A person, `by`, denies a call that awaits approval.
+    pub fn deny(&mut self, ticket: TicketId, why: &str, by: Option<&str>, now: f64) {
         let tool = self.state.tickets.get(ticket).map(|ticket| ticket.tool.clone()).unwrap_or_default();
         let reason = if why.trim().is_empty() { String::new() } else { format!(": {}", why.trim()) };
         let message = format!("The call of '{tool}' was denied{reason}");
-        self.complete_call(ticket, Outcome::Denied { message }, now);
+        self.complete_call(ticket, Outcome::Denied { message, by: by.map(Arc::from) }, now);
     }
 
     /// Whether a call awaits approval and its arguments are final.

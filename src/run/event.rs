@@ -361,6 +361,9 @@ pub enum Event {
         /// Whether no driver worked on the run, so that the call has not begun.
         #[serde(default, skip_serializing_if = "is_false")]
         at_rest: bool,
+        /// Who has approved it, where the program has named somebody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
     },
     /// An attempt at a call failed. Another one follows, or the call ends with this failure.
     ToolAttemptFailed(Box<FailedCall>),

@@ -174,6 +174,7 @@ mod tests {
                 attempts: 1,
                 approval_reason: None,
                 decision: None,
+                approved_by: None,
                 arguments: None,
                 turn: 1,
                 call_id: None,

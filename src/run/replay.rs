@@ -108,9 +108,9 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::ApprovalChecked { ticket, needs_approval, reason } => {
             machine.approval_checked(*ticket, *needs_approval, reason.as_deref(), at);
         }
-        Event::Approved { ticket, arguments, at_rest } => {
+        Event::Approved { ticket, arguments, at_rest, by } => {
             machine.attended = !at_rest;
-            machine.approve(*ticket, arguments.clone(), at);
+            machine.approve(*ticket, arguments.clone(), by.as_deref(), at);
         }
         Event::Moved { turn, .. } if machine.state().phase == Phase::Checking => machine.accept_answer(*turn, at),
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {

@@ -75,11 +75,12 @@ impl TicketList {
         }
     }
 
-    /// A person has approved of it, with other arguments if there are any.
-    pub(crate) fn approve(&mut self, id: TicketId, arguments: Option<&Arc<Value>>) {
+    /// A person, `by`, has approved of it, with other arguments if there are any.
+    pub(crate) fn approve(&mut self, id: TicketId, arguments: Option<&Arc<Value>>, by: Option<&Arc<str>>) {
         if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
             ticket.parked = false;
             ticket.decision = Some(Decision::Approved);
+            ticket.approved_by = by.cloned();
             if let Some(arguments) = arguments {
                 ticket.arguments = Some(Arc::clone(arguments));
                 ticket.decision = Some(Decision::Edited);

@@ -59,6 +59,9 @@ pub enum Outcome {
     Denied {
         /// The message for the model.
         message: String,
+        /// Who has refused it, where the program has named somebody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
     },
     /// It was given up under way.
     Cancelled,
@@ -107,7 +110,7 @@ impl Outcome {
             Self::Error { message, .. }
             | Self::Retry { message }
             | Self::InDoubt { message }
-            | Self::Denied { message } => message,
+            | Self::Denied { message, .. } => message,
             Self::Cancelled => "cancelled under way: whether it took effect is not known",
             Self::NotBegun => "cancelled before it began: it had no effect",
         }
@@ -194,6 +197,9 @@ pub struct Ticket {
     /// How a person has approved of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// Who has approved of it, where the program has named somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<Arc<str>>,
     /// Its checked arguments: with references until they are filled, then final. None where a version before 3 compacted
     /// the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -79,14 +79,14 @@ fn gone_on(attended: bool) -> (Vec<Command>, RunMachine) {
     let mut first = begun("react", Limits::default());
     reply(&mut first, &act("gated", r#"{"a": 1}"#));
     if attended {
-        first.approve(TicketId(1), None, 3.0);
+        first.approve(TicketId(1), None, None, 3.0);
         assert_eq!(first.commands(3.0).len(), 1);
     }
     let mut log = take_log(&mut first);
     if !attended {
         // Somebody approves of it in the log of a run that nobody works on.
         let mut kept = RunMachine::load(&log).unwrap();
-        kept.approve(TicketId(1), None, 3.0);
+        kept.approve(TicketId(1), None, None, 3.0);
         kept.commands(3.0);
         log.extend(take_log(&mut kept));
     }
@@ -114,7 +114,11 @@ fn a_call_with_the_result_of_one_that_is_denied_is_not_made() {
     let mut machine = begun("chatty", Limits::default());
     let calls = block(&[("g", "gated", r#"{"a": 1}"#), ("c", "call", r#"{"a": "$g"}"#)]);
     assert_eq!(reply(&mut machine, &calls), [Command::AskApproval { ticket: TicketId(1) }]);
-    machine.complete_call(TicketId(1), Outcome::Denied { message: "The call of 'gated' was denied: no".into() }, 3.0);
+    machine.complete_call(
+        TicketId(1),
+        Outcome::Denied { message: "The call of 'gated' was denied: no".into(), by: None },
+        3.0,
+    );
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 2 }]);
     assert!(told(&machine).contains("was denied: no") && told(&machine).contains("NotRun"), "{}", told(&machine));
 }

@@ -132,16 +132,20 @@ fn a_task_that_needs_approval_starts_only_then() {
     let ask = |task| act("expert", &format!(r#"{{"task": "{task}"}}"#));
     assert_eq!(reply(&mut machine, &ask("one")), [Command::AskApproval { ticket: TicketId(1) }]);
     assert!(machine.awaits_approval(TicketId(1)));
-    machine.approve(TicketId(2), None, 3.0);
+    machine.approve(TicketId(2), None, None, 3.0);
     assert_eq!(machine.commands(3.0), []);
-    machine.approve(TicketId(1), None, 3.0);
+    machine.approve(TicketId(1), None, None, 3.0);
     assert_eq!(started(&machine.commands(3.0)), [(1, "", "one")]);
-    machine.approve(TicketId(1), None, 3.0);
+    machine.approve(TicketId(1), None, None, 3.0);
     assert_eq!(machine.commands(3.0), []);
     machine.complete(TicketId(1), ok("1"), &[], None, 4.0);
     assert_eq!(machine.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert_eq!(reply(&mut machine, &ask("two")), [Command::AskApproval { ticket: TicketId(2) }]);
-    machine.complete_call(TicketId(2), Outcome::Denied { message: "The call of 'expert' was denied".into() }, 5.0);
+    machine.complete_call(
+        TicketId(2),
+        Outcome::Denied { message: "The call of 'expert' was denied".into(), by: None },
+        5.0,
+    );
     assert_eq!(machine.commands(5.0), [Command::AskModel { turn: 3 }]);
     assert!(told(&machine).contains("was denied"));
 }

@@ -170,13 +170,19 @@ class RunStream(Generic[AnswerT]):
         """The tickets that are awaiting approval. As `Run.awaiting_approval`."""
         return self.run.awaiting_approval
 
-    def approve(self, ticket: Ticket | str, *, arguments: Mapping[str, Any] | None = None) -> None:
+    def approve(
+        self,
+        ticket: Ticket | str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        by: str | None = None,
+    ) -> None:
         """Approve a call that is awaiting approval. As `Run.approve`."""
-        self.run.approve(ticket, arguments=arguments)
+        self.run.approve(ticket, arguments=arguments, by=by)
 
-    def deny(self, ticket: Ticket | str, why: str = "") -> None:
+    def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
         """Deny a call that is awaiting approval. As `Run.deny`."""
-        self.run.deny(ticket, why)
+        self.run.deny(ticket, why, by=by)
 
     def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message. As `Run.send`, but a finished run continues by itself.

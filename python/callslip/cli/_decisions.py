@@ -24,9 +24,9 @@ def run(options: argparse.Namespace) -> int:
     with TicketStore(options.file) as store:
         found = store.run(run_id)
         if options.command == "approve":
-            found.approve(options.ticket, arguments=arguments)
+            found.approve(options.ticket, arguments=arguments, by=options.by)
         else:
-            found.deny(options.ticket, options.why)
+            found.deny(options.ticket, options.why, by=options.by)
         call = next((one.call for one in found.tickets if one.id == options.ticket), "")
     done = "approved" if options.command == "approve" else "denied"
     print_text(f"{done} {options.ticket} of run {run_id}: {call}")

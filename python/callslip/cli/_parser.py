@@ -139,6 +139,7 @@ def _add_decisions(commands: Commands) -> None:
         )
         parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
         parser.add_argument("ticket", metavar="TICKET", help="the id of the ticket, such as T1")
+        parser.add_argument("--by", metavar="NAME", help="the name of the person, for the log")
         if name == "approve":
             parser.add_argument(
                 "--arguments",

@@ -104,12 +104,14 @@ class Approved(Event):
         arguments: The arguments with which the person has replaced those of the call; `None` if the
             call is made as it was.
         at_rest: Whether no driver worked on the run, so that the call has not begun.
+        by: The name of the person; `None` if the program has passed none.
     """
 
     kind: ClassVar[EventKind] = "approved"
     ticket_id: str
     arguments: Json | None = None
     at_rest: bool = False
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,7 @@ class TicketCompleted(Event):
         spent: The usage, tickets and runs of a child run with all runs below it, as JSON; `None`
             for a call.
         parts: The images and files of the result, as in `RunStarted`.
+        by: The name of the person who has denied the call; `None` if the program has passed none.
     """
 
     kind: ClassVar[EventKind] = "ticket_completed"
@@ -156,6 +159,7 @@ class TicketCompleted(Event):
     transient: bool = False
     spent: Json | None = None
     parts: list[dict[str, Any]] = field(default_factory=list)
+    by: str | None = None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -167,4 +171,5 @@ class TicketCompleted(Event):
             else:
                 data["error"] = content["message"]
                 data["transient"] = content.get("transient", False)
+                data["by"] = content.get("by")
         return data

@@ -87,14 +87,19 @@ def _of_ticket(event: Event) -> str | None:
             return f"{event.ticket_id}{_WAITING}"
         case Approved():
             changed = "" if event.arguments is None else f": {call_line('', event.arguments)}"
-            return f"{event.ticket_id} approved{changed}"
+            return f"{event.ticket_id} approved{_person(event.by)}{changed}"
         case ToolAttemptFailed():
             return f"{event.ticket_id} attempt {event.attempt} failed: {_short(event.error)}"
         case TicketCompleted():
             text = event.result if event.error is None else event.error
-            return f"{event.ticket_id} {event.outcome.replace('_', ' ')}: {_short(text)}"
+            outcome = f"{event.outcome.replace('_', ' ')}{_person(event.by)}"
+            return f"{event.ticket_id} {outcome}: {_short(text)}"
         case _:
             return None
+
+
+def _person(by: str | None) -> str:
+    return "" if by is None else f" by {by}"
 
 
 def _ending(event: RunFinished) -> str:

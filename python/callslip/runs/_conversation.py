@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from callslip import _core
 from callslip._json import ResultError, to_json
+from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs._feed import take_over_feed
@@ -27,6 +28,7 @@ __all__ = [
     "append_message",
     "append_to_log",
     "check_message",
+    "checked_person",
     "decide_at_rest",
     "edited_arguments",
     "inject",
@@ -124,6 +126,21 @@ def _tell(run: Run, published: int) -> None:
     take_over_feed(run, published)
     if run._feed is not None:
         run._feed.publish()
+
+
+def checked_person(by: object) -> str | None:
+    """Return the name of the person who decides, as the log keeps it.
+
+    Raises:
+        UsageError: It is not text, or blank.
+    """
+    if by is None:
+        return None
+    check_text("by", by)
+    name = str(by).strip()
+    if not name:
+        raise UsageError("expected by to be a name: got a blank text; pass no by=")
+    return name
 
 
 def decide_at_rest(run: Run, store: TicketStore, make: Make) -> None:

@@ -178,17 +178,21 @@ def _ticket_line(event: ToolAttemptFailed | TicketCompleted | Approved, tool: st
     fields: dict[str, Any] = {"ticket_id": ticket, "tool": tool}
     start = f"{ticket} {_shown(tool)}"
     if isinstance(event, Approved):
-        return _Line(_INFO, f"{start} was approved", fields)
+        return _Line(_INFO, f"{start} was approved", fields | _person(event.by))
     if isinstance(event, ToolAttemptFailed):
         fields |= {"attempt": event.attempt, "wait": event.wait, **_content(error=event.error)}
         return _Line(_WARNING, f"{start}: attempt {event.attempt} failed", fields)
     fields["outcome"] = event.outcome
     if event.outcome == "denied":
-        return _Line(_INFO, f"{start} was denied", fields)
+        return _Line(_INFO, f"{start} was denied", fields | _person(event.by))
     if event.outcome in _FAILED:
         fields |= _content(error=event.error)
         return _Line(_WARNING, f"{start} failed: {event.outcome}", fields)
     return _Line(_DEBUG, f"{start} ended: {event.outcome}", fields | _content(result=event.result))
+
+
+def _person(by: str | None) -> dict[str, str]:
+    return {} if by is None else _content(by=by)
 
 
 def _waits(ticket: str, tool: str) -> _Line:

@@ -15,6 +15,7 @@ from callslip.events import Event, read_event
 from callslip.parts import Content, File
 from callslip.runs._conversation import (
     append_to_log,
+    checked_person,
     decide_at_rest,
     edited_arguments,
     inject,
@@ -150,7 +151,13 @@ class Run(Generic[AnswerT]):
                 waiting += child.awaiting_approval
         return waiting
 
-    def approve(self, ticket: Ticket | str, *, arguments: Mapping[str, Any] | None = None) -> None:
+    def approve(
+        self,
+        ticket: Ticket | str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        by: str | None = None,
+    ) -> None:
         """Approve a call that is awaiting approval.
 
         Args:
@@ -159,33 +166,38 @@ class Run(Generic[AnswerT]):
             arguments: All arguments of the call, to replace those of the model. They are checked as
                 those, and the model is told about them with the result. They cannot refer to other
                 calls. Default: the call is made as it is.
+            by: The name of the person, which the log keeps. The model is not told. Default: none.
 
         Raises:
             UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the tool does not take these arguments. Nothing changes then.
+                for example; or the tool does not take these arguments; or `by` is not a name.
+                Nothing changes then.
             StoreError: The decision cannot be written down.
         """
         edited = None if arguments is None else edited_arguments(arguments)
         run, number = self._find_ticket(ticket)
-        run._decide(lambda now: run._core.approve(number, now, edited))
+        person = checked_person(by)
+        run._decide(lambda now: run._core.approve(number, now, edited, person))
 
-    def deny(self, ticket: Ticket | str, why: str = "") -> None:
+    def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
         """Deny a call that is awaiting approval.
 
         Args:
             ticket: As for `approve`.
             why: The reason, which the model reads.
+            by: As for `approve`.
 
         Raises:
             UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the reason is not text.
+                for example; or the reason is not text, or `by` is not a name.
             StoreError: The decision cannot be written down.
         """
         if not isinstance(why, str):
             raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
         check_text("the reason", why)
         run, number = self._find_ticket(ticket)
-        run._decide(lambda now: run._core.deny(number, why, now))
+        person = checked_person(by)
+        run._decide(lambda now: run._core.deny(number, why, now, person))
 
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.

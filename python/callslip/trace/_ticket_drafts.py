@@ -75,6 +75,7 @@ class TicketDraft:
             }
         )
         outcome = state.get("outcome")
+        read: dict[str, Any] = {}
         if outcome is not None:
             read = TicketCompleted._fields({"outcome": outcome})
             draft._fields.update(
@@ -85,7 +86,11 @@ class TicketDraft:
         if draft._fields.get("outcome") == "denied":
             decision = "denied"
         if state.get("parked") or decision:
-            draft._approval = {"decision": decision, "reason": state.get("approval_reason")}
+            draft._approval = {
+                "decision": decision,
+                "reason": state.get("approval_reason"),
+                "by": read.get("by") if decision == "denied" else state.get("approved_by"),
+            }
         return draft
 
     def read(self, event: Event) -> None:
@@ -116,9 +121,9 @@ class TicketDraft:
             case _:
                 pass
 
-    def _decide(self, event: Event, decision: str) -> None:
+    def _decide(self, event: Approved | TicketCompleted, decision: str) -> None:
         approval = self._approval = self._approval or {}
-        approval.update(decided_at=event.at, decision=decision, by=getattr(event, "by", None))
+        approval.update(decided_at=event.at, decision=decision, by=event.by)
 
     def _complete(self, event: TicketCompleted) -> None:
         self._fields.update(

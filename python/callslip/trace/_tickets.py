@@ -22,7 +22,7 @@ class Approval:
             the log was compacted since.
         decided_at: The time of the decision; `None` without one.
         decision: `"approved"` or `"denied"`; `None` without a decision.
-        by: The person, if the program has passed a name; else `None`.
+        by: The name of the person; `None` if the program has passed none.
         reason: The reason why the call needs approval, in the program's words; `None` without one.
         replaced_arguments: The arguments of the model, if the person has replaced them; else
             `None`.

@@ -22,11 +22,11 @@ impl RunState {
                 }
                 self.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
             }
-            Event::Approved { ticket, arguments, at_rest } => {
+            Event::Approved { ticket, arguments, at_rest, by } => {
                 if let (Some(call), Some(arguments)) = (self.open_calls.get_mut(ticket), arguments) {
                     call.fill(arguments);
                 }
-                self.tickets.approve(*ticket, arguments.as_ref());
+                self.tickets.approve(*ticket, arguments.as_ref(), by.as_ref());
                 if *at_rest {
                     self.unbegun.insert(*ticket);
                 }

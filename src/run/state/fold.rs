@@ -214,6 +214,7 @@ impl RunState {
             parked: *needs_approval,
             approval_reason: None,
             decision: None,
+            approved_by: None,
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),

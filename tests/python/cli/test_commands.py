@@ -109,19 +109,24 @@ def test_a_replay_names_the_first_event_that_differs(file, call, tmp_path):
 def test_a_call_is_approved_with_other_arguments_once(file, call):
     path, _, waiting = file
     words = ("approve", path, waiting[:10], "T1")
-    out = call(*words, "--arguments", '{"amount": 4}').out
+    out = call(*words, "--arguments", '{"amount": 4}', "--by", "ann").out
     assert out.startswith(f'approved T1 of run {waiting}: pay {{"amount": 4}}\n')
     assert call("runs", path, "--waiting", "--json").out == "[]\n"
     assert "already" in call(*words, status=2).err
 
     agent = Agent(ScriptedModel([finish("paid")]), tools=[pay], store=path, name="bank")
-    assert agent.resume_sync(waiting).tickets[0].result == "paid 4"
+    result = agent.resume_sync(waiting)
+    assert (result.tickets[0].result, result.run.trace().tickets[0].approval.by) == (
+        "paid 4",
+        "ann",
+    )
     agent.store.close()
 
 
 def test_a_call_is_denied_with_a_reason(file, call):
     path, _, waiting = file
-    call("deny", path, waiting, "T1", "--why", "too much")
+    call("deny", path, waiting, "T1", "--why", "too much", "--by", "\x1bann")
+    assert "denied by \\u001bann after " in call("show", path, waiting).out
     with TicketStore(path) as store:
         (ticket,) = store.run(waiting).tickets
     assert (ticket.outcome, "too much" in ticket.error) == ("denied", True)

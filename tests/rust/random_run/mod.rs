@@ -315,9 +315,13 @@ impl RandomRun {
     fn decide(&mut self, more: u8) {
         let Some(ticket) = self.parked() else { return };
         if more.is_multiple_of(2) {
-            self.machine.approve(ticket, None, self.now);
+            self.machine.approve(ticket, None, Some("ann"), self.now);
         } else {
-            self.machine.complete_call(ticket, Outcome::Denied { message: "denied".into() }, self.now);
+            self.machine.complete_call(
+                ticket,
+                Outcome::Denied { message: "denied".into(), by: Some("ann".into()) },
+                self.now,
+            );
         }
     }
 
@@ -372,7 +376,7 @@ impl RandomRun {
             && let Some(ticket) = self.parked()
         {
             let mut kept = RunMachine::load(&log).unwrap();
-            kept.approve(ticket, None, self.now);
+            kept.approve(ticket, None, Some("ann"), self.now);
             kept.commands(self.now);
             log.extend(kept.take_records());
         }

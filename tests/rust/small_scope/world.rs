@@ -275,9 +275,9 @@ impl World {
                 self.run(id).ending.remove(ticket);
                 self.give(&child_id(id, *ticket), RunMachine::cancel);
             }
-            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, None, now)),
+            Step::Decide(id, ticket, true) => self.give(id, |machine, now| machine.approve(*ticket, None, None, now)),
             Step::Decide(id, ticket, false) => {
-                let outcome = Outcome::Denied { message: "denied".to_owned() };
+                let outcome = Outcome::Denied { message: "denied".to_owned(), by: None };
                 self.give(id, |machine, now| machine.complete_call(*ticket, outcome, now));
             }
             Step::TimeOut(id) => {

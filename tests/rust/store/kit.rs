@@ -150,7 +150,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
 
 pub(crate) fn approved(ticket: u32) -> Event {
     let arguments = ticket.is_multiple_of(3).then(|| Arc::new(serde_json::from_str(r#"{"a": 2.0}"#).unwrap()));
-    Event::Approved { ticket: TicketId(ticket), arguments, at_rest: ticket.is_multiple_of(5) }
+    Event::Approved { ticket: TicketId(ticket), arguments, at_rest: ticket.is_multiple_of(5), by: Some("ann".into()) }
 }
 
 /// A file with a name that looks like a place in an event.
