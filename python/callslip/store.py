@@ -105,6 +105,14 @@ def _close_all() -> None:
         raise failed[0]
 
 
+def is_open_here(path: Path) -> bool:
+    """Whether this process has the file of a store open."""
+    return any(
+        not store._closed and store.path is not None and Path(store.path).resolve() == path
+        for store in list(_open)
+    )
+
+
 def _leave_all() -> None:
     """Leave the files to the parent process, in a forked child."""
     for store in _open:

@@ -49,7 +49,7 @@ class Page(HTMLParser):
         self.elements.add(tag)
         self.attributes |= {(tag, name) for name, _ in attrs}
         self.values += [(tag, name, value) for name, value in attrs]
-        if tag not in {"meta", "img", "rect"}:
+        if tag not in {"input", "meta", "img", "rect"}:
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):

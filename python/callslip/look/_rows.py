@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from callslip.look._numbers import count, duration, usage_rows
 from callslip.look._parts import Parts
@@ -36,17 +37,28 @@ class Rows:
         opened: The rows that are unfolded at first.
         selection: The rows that are shown.
         images: Whether images are shown.
+        seconds: The length of the axis of time; default that of the run.
+        ids: Whether each row has an id, so that its page can be updated.
     """
 
     def __init__(
-        self, trace: Trace, texts: Texts, opened: Opened, *, selection: Selection, images: bool
+        self,
+        trace: Trace,
+        texts: Texts,
+        opened: Opened,
+        *,
+        selection: Selection,
+        images: bool,
+        seconds: float | None = None,
+        ids: bool = False,
     ) -> None:
         self._texts = texts
         self._opened = opened
         self._selection = selection
         self._images = images
         self._start = trace.started_at
-        self._length = max(trace.seconds, 1e-6)
+        self._length = max(trace.seconds if seconds is None else seconds, 1e-6)
+        self._ids = ids
 
     def task(self, run: Trace, heading: str = "h2") -> str:
         """Return the task of a run and its answer, or why it has none."""
@@ -68,21 +80,29 @@ class Rows:
 
     def run(self, run: Trace) -> str:
         """Return the rows of a run, with what came between its turns."""
+        return "".join(_blocks(self.pieces(run)))
+
+    def pieces(self, run: Trace) -> list[str]:
+        """Return the rows of a run one by one: each turn with its tickets, and notes between."""
         between: dict[int, list[str]] = {}
-        parts = self._parts(run)
+        own = _Own(self._parts(run), self._key(run.run_id))
         for note in run.notes:
-            between.setdefault(note.turn, []).append(self._note(note, parts))
+            between.setdefault(note.turn, []).append(self._note(note, own.parts))
         rows = between.pop(0, [])
         for is_shown, group in groupby(run.turns, self._selection.has):
             turns = list(group)
             if not is_shown:
                 rows.append(f"<p>{count(len(turns), 'turn')} left out</p>")
             for turn in turns:
-                row = self._turn(turn, parts) if is_shown else ""
+                row = self._turn(turn, own) if is_shown else ""
                 rows.append(row + "".join(between.pop(turn.number, ())))
         rows += (note for notes in between.values() for note in notes)
         rows += (self._below(below) for below in run.other_runs)
-        return "".join(_blocks(rows))
+        return rows
+
+    def _key(self, run_id: str) -> str:
+        """Return what the ids of the rows of a run begin with; an import may have any id."""
+        return hashlib.sha256(run_id.encode()).hexdigest()[:12] if self._ids else ""
 
     def _parts(self, run: Trace) -> Parts:
         return Parts(run.parts, self._texts, images=self._images)
@@ -101,7 +121,7 @@ class Rows:
             f'<section class="run"><h3>{head}</h3>{self.task(run, "h4")}{self.run(run)}</section>'
         )
 
-    def _turn(self, turn: Turn, parts: Parts) -> str:
+    def _turn(self, turn: Turn, own: _Own) -> str:
         badges = ""
         if turn.violation is not None:
             badges += f' <span class="badge bad">{self._texts.line(turn.violation.code)}</span>'
@@ -116,9 +136,10 @@ class Rows:
             self._bar(turn.asked_at, turn.replied_at, 0),
             duration(turn.seconds),
             self._inside_turn(turn),
+            row_id=own.id_of(f"turn{turn.number}"),
             opened=has_failed(turn),
         )
-        tickets = "".join(self._tickets(turn.tickets, parts))
+        tickets = "".join(self._tickets(turn.tickets, own))
         return f'{row}<div class="calls">{tickets}</div>' if tickets else row
 
     def _inside_turn(self, turn: Turn) -> str:
@@ -163,15 +184,15 @@ class Rows:
         ]
         return f'<dl class="fields">{"".join(shown)}</dl>' if shown else ""
 
-    def _tickets(self, tickets: Iterable[TicketSpan], parts: Parts) -> Iterator[str]:
+    def _tickets(self, tickets: Iterable[TicketSpan], own: _Own) -> Iterator[str]:
         for is_shown, group in groupby(tickets, self._selection.has):
             rows = list(group)
             if is_shown:
-                yield from (self._ticket(ticket, parts) for ticket in rows)
+                yield from (self._ticket(ticket, own) for ticket in rows)
             else:
                 yield f"<p>{count(len(rows), 'ticket')} left out</p>"
 
-    def _ticket(self, ticket: TicketSpan, parts: Parts) -> str:
+    def _ticket(self, ticket: TicketSpan, own: _Own) -> str:
         state = (
             "awaiting approval" if ticket.awaiting_approval else ticket.outcome or "in progress"
         ).replace("_", " ")
@@ -187,7 +208,8 @@ class Rows:
             line,
             self._bar(ticket.opened_at, ticket.completed_at, pause),
             duration(ticket.seconds),
-            self._inside_ticket(ticket) + parts.named(ticket.parts),
+            self._inside_ticket(ticket) + own.parts.named(ticket.parts),
+            row_id=own.id_of(ticket.id),
             opened=has_failed(ticket) or ticket.awaiting_approval,
         )
         return row + "".join(self._below(run) for run in ticket.runs)
@@ -215,10 +237,12 @@ class Rows:
             inside += f"<h4>Result</h4>{value(ticket.result)}"
         return inside
 
-    def _row(self, line: str, bar: str, time: str, inside: str, *, opened: bool) -> str:
+    def _row(
+        self, line: str, bar: str, time: str, inside: str, *, row_id: str, opened: bool
+    ) -> str:
         is_open = self._opened == "all" or (self._opened == "failed" and opened)
         return (
-            f"<details{' open' if is_open else ''}><summary><span>{line}</span>{bar}"
+            f"<details{row_id}{' open' if is_open else ''}><summary><span>{line}</span>{bar}"
             f'<span>{time}</span></summary><div class="inside">{inside}</div></details>'
         )
 
@@ -235,6 +259,23 @@ class Rows:
             f'<rect class="work" x="{left:.2f}" width="{width:.2f}" height="10"/>'
             f"{paused if waited else ''}</svg>"
         )
+
+
+class _Own(NamedTuple):
+    """What the rows of one run share.
+
+    Attributes:
+        parts: Its images and files.
+        key: What the ids of its rows begin with; empty for rows without one.
+    """
+
+    parts: Parts
+    key: str
+
+    def id_of(self, row: str) -> str:
+        """Return the attribute of a row. A hostile import may name its ticket as it likes."""
+        safe = "".join(one for one in row if one.isascii() and one.isalnum())
+        return f' id="{self.key}-{safe}"' if self.key else ""
 
 
 def _says(turn: Turn, *, quotes: bool) -> str:

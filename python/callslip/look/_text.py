@@ -40,10 +40,12 @@ class Texts:
     Attributes:
         limit: The largest number of characters of one text.
         redact: Replaces what the page must not show in a text; `None` for texts as they are.
+        masked: Whether credentials are masked.
     """
 
     limit: int
     redact: Callable[[str], str] | None
+    masked: bool = True
 
     def block(self, text: str) -> str:
         """Return a whole text as markup."""
@@ -111,6 +113,8 @@ class Texts:
             if not isinstance(clean, str):
                 raise UsageError(f"expected redact to return text: got {clean!r}")
             text = clean
+        if not self.masked:
+            return text
         known = Secrets.of_this_context()
         return redact_credentials(text if known is None else known.redact(text))
 

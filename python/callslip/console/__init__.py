@@ -1,0 +1,15 @@
+"""A live console: the runs of a store as pages, where people decide on calls.
+
+Install with `pip install "callslip[console]"`.
+
+app.mount("/callslip", console(store, token=os.environ["CONSOLE_TOKEN"], hosts=["ops.example.com"]))
+serve(store)
+"""
+
+from __future__ import annotations
+
+from callslip.console._app import Application, Name
+from callslip.console._console import console
+from callslip.console._serve import serve
+
+__all__ = ["Application", "Name", "console", "serve"]

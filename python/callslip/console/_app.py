@@ -1,0 +1,228 @@
+"""The application: its addresses, and what each answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from functools import partial
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from callslip.console._access import Access, Denied
+from callslip.console._addresses import key_of, run_id_of
+from callslip.console._decisions import LONGEST, Decision
+from callslip.console._live import Live, Shown
+from callslip.console._page import headers, live_page, message_page, sign_in_page
+from callslip.console._run_page import run_sections
+from callslip.console._runs_page import COLUMNS, Filter, runs_sections
+from callslip.console._source import Source
+from callslip.errors import CallslipError, StoreError, UsageError
+
+__all__ = ["Application", "Name"]
+
+Name = Callable[[Request], str | None]
+"""Returns the name of the person who makes a request."""
+
+_Answer = Callable[[Request], Awaitable[Response]]
+_LONGEST_TOKEN = 10_000
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+class Application:
+    """The pages of a store, as an application of ASGI.
+
+    Args:
+        source: What is shown.
+        access: Who may read and decide.
+        by: Returns the name of the person who decides; `None` for the address alone.
+        token: What a person presents.
+    """
+
+    def __init__(self, source: Source, access: Access, by: Name | None, *, token: str) -> None:
+        self.token = token
+        self._source = source
+        self._access = access
+        self._by = by
+        self._live = Live(source.version)
+        routes: list[tuple[str, str, _Answer]] = [
+            ("GET", "/", self._runs),
+            ("GET", "/events", self._runs_events),
+            ("GET", "/runs/{key}.html", self._file),
+            ("GET", "/runs/{key}.jsonl", self._log),
+            ("GET", "/runs/{key}", self._run),
+            ("GET", "/runs/{key}/events", self._run_events),
+            ("POST", "/runs/{key}/decide", self._decide),
+        ]
+        guarded = [
+            Route(path, self._answering(answer, signed_in=True), methods=[method])
+            for method, path, answer in routes
+        ]
+        sign_in = Route(
+            "/login", self._answering(self._sign_in, signed_in=False), methods=["GET", "POST"]
+        )
+        nothing = Route("/{path:path}", self._answering(_nothing, signed_in=True), methods=_METHODS)
+        self._app = Starlette(routes=[sign_in, *guarded, nothing])
+
+    def end_streams(self) -> None:
+        """End the streams of all open pages, so that a server can stop. Called on their loop."""
+        self._live.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        await self._app(scope, receive, send)
+
+    def _answering(self, answer: _Answer, *, signed_in: bool) -> _Answer:
+        async def checked(request: Request) -> Response:
+            try:
+                self._access.check_host(request)
+                if signed_in:
+                    self._access.check_signed_in(request)
+                response = await answer(request)
+            except Denied as denied:
+                response = _denied(request, denied.status, denied.message)
+            except CallslipError as error:
+                response = _denied(request, _status_of(error), str(error))
+            response.headers.update(headers())
+            return response
+
+        return checked
+
+    async def _sign_in(self, request: Request) -> Response:
+        token = request.query_params.get("token")
+        if request.method == "POST":
+            body = await _body(request, _LONGEST_TOKEN)
+            token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
+        if token is None:
+            raise Denied(401, "Sign in with the token of this console.")
+        answer = RedirectResponse(f"{_base(request)}/", status_code=303)
+        return self._access.sign_in(request, token, answer)
+
+    async def _runs(self, request: Request) -> Response:
+        chosen = Filter.read(request.query_params)
+        base = _base(request)
+        shown = await run_in_threadpool(self._render_runs, chosen, base)
+        query = urlencode(asdict(chosen)).replace("&", "&amp;")
+        page = live_page(
+            self._source.name,
+            shown.sections,
+            events=f"{base}/events?{query}",
+            table=COLUMNS,
+        )
+        return HTMLResponse(page)
+
+    async def _run(self, request: Request) -> Response:
+        run_id, base = _run_id(request), _base(request)
+        shown = await run_in_threadpool(self._render_run, run_id, base)
+        page = live_page(
+            run_id,
+            shown.sections,
+            events=f"{base}/runs/{key_of(run_id)}/events",
+            above=f'<p><a href="{base}/">Runs</a></p>',
+            boxes=shown.boxes,
+        )
+        return HTMLResponse(page)
+
+    def _render_runs(self, chosen: Filter, base: str) -> Shown:
+        place = self._source.name, self._source.owner()
+        return Shown(runs_sections(self._source.listing(), chosen, base, place))
+
+    def _render_run(self, run_id: str, base: str) -> Shown:
+        sections, boxes = run_sections(self._source.trace(run_id), base, self._source.owner())
+        return Shown(sections, boxes)
+
+    async def _runs_events(self, request: Request) -> Response:
+        chosen, base = Filter.read(request.query_params), _base(request)
+        return self._stream(("", chosen, base), partial(self._render_runs, chosen, base))
+
+    async def _run_events(self, request: Request) -> Response:
+        run_id, base = _run_id(request), _base(request)
+        return self._stream((run_id, base), partial(self._render_run, run_id, base))
+
+    def _stream(self, key: tuple[object, ...], render: Callable[[], Shown]) -> Response:
+        changes = self._live.join(key, render)
+        return StreamingResponse(
+            changes, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
+
+    async def _file(self, request: Request) -> Response:
+        run_id = _run_id(request)
+        page = await run_in_threadpool(lambda: self._source.read(run_id).to_html())
+        return _download(page, "text/html", f"run-{key_of(run_id)}.html")
+
+    async def _log(self, request: Request) -> Response:
+        run_id = _run_id(request)
+        log = await run_in_threadpool(lambda: self._source.read(run_id).export())
+        return _download(log, "application/jsonl", f"run-{key_of(run_id)}.jsonl")
+
+    async def _decide(self, request: Request) -> Response:
+        self._access.check_own_page(request)
+        decision = Decision.read(await _body(request, LONGEST))
+        run_id, by = _run_id(request), self._person(request)
+        try:
+            await run_in_threadpool(
+                self._source.change, lambda store: decision.make(store, run_id, by)
+            )
+        except StoreError as error:
+            raise Denied(409, str(error)) from error
+        return JSONResponse({"done": decision.do, "by": by})
+
+    def _person(self, request: Request) -> str:
+        address = request.client.host if request.client is not None else "unknown address"
+        name = None if self._by is None else self._by(request)
+        return f"{name} ({address})" if name else address
+
+
+async def _body(request: Request, most: int) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise Denied(413, f"expected at most {most:,} bytes")
+    return body
+
+
+def _base(request: Request) -> str:
+    return quote(str(request.scope.get("root_path", "")).rstrip("/"))
+
+
+def _run_id(request: Request) -> str:
+    return run_id_of(request.path_params["key"])
+
+
+def _status_of(error: CallslipError) -> int:
+    return 404 if isinstance(error, StoreError | UsageError) else 500
+
+
+def _denied(request: Request, status: int, message: str) -> Response:
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"error": message}, status)
+    if status in {401, 429}:
+        return HTMLResponse(sign_in_page(message, f"{_base(request)}/login"), status)
+    return HTMLResponse(message_page("Not shown", message, _base(request)), status)
+
+
+async def _nothing(_: Request) -> Response:
+    raise Denied(404, "there is no such page")
+
+
+def _download(text: str, kind: str, name: str) -> Response:
+    return Response(
+        text.encode(errors="replace"),
+        media_type=f"{kind}; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

@@ -1,0 +1,48 @@
+"""The console of a store, to mount in an application."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Collection
+
+from callslip.console._access import LOOPBACK, Access
+from callslip.console._app import Application, Name
+from callslip.console._options import checked_hosts, checked_token
+from callslip.console._source import source_of
+from callslip.store import TicketStore
+
+__all__ = ["console"]
+
+
+def console(
+    store: TicketStore | str | os.PathLike[str],
+    *,
+    token: str | None = None,
+    hosts: Collection[str] | None = None,
+    by: Name | None = None,
+) -> Application:
+    """Return the console of a store, as an application of ASGI to mount in another one.
+
+    A person signs in once, with the token: at `login?token=…`, or on the page that asks for it.
+    Everything that the runs contain can be read then, and each call that awaits approval can be
+    approved or denied. Credentials are masked where they can be recognised by their form, but not
+    in the arguments of a call that awaits approval.
+
+    Args:
+        store: The store. In the process that has its file open, pass the `TicketStore`; elsewhere
+            the path of the file, which is only read as long as another process has it open.
+        token: What a person presents, of 32 characters or more. Default: a new one, in the
+            attribute `token` of what is returned.
+        hosts: The names under which the pages are served, such as `"ops.example.com"`. A request
+            for another name is refused. Default: those of this machine itself.
+        by: Returns the name of the person who makes a request, as your application knows it. The
+            log keeps it with the decision, and the address that it came from.
+
+    Raises:
+        UsageError: An option has a wrong value, or this process has the file open.
+        StoreError: The file cannot be read, or is not a store.
+    """
+    secret = secrets.token_urlsafe(32) if token is None else checked_token(token)
+    names = LOOPBACK if hosts is None else checked_hosts(hosts)
+    return Application(source_of(store), Access(secret, names), by, token=secret)

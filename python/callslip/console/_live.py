@@ -1,0 +1,197 @@
+"""What open pages receive: each change of what they show, from one look at the store for all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from callslip.console._access import Denied
+from callslip.console._page import digest_of
+from callslip.errors import CallslipError
+
+__all__ = ["Live", "Shown"]
+
+_log = logging.getLogger("callslip.console")
+
+_MOST_PAGES = 64
+_EVERY = 0.25
+"""Seconds between two looks at the store."""
+_SHARE = 10
+"""How many times longer than it takes to render a page it is left as it is."""
+_SILENCE = 15.0
+"""Seconds after which a comment tells that the connection is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page shows.
+
+    Attributes:
+        sections: Its parts by name, each with its pieces.
+        boxes: The seal and the box of each call that awaits approval.
+        problem: Why nothing else can be shown; empty if all is well.
+    """
+
+    sections: dict[str, list[str]] = field(default_factory=dict)
+    boxes: list[tuple[str, str]] = field(default_factory=list)
+    problem: str = ""
+
+
+class Live:
+    """The streams of a console's open pages.
+
+    Args:
+        version: Returns what differs after each change of a run.
+    """
+
+    def __init__(self, version: Callable[[], object]) -> None:
+        self._version = version
+        self._views: dict[tuple[object, ...], _View] = {}
+        self._pages = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """End all streams. Called on their event loop."""
+        self._closed = True
+        for view in self._views.values():
+            view.news.set()
+
+    def join(self, key: tuple[object, ...], render: Callable[[], Shown]) -> AsyncIterator[str]:
+        """Return the stream of one page.
+
+        Args:
+            key: What the page shows: equal pages are rendered once.
+            render: Renders it, in a thread.
+
+        Raises:
+            Denied: As many pages are open as may be.
+        """
+        if self._pages >= _MOST_PAGES:
+            raise Denied(503, f"{_MOST_PAGES} pages are open: close one")
+        return self._follow((id(asyncio.get_running_loop()), *key), render)
+
+    async def _follow(
+        self, key: tuple[object, ...], render: Callable[[], Shown]
+    ) -> AsyncIterator[str]:
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = _View()
+            view.task = asyncio.create_task(self._look(view, render))
+        self._pages += 1
+        view.pages += 1
+        try:
+            sent = _Sent()
+            yield "retry: 1000\n\n"
+            while not self._closed:
+                news = view.news
+                if view.shown is not None:
+                    for event in sent.changes(view.shown):
+                        yield event
+                try:
+                    await asyncio.wait_for(news.wait(), _SILENCE)
+                except TimeoutError:
+                    yield ": \n\n"
+        finally:
+            self._pages -= 1
+            view.pages -= 1
+            if not view.pages:
+                del self._views[key]
+                view.task.cancel()
+
+    async def _look(self, view: _View, render: Callable[[], Shown]) -> None:
+        """Render a view after each change."""
+        version: object = None
+        while True:
+            began = time.monotonic()
+            new = await asyncio.to_thread(self._current)
+            if new is None or new != version:
+                view.show(await asyncio.to_thread(_rendered, render))
+                version = new
+            await asyncio.sleep(max(_EVERY, _SHARE * (time.monotonic() - began)))
+
+    def _current(self) -> object:
+        """Return the version of the store; `None` if it cannot be read."""
+        try:
+            return self._version()
+        except CallslipError:
+            return None
+
+
+class _View:
+    """What one or more equal pages show.
+
+    Attributes:
+        shown: What it shows; `None` before it was rendered.
+        news: Set when it shows something else; there is another one for what follows.
+        pages: The number of pages.
+        task: Renders it.
+    """
+
+    def __init__(self) -> None:
+        self.shown: Shown | None = None
+        self.news = asyncio.Event()
+        self.pages = 0
+        self.task: asyncio.Task[None]
+
+    def show(self, shown: Shown) -> None:
+        if shown != self.shown:
+            self.shown = shown
+            news, self.news = self.news, asyncio.Event()
+            news.set()
+
+
+def _rendered(render: Callable[[], Shown]) -> Shown:
+    try:
+        return render()
+    except CallslipError as error:
+        return Shown(problem=str(error))
+    except Exception:  # noqa: BLE001  # the page says so, and the log why
+        _log.exception("a page of the console cannot be shown")
+        return Shown(problem="this page cannot be shown: the program's log says why")
+
+
+class _Sent:
+    """What a page has received."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, list[str]] = {}
+        self._seals: list[str] | None = None
+        self._problem = ""
+
+    def changes(self, shown: Shown) -> Iterator[str]:
+        """Yield an event for each part that differs."""
+        if shown.problem:
+            self._problem = shown.problem
+            yield _event("problem", shown.problem)
+            return
+        if self._problem:
+            self._problem = ""
+            yield _event("problem", "")
+        for name, pieces in shown.sections.items():
+            digests = [digest_of(piece) for piece in pieces]
+            known = self._digests.get(name)
+            if digests != known:
+                self._digests[name] = digests
+                yield _event("pieces", _changed(name, pieces, digests, known or []))
+        seals = [seal for seal, _ in shown.boxes]
+        if seals != self._seals:
+            self._seals = seals
+            yield _event("asks", [list(box) for box in shown.boxes])
+
+
+def _changed(name: str, pieces: list[str], digests: list[str], known: list[str]) -> dict[str, Any]:
+    changed = {
+        at: [digest, piece]
+        for at, (digest, piece) in enumerate(zip(digests, pieces, strict=True))
+        if at >= len(known) or known[at] != digest
+    }
+    return {"section": name, "count": len(pieces), "changed": changed}
+
+
+def _event(name: str, data: object) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

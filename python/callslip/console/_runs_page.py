@@ -1,0 +1,149 @@
+"""The page of all runs: those that wait for a person first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from callslip.console._addresses import key_of
+from callslip.console._source import Listing
+from callslip.look._numbers import count, moment
+from callslip.look._text import Texts
+from callslip.store import StoredRun
+
+__all__ = ["COLUMNS", "Filter", "runs_sections"]
+
+_MOST = 100
+_TEXTS = Texts(limit=200, redact=None)
+_STATES = ("waiting", "running", "finished", "failed")
+COLUMNS = ("Run", "State", "Turns", "Violations", "Tokens", "Cost", "Started")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which runs are shown.
+
+    Attributes:
+        state: `"waiting"`, `"running"`, `"finished"`, `"failed"`, or empty for any.
+        agent: The name of their agent; empty for any.
+        text: What their task or id contains; empty for any.
+    """
+
+    state: str = ""
+    agent: str = ""
+    text: str = ""
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> Self:
+        """Return the filter of an address."""
+        state = query.get("state", "")
+        return cls(
+            state=state if state in _STATES else "",
+            agent=query.get("agent", "").strip(),
+            text=query.get("text", "").strip(),
+        )
+
+    def has(self, run: StoredRun, waits: int) -> bool:
+        """Whether a run is shown, of whose calls this many wait."""
+        if self.agent and run.agent != self.agent:
+            return False
+        if self.text and self.text.casefold() not in f"{run.task}\n{run.run_id}".casefold():
+            return False
+        match self.state:
+            case "waiting":
+                return waits > 0
+            case "running":
+                return run.status == "running"
+            case "finished":
+                return run.stop_reason == "finished"
+            case "failed":
+                return run.status == "finished" and run.stop_reason != "finished"
+            case _:
+                return True
+
+    def form(self) -> str:
+        """Return the form that chooses the runs."""
+        states = "".join(
+            f"<option{' selected' if one == self.state else ''}>{one}</option>" for one in _STATES
+        )
+        return (
+            '<form class="filter"><label>State <select name="state">'
+            f'<option value="">any</option>{states}</select></label>'
+            f'<label>Agent <input name="agent" value="{_TEXTS.line(self.agent)}"></label>'
+            f'<label>Task or id <input name="text" value="{_TEXTS.line(self.text)}"></label>'
+            "<button>Show</button></form>"
+        )
+
+
+def runs_sections(
+    listing: Listing, chosen: Filter, base: str, place: tuple[str, str | None]
+) -> dict[str, list[str]]:
+    """Return the parts of the page, each with its pieces.
+
+    Args:
+        listing: The runs.
+        chosen: Which of them are shown.
+        base: What the addresses of pages begin with.
+        place: The name of the store, and the process that owns it, if it is another one.
+    """
+    waits = _waits(listing)
+    found = [
+        run
+        for run in listing.runs
+        if run.parent_run is None and chosen.has(run, waits.get(run.run_id, 0))
+    ]
+    found.sort(key=lambda run: run.run_id not in waits)
+    rows = [_row(run, waits.get(run.run_id, 0), base) for run in found[:_MOST]]
+    waiting = sum(run.run_id in waits for run in found)
+    title = f"{count(waiting, 'run')} waiting for you" if waiting else count(len(found), "run")
+    end = ""
+    if len(found) > len(rows):
+        end = f"<p>{count(len(found) - len(rows), 'more run')}: choose by state, agent or task</p>"
+    elif not found:
+        end = f"<p>{'No run is like this' if listing.runs else 'No runs yet'}</p>"
+    head = [f"<h1>{title}</h1>", f'<p class="soft">{_TEXTS.line(_place(*place))}</p>']
+    return {"head": head, "form": [chosen.form()], "rows": rows, "end": [end]}
+
+
+def _place(name: str, owner: str | None) -> str:
+    return name if owner is None else f"{name}, which {owner} has open: this console only reads it"
+
+
+def _waits(listing: Listing) -> dict[str, int]:
+    """Return how many calls wait in each run with the runs below it, by its id."""
+    parents = {run.run_id: run.parent_run for run in listing.runs}
+    waits: dict[str, int] = {}
+    for run_id, tickets in listing.waiting.items():
+        above: str | None = run_id
+        seen: set[str] = set()
+        while above is not None and above not in seen:
+            seen.add(above)
+            waits[above] = waits.get(above, 0) + len(tickets)
+            above = parents.get(above)
+    return waits
+
+
+def _row(run: StoredRun, waits: int, base: str) -> str:
+    line = _TEXTS.line
+    if waits:
+        state, kind = ("1 call waits" if waits == 1 else f"{waits} calls wait"), "wait"
+    else:
+        state = (run.stop_reason or run.status).replace("_", " ")
+        kind = "soft" if run.status == "running" or run.stop_reason == "finished" else "bad"
+    tokens = run.usage.input_tokens + run.usage.output_tokens
+    cost = f"{run.usage.cost:.4f}" if run.usage.cost else ""
+    address = f"{base}/runs/{key_of(run.run_id)}"
+    cells = (
+        f'<a id="{key_of(run.run_id)}" href="{address}">{line(run.task) or "(no task)"}</a>'
+        f'<div class="soft">{line(run.agent)} · {run.protocol}</div>',
+        f'<span class="badge {kind}">{line(state)}</span>',
+        f"{run.turns:,}",
+        f'<span class="bad">{run.violations:,}</span>' if run.violations else "0",
+        f"{tokens:,}" if tokens else "",
+        cost,
+        f'<time data-at="{run.started_at!r}">{moment(run.started_at)}</time>',
+    )
+    return "".join(
+        f'<td data-name="{name}">{cell}</td>' for name, cell in zip(COLUMNS, cells, strict=True)
+    )

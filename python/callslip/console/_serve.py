@@ -1,0 +1,111 @@
+"""A console in a server of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import webbrowser
+from collections.abc import Collection
+from contextlib import suppress
+from urllib.parse import quote
+
+import uvicorn
+
+from callslip import _lazy
+from callslip.console._app import Application, Name
+from callslip.console._console import console
+from callslip.console._options import is_loopback
+from callslip.errors import UsageError
+from callslip.store import TicketStore
+
+__all__ = ["serve"]
+
+_PATIENCE = 5
+"""Seconds for the answers that are under way when the server stops."""
+
+
+def serve(
+    store: TicketStore | str | os.PathLike[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    hosts: Collection[str] | None = None,
+    by: Name | None = None,
+    open_browser: bool = False,
+) -> None:
+    """Serve the console of a store until Ctrl-C. The address with the token is printed.
+
+    Args:
+        store: As for `console`.
+        host: The address to listen on. Default: that of this machine itself, which no other one
+            can reach.
+        port: The port. Default: a free one.
+        token: As for `console`. Needed for another `host`.
+        hosts: As for `console`. Needed for another `host`.
+        by: As for `console`.
+        open_browser: Whether a browser is opened with the page.
+
+    Raises:
+        UsageError: An option has a wrong value, the port is in use, this process has the file open,
+            or an event loop runs in this thread: there, mount `console(store)` in an application.
+        StoreError: The file cannot be read, or is not a store.
+    """
+    _check(host, token, hosts)
+    app = console(store, token=token, hosts=hosts, by=by)
+    with _listening(host, port) as listening:
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{listening.getsockname()[1]}"
+        page = f"{address}/login?token={quote(app.token, safe='')}"
+        print(f"the console is at {page}", flush=True)  # noqa: T201  # it is waited for
+        if open_browser:
+            webbrowser.open(page)
+        config = uvicorn.Config(
+            app,
+            access_log=False,  # it would have the token
+            proxy_headers=False,  # anybody on this machine could tell any address
+            lifespan="off",
+            log_level="warning",
+            timeout_graceful_shutdown=_PATIENCE,
+            ws="none",
+        )
+        with suppress(KeyboardInterrupt):
+            _Server(config, app).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that ends the streams of open pages when it stops."""
+
+    def __init__(self, config: uvicorn.Config, app: Application) -> None:
+        super().__init__(config)
+        self._console = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._console.end_streams()
+        await super().shutdown(sockets)
+
+
+def _check(host: str, token: str | None, hosts: Collection[str] | None) -> None:
+    if not is_loopback(host) and (token is None or hosts is None):
+        raise UsageError(
+            f"expected token= and hosts= for a console on {host}, which other machines may reach: "
+            "pass both"
+        )
+    try:
+        _lazy.asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError(
+        "serve() cannot be called where an event loop runs: mount console(store) in an "
+        "application, or call serve in a thread"
+    )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"cannot listen on port {port} of {host}: {error}; pass another port, or none"
+        ) from error

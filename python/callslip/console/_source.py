@@ -1,0 +1,214 @@
+"""What a console shows: the store of this process, or a file that any process may own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from callslip import _lazy
+from callslip._store_file import StoreFile
+from callslip.errors import UsageError
+from callslip.runs import Run
+from callslip.store import StoredRun, TicketStore, is_open_here
+from callslip.trace import Trace
+
+__all__ = ["Listing", "Source", "source_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The runs of a store.
+
+    Attributes:
+        runs: The runs, the latest first.
+        waiting: The ids of the tickets that are awaiting approval, by the id of their run.
+    """
+
+    runs: list[StoredRun]
+    waiting: dict[str, list[str]]
+
+
+class Source(ABC):
+    """The runs that a console shows.
+
+    Attributes:
+        name: The name of the file, for people.
+    """
+
+    name: str
+
+    @abstractmethod
+    def version(self) -> object:
+        """Return what differs after each change of a run. It is asked for often."""
+
+    @abstractmethod
+    def listing(self) -> Listing:
+        """Return the runs."""
+
+    @abstractmethod
+    def read(self, run_id: str) -> Run:
+        """Return a run, to be read.
+
+        Raises:
+            StoreError: There is no such run, or it cannot be read.
+        """
+
+    @abstractmethod
+    def change(self, change: Callable[[TicketStore], None]) -> None:
+        """Call a function with the store, to write to it.
+
+        Raises:
+            StoreError: Another process owns the file.
+        """
+
+    @abstractmethod
+    def owner(self) -> str | None:
+        """Return the process that writes to the file, in words; `None` if this one may."""
+
+    def trace(self, run_id: str) -> Trace:
+        """Return the trace of a run.
+
+        Raises:
+            StoreError: There is no such run, or it cannot be read.
+        """
+        return self.read(run_id).trace()
+
+
+class _OwnStore(Source):
+    """The store of this process."""
+
+    def __init__(self, store: TicketStore) -> None:
+        self._store = store
+        self.name = "runs in memory" if store.path is None else Path(store.path).name
+
+    def version(self) -> object:
+        if self._store.path is not None:
+            return _stamp(self._store.path)
+        return [(run.run_id, run.updated_at, run.finished_at) for run in self._store.runs()]
+
+    def listing(self) -> Listing:
+        waiting: dict[str, list[str]] = {}
+        for ticket in self._store.tickets(awaiting_approval=True)[::-1]:
+            waiting.setdefault(ticket.run_id, []).append(ticket.id)
+        return Listing(self._store.runs(), waiting)
+
+    def read(self, run_id: str) -> Run:
+        return self._store.run(run_id)
+
+    def change(self, change: Callable[[TicketStore], None]) -> None:
+        change(self._store)
+
+    def owner(self) -> str | None:
+        return None
+
+
+class _File(Source):
+    """The file of a store. It is open only while something is read or written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = path.name
+        # In one process, closing the file in one place lets go of what locks it in another.
+        self._lock = threading.Lock()
+        with self._open():
+            pass
+
+    @contextmanager
+    def _open(self) -> Iterator[StoreFile]:
+        with self._lock:
+            if is_open_here(self._path):
+                raise UsageError(
+                    f"expected a store: got {self._path}, which this process has open; pass its "
+                    "TicketStore"
+                )
+            with StoreFile(self._path) as file:
+                yield file
+
+    def version(self) -> object:
+        return _stamp(str(self._path))
+
+    def listing(self) -> Listing:
+        with self._open() as file:
+            return Listing(list(file.runs()), file.waiting())
+
+    def read(self, run_id: str) -> Run:
+        with self._open() as file:
+            return file.run(run_id)
+
+    def change(self, change: Callable[[TicketStore], None]) -> None:
+        with self._lock, TicketStore(self._path) as store:
+            change(store)
+
+    def owner(self) -> str | None:
+        pid = _owner_of(self._path)
+        return None if pid is None else f"process {pid}"
+
+
+def source_of(store: TicketStore | str | os.PathLike[str]) -> Source:
+    """Return what to show of a store, or of a file.
+
+    Raises:
+        UsageError: It is neither, or this process has the file open.
+        StoreError: The file cannot be read, or is not a store.
+    """
+    if isinstance(store, TicketStore):
+        return _OwnStore(store)
+    if isinstance(store, str | os.PathLike):
+        return _File(Path(store).resolve())
+    raise UsageError(
+        f"expected a store: got {type(store).__name__}; pass a TicketStore, or the path of its file"
+    )
+
+
+def _stamp(path: str) -> object:
+    return [_stamp_of(Path(name)) for name in (path, f"{path}-wal")]
+
+
+def _stamp_of(path: Path) -> object:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _owner_of(path: Path) -> int | None:
+    """Return the process that has the file open; `None` if it may be opened here."""
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        pid = int(lock.read_text("utf-8").partition("\n")[0])
+    except (OSError, ValueError):
+        return None
+    # A process that was killed leaves its number, which another one may have by now.
+    return pid if _lives(pid) and _is_locked(lock) else None
+
+
+def _lives(pid: int) -> bool:
+    if pid == os.getpid():
+        return False
+    if sys.platform == "win32":  # where asking would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_locked(lock: Path) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        with lock.open("rb") as file:
+            _lazy.fcntl.flock(file, _lazy.fcntl.LOCK_SH | _lazy.fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
