@@ -116,6 +116,10 @@ codes: ## Write docs/reference/codes.md from the code
 cli-reference: ## Write docs/reference/cli.md from the code
 	CALLSLIP_WRITE_CLI=1 $(PY) -m pytest -q tests/python/cli/test_reference.py
 
+.PHONY: pictures
+pictures: ## Take the pictures of the documentation
+	CALLSLIP_WRITE_PICTURES=1 $(PY) -m pytest -q tests/python/look/test_pictures.py
+
 # Without a sanitizer, which would need a nightly compiler: there is no unsafe code to watch.
 CARGO_FUZZ := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) fuzz
 FUZZ_RUN := $(CARGO_FUZZ) run --sanitizer none --target-dir target/fuzz

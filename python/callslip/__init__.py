@@ -195,6 +195,7 @@ _MODULES = {
     "agent",
     "approval",
     "cli",
+    "console",
     "errors",
     "events",
     "history",

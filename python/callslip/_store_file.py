@@ -14,9 +14,9 @@ from typing import Any, Self
 from callslip._usage import Usage
 from callslip.errors import StoreError
 from callslip.runs import Run
-from callslip.store import StoredRun, TicketStore
+from callslip.store import StoredRun, TicketStore, open_stores
 
-__all__ = ["StoreFile", "is_store_file"]
+__all__ = ["StoreFile", "is_open_here", "is_store_file"]
 
 _APPLICATION = 0x6373_6C70
 _MAGIC = b"SQLite format 3\0"
@@ -35,6 +35,14 @@ def is_store_file(path: Path) -> bool:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this process has the file of a store open."""
+    return any(
+        not store._closed and store.path is not None and Path(store.path).resolve() == path
+        for store in list(open_stores)
+    )
 
 
 class StoreFile:

@@ -86,14 +86,14 @@ def _cells(run: StoredRun) -> list[str]:
     return [run.run_id, run.agent, state, *map(str, numbers), run.task]
 
 
-_open: WeakSet[TicketStore] = WeakSet()
+open_stores: WeakSet[TicketStore] = WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
     """Write all pending events when the program ends."""
     failed: list[StoreError] = []
-    for store in _open:
+    for store in open_stores:
         try:
             store.close()
         except StoreError as error:
@@ -105,19 +105,11 @@ def _close_all() -> None:
         raise failed[0]
 
 
-def is_open_here(path: Path) -> bool:
-    """Whether this process has the file of a store open."""
-    return any(
-        not store._closed and store.path is not None and Path(store.path).resolve() == path
-        for store in list(_open)
-    )
-
-
 def _leave_all() -> None:
     """Leave the files to the parent process, in a forked child."""
-    for store in _open:
+    for store in open_stores:
         store._leave_to_parent()
-    _open.clear()
+    open_stores.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -166,7 +158,7 @@ class TicketStore:
             self._core = _core.Store.memory()
         else:
             self._core = _core.Store.sqlite(self.path, self.durability)
-            _open.add(self)
+            open_stores.add(self)
         self._commits = Commits(self._core)
 
     @property

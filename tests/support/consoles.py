@@ -6,6 +6,7 @@ import re
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import httpx
@@ -82,7 +83,9 @@ def leave_waiting(store, *calls, protocol="react", name="bank", task="Pay the bi
                 break
         return run.id
 
-    return asyncio.run(asyncio.wait_for(main(), 60))
+    # In a thread of its own: a browser that is driven has a loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(asyncio.wait_for(main(), 60))).result()
 
 
 def boxes(html):

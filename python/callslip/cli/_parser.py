@@ -29,6 +29,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_runs(commands)
     _add_views(commands)
     _add_decisions(commands)
+    _add_console(commands)
     _add_logs(commands)
     _add_checks(commands)
     return parser
@@ -126,6 +127,22 @@ def _add_views(commands: Commands) -> None:
     parser.add_argument("file", metavar="FILE", help="the file of the store")
     parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
     parser.add_argument("--json", action="store_true", help="print the lines of the log")
+
+
+def _add_console(commands: Commands) -> None:
+    parser = _add(
+        commands,
+        "console",
+        "_console",
+        "Serve the runs of a store as live pages on this machine, where calls are decided.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument(
+        "--port", metavar="N", type=_count, default=0, help="the port; default a free one"
+    )
+    parser.add_argument(
+        "--no-open", action="store_true", help="print the address, and open no browser"
+    )
 
 
 def _add_decisions(commands: Commands) -> None:

@@ -8,8 +8,8 @@ serve(store)
 
 from __future__ import annotations
 
-from callslip.console._app import Application, Name
-from callslip.console._console import console
+from callslip.console._app import Console, Name
+from callslip.console._open import console
 from callslip.console._serve import serve
 
-__all__ = ["Application", "Name", "console", "serve"]
+__all__ = ["Console", "Name", "console", "serve"]

@@ -30,7 +30,7 @@ from callslip.console._runs_page import COLUMNS, Filter, runs_sections
 from callslip.console._source import Source
 from callslip.errors import CallslipError, StoreError, UsageError
 
-__all__ = ["Application", "Name"]
+__all__ = ["Console", "Name"]
 
 Name = Callable[[Request], str | None]
 """Returns the name of the person who makes a request."""
@@ -40,7 +40,7 @@ _LONGEST_TOKEN = 10_000
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
-class Application:
+class Console:
     """The pages of a store, as an application of ASGI.
 
     Args:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import uvicorn
 
 from callslip import _lazy
-from callslip.console._app import Application, Name
-from callslip.console._console import console
+from callslip.console._app import Console, Name
+from callslip.console._open import console
 from callslip.console._options import is_loopback
 from callslip.errors import UsageError
 from callslip.store import TicketStore
@@ -76,7 +76,7 @@ def serve(
 class _Server(uvicorn.Server):
     """A server that ends the streams of open pages when it stops."""
 
-    def __init__(self, config: uvicorn.Config, app: Application) -> None:
+    def __init__(self, config: uvicorn.Config, app: Console) -> None:
         super().__init__(config)
         self._console = app
 

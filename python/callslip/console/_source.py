@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callslip import _lazy
-from callslip._store_file import StoreFile
+from callslip._store_file import StoreFile, is_open_here
 from callslip.errors import UsageError
 from callslip.runs import Run
-from callslip.store import StoredRun, TicketStore, is_open_here
+from callslip.store import StoredRun, TicketStore
 from callslip.trace import Trace
 
 __all__ = ["Listing", "Source", "source_of"]

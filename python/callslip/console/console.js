@@ -62,7 +62,9 @@
     const seals = new Set(boxes.map(([seal]) => seal));
     for (const box of [...all.children]) {
       if (!seals.has(box.dataset.seal)) {
-        const hadFocus = box.contains(document.activeElement);
+        // A button that is disabled has lost the focus.
+        const active = document.activeElement;
+        const hadFocus = box.contains(active) || (box.dataset.done && active === document.body);
         if (!box.dataset.done) tell(`${box.dataset.ticket} was decided`);
         box.remove();
         if (hadFocus) said.focus();
@@ -102,6 +104,7 @@
       result.textContent = `not decided: ${error.message}`;
     }
     for (const one of buttons) one.disabled = false;
+    button.focus();
   };
 
   const is = (state, text) => {

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Collection
 
 from callslip.console._access import LOOPBACK, Access
-from callslip.console._app import Application, Name
+from callslip.console._app import Console, Name
 from callslip.console._options import checked_hosts, checked_token
 from callslip.console._source import source_of
 from callslip.store import TicketStore
@@ -21,7 +21,7 @@ def console(
     token: str | None = None,
     hosts: Collection[str] | None = None,
     by: Name | None = None,
-) -> Application:
+) -> Console:
     """Return the console of a store, as an application of ASGI to mount in another one.
 
     A person signs in once, with the token: at `login?token=…`, or on the page that asks for it.
@@ -45,4 +45,4 @@ def console(
     """
     secret = secrets.token_urlsafe(32) if token is None else checked_token(token)
     names = LOOPBACK if hosts is None else checked_hosts(hosts)
-    return Application(source_of(store), Access(secret, names), by, token=secret)
+    return Console(source_of(store), Access(secret, names), by, token=secret)

@@ -1,0 +1,345 @@
+"""A console in a real browser: what a person sees, types and decides."""
+
+import http.server
+import json
+import threading
+
+import pytest
+
+from browsing import CHROMIUM, LEGIBLE, OPTIONS
+from callslip import Agent, ScriptedModel, TicketStore, tool
+from callslip.console import console
+from consoles import TOKEN, boxes, decide, leave_waiting, pay, pay_call, served, signed_in, until
+from hostile import HOSTILE, named
+from scripted import act, block, finish
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def store():
+    return TicketStore()
+
+
+@pytest.fixture
+def address(store):
+    with served(console(store, token=TOKEN)) as address:
+        yield address
+
+
+class Reader:
+    """A page of the console, of a person who has signed in, and all that went wrong in it."""
+
+    def __init__(self, browser, address, path="/", **options):
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(60_000)
+        self.page = self.context.new_page()
+        self.happened = []
+        self.page.on("dialog", lambda dialog: (self.happened.append("dialog"), dialog.dismiss()))
+        self.page.on("console", lambda message: self.happened.append(message.text))
+        self.page.on("pageerror", lambda error: self.happened.append(str(error)))
+        self.page.on("request", self.asked)
+        self.address = address
+        self.page.goto(f"{address}/login?token={TOKEN}")
+        if path != "/":
+            self.page.goto(f"{address}{path}")
+        if options.get("java_script_enabled", True):
+            self.page.locator("#live.is-live").wait_for()
+
+    def asked(self, request):
+        if not request.url.startswith((self.address, "data:")):
+            self.happened.append(request.url)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+def leave_two(store):
+    calls = block(("one", "pay", {"invoice": 4711}), ("two", "pay", {"invoice": 4712}))
+    return leave_waiting(store, calls, protocol="chatty")
+
+
+def test_a_person_signs_in_reads_and_approves(browser, store, address):
+    run_id = leave_waiting(store, pay_call(invoice=4711))
+    with Reader(browser, address) as reader:
+        page = reader.page
+        assert page.url == f"{address}/"
+        assert page.locator("h1").text_content() == "1 run waiting for you"
+        page.get_by_role("link", name="Pay the bills.").click()
+        page.locator("#live.is-live").wait_for()
+        page.get_by_role("button", name="Approve this call").click()
+        page.get_by_text("T1 is approved").wait_for()
+        page.locator(".ask").wait_for(state="detached")
+        assert store.run(run_id).trace().tickets[0].approval.by == "127.0.0.1"
+        assert reader.happened == []
+
+
+def test_the_token_may_be_typed(browser, address):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{address}/")
+    page.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.locator("#live.is-live").wait_for()
+    assert TOKEN not in page.content()
+    context.close()
+
+
+def test_what_a_person_types_and_opens_stays_while_the_page_changes(browser, store, address):
+    steps = threading.Semaphore(0)
+
+    @tool
+    def step(number: int) -> str:
+        """Step."""
+        assert steps.acquire(timeout=60)
+        return f"step {number} is done"
+
+    script = [*(act("step", number=number) for number in range(3)), finish("all done")]
+    agent = Agent(ScriptedModel(script), tools=[step], store=store)
+    worker = threading.Thread(target=lambda: agent.run_sync("Take steps."))
+    worker.start()
+    until(store.tickets)
+    (run,) = store.runs()
+    with Reader(browser, address, f"/runs/{run.run_id}") as reader:
+        page = reader.page
+        row = page.locator("summary", has_text="T1 step")
+        row.wait_for()
+        row.focus()
+        page.keyboard.press("Enter")
+        steps.release(1)
+        page.locator("summary", has_text="T2 step").wait_for()
+        page.get_by_text("step 0 is done").wait_for()
+        assert page.evaluate("document.activeElement.textContent").startswith("T1 step")
+        steps.release(2)
+        page.locator("h1", has_text="finished").wait_for()
+        assert page.get_by_text("step 0 is done").is_visible()
+        assert page.evaluate("document.activeElement.textContent").startswith("T1 step")
+        assert reader.happened == []
+    worker.join(60)
+
+
+def test_a_reason_stays_while_another_call_is_decided(browser, store, address):
+    run_id = leave_two(store)
+    with Reader(browser, address, f"/runs/{run_id}") as reader, signed_in(address) as other:
+        page = reader.page
+        field = page.get_by_label("Why not?").nth(1)
+        field.fill("too much")
+        first, _ = boxes(page.content())
+        assert decide(other, first).status_code == 200
+        page.locator(".ask").nth(1).wait_for(state="detached")
+        field = page.get_by_label("Why not?")
+        assert field.input_value() == "too much"
+        assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+        assert page.locator("#said").text_content() == "T1 was decided"
+        field.press("Enter")
+        assert len(store.tickets(awaiting_approval=True)) == 1
+        page.get_by_role("button", name="Deny").click()
+        page.get_by_text("T2 is denied").wait_for()
+        # Nobody is left without a place on the page.
+        page.locator(".ask").wait_for(state="detached")
+        assert page.evaluate("document.activeElement.id") == "said"
+    assert "too much" in store.tickets()[0].error
+
+
+def test_the_second_of_two_people_is_told(browser, store, address):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with Reader(browser, address, f"/runs/{run_id}") as reader, signed_in(address) as other:
+        page = reader.page
+        (box,) = boxes(page.content())
+
+        def first(route):
+            assert decide(other, box, "deny").status_code == 200
+            route.continue_()
+
+        page.route("**/decide", first)
+        # What the page is told meanwhile would take the box away.
+        page.evaluate("document.querySelector('.ask').remove = () => {}")
+        page.get_by_role("button", name="Approve this call").click()
+        page.locator(".ask [role=status]", has_text="already").wait_for()
+        assert page.evaluate("document.activeElement.dataset.do") == "approve"
+    assert store.tickets()[0].outcome == "denied"
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/"])
+def test_without_javascript_a_page_is_read_and_decides_nothing(browser, store, address, path):
+    run_id = leave_two(store)
+    path = f"{path}{run_id}" if path != "/" else path
+    with Reader(browser, address, path, java_script_enabled=False) as reader:
+        page = reader.page
+        assert "needs JavaScript" in page.locator("#live").text_content()
+        if path != "/":
+            page.get_by_role("button", name="Approve this call").first.click()
+        assert len(store.tickets(awaiting_approval=True)) == 2
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A console with one run of all hostile texts, whose last call waits."""
+
+    @tool
+    def look(what: str) -> str:
+        """Look."""
+        return what
+
+    store = TicketStore()
+    texts = "\n".join(HOSTILE)
+    script = [*(act("look", what=text) for text in HOSTILE), pay_call(invoice=1, note=texts)]
+    agent = Agent(
+        ScriptedModel([*script, finish("x")]), tools=[look, pay], store=store, name=texts[:90]
+    )
+
+    def work():
+        with pytest.raises(Exception, match="cancelled"):
+            agent.run_sync(texts)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    until(lambda: store.tickets(awaiting_approval=True))
+    (run,) = store.runs()
+    with served(console(store, token=TOKEN)) as address:
+        yield address, f"/runs/{run.run_id}"
+    store.run(run.run_id).cancel()
+    worker.join(60)
+
+
+def test_hostile_texts_do_nothing_and_are_shown(browser, hostile):
+    address, path = hostile
+    for where in ("/", path):
+        with Reader(browser, address, where) as reader:
+            page = reader.page
+            for summary in page.locator("summary").all()[:5]:
+                summary.click()
+            assert page.locator("iframe, base, object, link, img").count() == 0
+            assert page.locator("script").count() == 1
+            assert page.locator("h1").count() == 1
+            assert reader.happened == []
+    assert page is not None
+
+
+def test_hostile_texts_of_a_call_are_shown_in_its_box(browser, hostile):
+    address, path = hostile
+    with Reader(browser, address, path) as reader:
+        shown = reader.page.locator(".ask").text_content()
+        for text in HOSTILE:
+            assert named(text) in shown
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<script>document.title = 'taken'</script>",
+        "<img src=x onerror=\"document.title = 'taken'\">",
+        "<img src=https://evil.example/x.png>",
+        "<style>h1 { display: none }</style><h1 style='display: none'>x</h1>",
+        "<base href=https://evil.example/><iframe src=/x></iframe>",
+        "<form id=f action=https://evil.example/><button></button></form>",
+    ],
+)
+def test_markup_that_is_added_does_nothing(browser, hostile, added):
+    address, path = hostile
+    with Reader(browser, address, path) as reader:
+        page = reader.page
+        title = page.title()
+        reached = []
+        page.context.route(
+            "https://**", lambda route: (reached.append(route.request.url), route.abort())
+        )
+        page.evaluate("html => document.querySelector('main').innerHTML += html", added)
+        page.evaluate("document.getElementById('f')?.submit()")
+        page.wait_for_timeout(200)
+        assert reached == []
+        assert page.url == f"{address}{path}"
+        if "<form" not in added:  # Chromium blocks it, and has no page any more
+            assert page.title() == title
+            assert page.locator("h1").last.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_and_are_legible(browser, hostile, scheme, width):
+    address, path = hostile
+    size = {"width": width, "height": 800}
+    for where in ("/", path):
+        with Reader(browser, address, where, viewport=size, color_scheme=scheme) as reader:
+            page = reader.page
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            assert page.evaluate(LEGIBLE) >= 4.5
+            small = page.locator("button, input, select, textarea, summary").evaluate_all(
+                "all => all.map(one => one.getBoundingClientRect().height).filter(h => h && h < 40)"
+            )
+            assert small == []
+
+
+OTHER = """<!doctype html><title>other</title><iframe src="{page}"></iframe>
+<script>
+fetch("{page}", {{credentials: "include"}}).then(() => document.title += " read", () => 0);
+fetch("{decide}", {{method: "POST", credentials: "include", body: '{{}}'}})
+  .then(() => document.title += " sent", () => document.title += " refused");
+fetch("{decide}", {{method: "POST", mode: "no-cors", credentials: "include", body: '{body}',
+  headers: {{"Content-Type": "text/plain"}}}})
+  .finally(() => document.title += " done").catch(() => 0);
+</script>"""
+
+
+def test_a_page_of_another_origin_reads_and_decides_nothing(browser, store, address):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with signed_in(address) as client:
+        (box,) = boxes(client.get(f"/runs/{run_id}").text)
+    body = json.dumps({"do": "approve", "ticket": "T1", "seal": box["seal"], "why": ""})
+    html = OTHER.format(
+        page=f"{address}/runs/{run_id}", decide=f"{address}{box['address']}", body=body
+    )
+
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with Reader(browser, address) as reader:
+            page = reader.page
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            page.wait_for_function("document.title.includes('done')")
+            assert "read" not in page.title()
+            assert "sent" not in page.title()
+            assert page.frames[1].url.startswith("chrome-error:")
+    finally:
+        server.shutdown()
+        thread.join(60)
+        server.server_close()
+    assert store.tickets(awaiting_approval=True)
+
+
+def test_a_page_tells_that_its_server_is_gone_and_comes_back(browser, store):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    app = console(store, token=TOKEN)
+    with served(app) as address, Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        app.end_streams()
+        page.locator("#live.is-lost").wait_for()
+        assert "trying again" in page.locator("#live").text_content()
+        app._live._closed = False
+        page.locator("#live.is-live").wait_for()
+        store.run(run_id).deny("T1")
+        page.locator(".ask").wait_for(state="detached")
