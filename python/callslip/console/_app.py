@@ -133,7 +133,6 @@ class Console:
             shown.sections,
             events=f"{base}/runs/{key_of(run_id)}/events",
             above=f'<p><a href="{base}/">Runs</a></p>',
-            boxes=shown.boxes,
         )
         return HTMLResponse(page)
 
@@ -142,8 +141,7 @@ class Console:
         return Shown(runs_sections(self._source.listing(), chosen, base, place))
 
     def _render_run(self, run_id: str, base: str) -> Shown:
-        sections, boxes = run_sections(self._source.trace(run_id), base, self._source.owner())
-        return Shown(sections, boxes)
+        return Shown(run_sections(self._source.trace(run_id), base, self._source.owner()))
 
     async def _runs_events(self, request: Request) -> Response:
         chosen, base = Filter.read(request.query_params), _base(request)

@@ -21,8 +21,8 @@ _LONGEST_NAME = 60
 _LONG = 2_000
 
 
-def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> tuple[str, str]:
-    """Return the seal of a call, and its box.
+def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> str:
+    """Return the box of a call.
 
     Args:
         run: The run of the call.
@@ -34,7 +34,7 @@ def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> t
     line = _WHOLE.line
     reason = ticket.approval.reason if ticket.approval is not None else None
     why = "" if reason is None else f"<h4>Why it waits</h4>{_WHOLE.block(reason)}"
-    return seal, (
+    return (
         f'<section class="ask" id="ask-{seal[:16]}" data-seal="{seal}" data-address="{address}" '
         f'data-ticket="{line(ticket.id)}" aria-labelledby="name-{seal[:16]}">'
         f'<h3 id="name-{seal[:16]}">{line(f"{ticket.id} {ticket.tool}")} awaits approval</h3>'

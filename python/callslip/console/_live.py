@@ -33,12 +33,10 @@ class Shown:
 
     Attributes:
         sections: Its parts by name, each with its pieces.
-        boxes: The seal and the box of each call that awaits approval.
         problem: Why nothing else can be shown; empty if all is well.
     """
 
     sections: dict[str, list[str]] = field(default_factory=dict)
-    boxes: list[tuple[str, str]] = field(default_factory=list)
     problem: str = ""
 
 
@@ -160,7 +158,6 @@ class _Sent:
 
     def __init__(self) -> None:
         self._digests: dict[str, list[str]] = {}
-        self._seals: list[str] | None = None
         self._problem = ""
 
     def changes(self, shown: Shown) -> Iterator[str]:
@@ -178,10 +175,6 @@ class _Sent:
             if digests != known:
                 self._digests[name] = digests
                 yield _event("pieces", _changed(name, pieces, digests, known or []))
-        seals = [seal for seal, _ in shown.boxes]
-        if seals != self._seals:
-            self._seals = seals
-            yield _event("asks", [list(box) for box in shown.boxes])
 
 
 def _changed(name: str, pieces: list[str], digests: list[str], known: list[str]) -> dict[str, Any]:

@@ -69,7 +69,6 @@ def live_page(
     *,
     events: str,
     above: str = "",
-    boxes: Sequence[tuple[str, str]] = (),
     table: Sequence[str] = (),
 ) -> str:
     """Return a page whose pieces are replaced as they change.
@@ -79,7 +78,6 @@ def live_page(
         sections: The parts of the page by name, each with its pieces.
         events: The address of its changes.
         above: Markup that stays.
-        boxes: The calls that await approval, which stand below the head.
         table: The names of the columns if the rows are those of a table.
     """
     parts = []
@@ -88,8 +86,6 @@ def live_page(
             parts.append(_table(pieces, table))
         else:
             parts.append(f'<div data-section="{name}">{"".join(map(_piece, pieces))}</div>')
-        if name == "head":
-            parts.append(f'<div id="asks">{"".join(box for _, box in boxes)}</div>')
     live = '<p id="live" role="status">not live: the page needs JavaScript</p>'
     said = '<p id="said" role="status" tabindex="-1"></p>'
     return _document(title, f"{above}{live}{said}{''.join(parts)}", events)

@@ -12,16 +12,13 @@ from callslip.look._selection import Selection
 from callslip.look._text import Texts
 from callslip.trace import Trace
 
-__all__ = ["Boxes", "run_sections"]
+__all__ = ["run_sections"]
 
 _TEXTS = Texts(limit=20_000, redact=None)
 
-Boxes = list[tuple[str, str]]
-"""The seal and the box of each call that awaits approval."""
 
-
-def run_sections(trace: Trace, base: str, owner: str | None) -> tuple[dict[str, list[str]], Boxes]:
-    """Return the parts of the page, each with its pieces, and the boxes of calls.
+def run_sections(trace: Trace, base: str, owner: str | None) -> dict[str, list[str]]:
+    """Return the parts of the page, each with its pieces. `asks` are the boxes of calls that wait.
 
     Args:
         trace: The run, with the runs below it.
@@ -44,17 +41,17 @@ def run_sections(trace: Trace, base: str, owner: str | None) -> tuple[dict[str, 
         f'<p><a href="{base}/runs/{key}.html">Page of this run</a> · '
         f'<a href="{base}/runs/{key}.jsonl">Log</a></p>'
     )
-    boxes = [
+    asks = [
         box_of(run, ticket, f"{base}/runs/{key_of(run.run_id)}/decide", owner)
         for run, ticket in trace.awaiting_approval
     ]
-    sections = {
+    return {
         "head": [head_of(trace, _TEXTS), files],
+        "asks": asks,
         "task": [rows.task(trace)],
         "legend": [f"<h2>Turns</h2>{left_out(selection)}{legend()}"],
         "rows": rows.pieces(trace),
     }
-    return sections, boxes
 
 
 def _axis(seconds: float) -> float:

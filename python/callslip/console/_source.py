@@ -116,6 +116,7 @@ class _File(Source):
         self.name = path.name
         # In one process, closing the file in one place lets go of what locks it in another.
         self._lock = threading.Lock()
+        self._free: object = None
         with self._open():
             pass
 
@@ -131,7 +132,7 @@ class _File(Source):
                 yield file
 
     def version(self) -> object:
-        return _stamp(str(self._path))
+        return _stamp(str(self._path)), self.owner()
 
     def listing(self) -> Listing:
         with self._open() as file:
@@ -146,7 +147,13 @@ class _File(Source):
             change(store)
 
     def owner(self) -> str | None:
-        pid = _owner_of(self._path)
+        lock = self._path.with_name(f"{self._path.name}.lock")
+        stamp = _stamp_of(lock)
+        # A lock is tried only once: another process may be about to take it.
+        if stamp is None or stamp == self._free:
+            return None
+        pid = _owner_of(lock)
+        self._free = stamp if pid is None else None
         return None if pid is None else f"process {pid}"
 
 
@@ -178,9 +185,8 @@ def _stamp_of(path: Path) -> object:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _owner_of(path: Path) -> int | None:
-    """Return the process that has the file open; `None` if it may be opened here."""
-    lock = path.with_name(f"{path.name}.lock")
+def _owner_of(lock: Path) -> int | None:
+    """Return the process that holds a lock; `None` if nobody does."""
     try:
         pid = int(lock.read_text("utf-8").partition("\n")[0])
     except (OSError, ValueError):

@@ -40,8 +40,30 @@
     if (again) (isSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
   };
 
+  // A box stays as it is while its call waits: somebody may be typing into it.
+  const ask = (all, count, changed) => {
+    const known = [...all.children];
+    const wanted = Array.from({ length: count }, (_, at) => changed[at] ?? [known[at].dataset.digest]);
+    const digests = new Set(wanted.map(([digest]) => digest));
+    for (const piece of known.filter(one => !digests.has(one.dataset.digest))) {
+      const { done, ticket } = piece.firstElementChild.dataset;
+      if (!done) tell(`${ticket} was decided`);
+      piece.remove();
+    }
+    wanted.forEach(([digest, html], at) => {
+      const same = known.find(one => one.dataset.digest === digest);
+      if (same && all.children[at] === same) return;
+      const piece = same ?? Object.assign(parsed(html, "div"), { className: "piece" });
+      piece.dataset.digest = digest;
+      all.insertBefore(piece, all.children[at] ?? null);
+    });
+    // The focus was on what is gone, or on a button that was disabled.
+    if (document.activeElement === document.body) said.focus({ preventScroll: true });
+  };
+
   const show = ({ section, count, changed }) => {
     const all = document.querySelector(`[data-section="${section}"]`);
+    if (section === "asks") return ask(all, count, changed);
     const tag = all.tagName === "TBODY" ? "tr" : "div";
     while (all.children.length > count) all.lastElementChild.remove();
     while (all.children.length < count) {
@@ -54,28 +76,6 @@
       replace(piece, html);
     }
     ages();
-  };
-
-  // A box stays as it is while its call waits: somebody may be typing into it.
-  const ask = boxes => {
-    const all = document.getElementById("asks");
-    const seals = new Set(boxes.map(([seal]) => seal));
-    for (const box of [...all.children]) {
-      if (!seals.has(box.dataset.seal)) {
-        // A button that is disabled has lost the focus.
-        const active = document.activeElement;
-        const hadFocus = box.contains(active) || (box.dataset.done && active === document.body);
-        if (!box.dataset.done) tell(`${box.dataset.ticket} was decided`);
-        box.remove();
-        if (hadFocus) said.focus();
-      }
-    }
-    boxes.forEach(([seal, html], at) => {
-      const known = [...all.children].find(box => box.dataset.seal === seal);
-      if (!known) {
-        all.insertBefore(parsed(html, "div").firstElementChild, all.children[at] ?? null);
-      }
-    });
   };
 
   const decide = async button => {
@@ -123,16 +123,28 @@
   ages();
   setInterval(ages, 10000);
   if (!address) return;
-  const events = new EventSource(address);
-  const stop = () => events.close();
-  events.onopen = () => is("is-live", "live");
-  events.onerror = () => is("is-lost", events.readyState === EventSource.CLOSED
-    ? "not live any more: load the page again" : "the connection is lost: trying again …");
-  events.addEventListener("pieces", event => show(JSON.parse(event.data)));
-  events.addEventListener("asks", event => ask(JSON.parse(event.data)));
-  events.addEventListener("problem", event => {
-    const problem = JSON.parse(event.data);
-    is(problem ? "is-lost" : "is-live", problem || "live");
-  });
+
+  // A browser has few connections for one site: a page that nobody sees needs none.
+  let events = null;
+  const stop = () => {
+    events?.close();
+    events = null;
+  };
+  const start = () => {
+    if (events && events.readyState !== EventSource.CLOSED) return;
+    events = new EventSource(address);
+    const own = events;
+    events.onopen = () => is("is-live", "live");
+    events.onerror = () => is("is-lost", own.readyState === EventSource.CLOSED
+      ? "not live any more: load the page again" : "the connection is lost: trying again …");
+    events.addEventListener("pieces", event => show(JSON.parse(event.data)));
+    events.addEventListener("problem", event => {
+      const problem = JSON.parse(event.data);
+      is(problem ? "is-lost" : "is-live", problem || "live");
+    });
+  };
   addEventListener("pagehide", stop);
+  addEventListener("pageshow", start);
+  document.addEventListener("visibilitychange", () => (document.hidden ? stop : start)());
+  start();
 })();

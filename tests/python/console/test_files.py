@@ -66,9 +66,6 @@ def test_beside_its_owner_a_file_is_read_and_after_its_death_decided(path):
         with owner(path) as process:
             until(lambda: only_page(client) and "1 call waits" in client.get("/").text)
             run = f"/runs/{only_page(client)}"
-            with Events(client, f"{run}/events") as events:
-                told = iter(events)
-                parts_of(told, lambda parts: parts.get("asks"))
             page = client.get(run).text
             assert f"process {process.pid}" in page
             assert BUTTON not in page
@@ -77,8 +74,14 @@ def test_beside_its_owner_a_file_is_read_and_after_its_death_decided(path):
             refused = decide(client, box)
             assert refused.status_code == 409
             assert str(process.pid) in refused.json()["error"]
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            with Events(client, f"{run}/events") as events:
+                told = iter(events)
+                parts = parts_of(told, lambda parts: parts.get("asks"))
+                assert BUTTON not in text_of(parts, "asks")
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                # The page that is open learns that it may decide now.
+                parts_of(told, lambda parts: BUTTON in text_of(parts, "asks"), parts)
         assert BUTTON in client.get(run).text
         assert f"process {process.pid} has open" not in client.get("/").text
         assert decide(client, box).status_code == 200
@@ -98,9 +101,9 @@ def test_a_file_that_nobody_owns_is_decided_and_the_run_goes_on(path):
         (box,) = boxes(client.get(f"/runs/{run_id}").text)
         with Events(client, f"/runs/{run_id}/events") as events:
             told = iter(events)
-            parts_of(told, lambda parts: parts.get("asks"))
+            parts = parts_of(told, lambda parts: parts.get("asks"))
             assert decide(client, box).status_code == 200
-            parts_of(told, lambda parts: parts.get("asks") == [])
+            parts_of(told, lambda parts: parts["asks"] == [], parts)
     agent = Agent(ScriptedModel([finish("paid")]), tools=[pay], store=path, name="bank")
     result = agent.resume_sync(run_id)
     assert result.tickets[0].result == "paid 7"

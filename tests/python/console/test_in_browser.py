@@ -166,7 +166,7 @@ def test_the_second_of_two_people_is_told(browser, store, address):
 
         page.route("**/decide", first)
         # What the page is told meanwhile would take the box away.
-        page.evaluate("document.querySelector('.ask').remove = () => {}")
+        page.evaluate("document.querySelector('.ask').parentElement.remove = () => {}")
         page.get_by_role("button", name="Approve this call").click()
         page.locator(".ask [role=status]", has_text="already").wait_for()
         assert page.evaluate("document.activeElement.dataset.do") == "approve"
@@ -343,3 +343,22 @@ def test_a_page_tells_that_its_server_is_gone_and_comes_back(browser, store):
         page.locator("#live.is-live").wait_for()
         store.run(run_id).deny("T1")
         page.locator(".ask").wait_for(state="detached")
+
+
+def test_a_page_that_nobody_sees_holds_no_connection_and_catches_up(browser, store):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    app = console(store, token=TOKEN)
+    with served(app) as address, Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        page.evaluate(HIDDEN, True)
+        until(lambda: app._live._pages == 0)
+        store.run(run_id).deny("T1")
+        page.evaluate(HIDDEN, False)
+        page.locator(".ask").wait_for(state="detached")
+        assert reader.happened == []
+
+
+HIDDEN = """hidden => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
