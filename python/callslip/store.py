@@ -69,6 +69,9 @@ class StoredRun:
     updated_at: float
     finished_at: float | None
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return StoredRuns([self])._repr_mimebundle_()
+
 
 class StoredRuns(list[StoredRun]):
     """Runs of a store, as `TicketStore.runs` lists them. A notebook shows them as a table."""

@@ -5,6 +5,7 @@ use crate::protocol::{Move, Reply, ToolCall};
 use crate::reply::violation::Violation;
 use crate::reply::{LineColumn, Span};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// One tool call as the model wrote it.
 #[pyclass(name = "ToolCall", module = "callslip._core", frozen, get_all)]
@@ -154,6 +155,15 @@ impl PyViolation {
 
     fn __str__(&self) -> &str {
         &self.message
+    }
+
+    /// What a notebook shows.
+    #[pyo3(signature = (**_options))]
+    fn _repr_mimebundle_<'py>(
+        slf: &Bound<'py, Self>,
+        _options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("callslip.look._outputs")?.call_method1("bundle_of_violation", (slf,))
     }
 }
 

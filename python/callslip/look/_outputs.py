@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callslip._call_line import printable
 from callslip.look._head import head_of, left_out
@@ -14,7 +14,17 @@ from callslip.look._terminal import summary_lines
 from callslip.look._text import Texts
 from callslip.trace import Trace
 
-__all__ = ["Bundle", "bundle_of_facts", "bundle_of_table", "bundle_of_trace", "output_of"]
+if TYPE_CHECKING:
+    from callslip._core import Violation
+
+__all__ = [
+    "Bundle",
+    "bundle_of_facts",
+    "bundle_of_table",
+    "bundle_of_trace",
+    "bundle_of_violation",
+    "output_of",
+]
 
 Bundle = dict[str, Any]
 """What a notebook shows of a value: a text for each media type."""
@@ -66,6 +76,20 @@ def bundle_of_facts(title: str, facts: Iterable[tuple[str, str | None]], plain: 
     shown = [f"<dt>{name}</dt><dd>{texts.block(text)}</dd>" for name, text in facts if text]
     html = f'<h1>{texts.line(title)}</h1><dl class="fields">{"".join(shown)}</dl>'
     return {"text/plain": plain, "text/html": output_of(html)}
+
+
+def bundle_of_violation(violation: Violation) -> Bundle:
+    """Return a breach of the protocol as a notebook shows it."""
+    place = None if violation.line is None else f"line {violation.line}, column {violation.column}"
+    facts = [
+        ("message", violation.message),
+        ("place", place),
+        ("expected", violation.expected),
+        ("found", violation.found),
+        ("hint", violation.hint),
+    ]
+    plain = printable(f"{violation.code}: {violation.message}")
+    return bundle_of_facts(f"violation: {violation.code}", facts, plain)
 
 
 def bundle_of_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Bundle:

@@ -148,6 +148,7 @@ class ScriptedModel:
         self._recorder = _Recorder(chunk_size)
         self._left = deque(replies)
         self._size = len(self._left)
+        self._refused = ""
         self.is_async = is_async
         self.context: int | None = check_context(context)
         self.parts: frozenset[PartKind] = check_parts(parts)
@@ -175,7 +176,9 @@ class ScriptedModel:
         try:
             reply = self._left.popleft()
         except IndexError:
-            raise UnexpectedCall(self._unexpected(request.messages)) from None
+            refusal = self._unexpected(request.messages)
+            self._refused = self._refused or refusal
+            raise UnexpectedCall(refusal) from None
         if callable(reply) and not isinstance(reply, type):
             return reply(messages), request
         return reply, request
@@ -191,7 +194,14 @@ class ScriptedModel:
         return "\n".join(lines)
 
     def assert_done(self) -> None:
-        """Raise `AssertionError` if replies of the script are left."""
+        """Check that each reply of the script was asked for, and nothing after the last one.
+
+        Raises:
+            UnexpectedCall: The model was called again, and the test has caught what the run raised.
+            AssertionError: Replies are left.
+        """
+        if self._refused:
+            raise UnexpectedCall(self._refused)
         if self._left:
             shown = "\n".join(f"- {_shorten(str(reply))}" for reply in self._left)
             raise AssertionError(

@@ -221,7 +221,10 @@ class RunSpans:
             return
         if isinstance(event, Approved):
             waited = max(0.0, event.at - (call.waits_since or event.at))
-            call.span.add_event(names.APPROVED, {"waited_s": waited}, _nanoseconds(event.at))
+            about: dict[str, Any] = {"waited_s": waited}
+            if event.by is not None:
+                about["by"] = event.by
+            call.span.add_event(names.APPROVED, about, _nanoseconds(event.at))
             if self._meters is not None:
                 self._meters.approval.record(waited, {names.TOOL_NAME: call.opened.tool})
         elif event.needs_approval:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
@@ -126,3 +126,6 @@ class RunResult(Generic[AnswerT]):
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return self.run._repr_mimebundle_()
+
+    def __rich_console__(self, *_: object) -> Iterator[object]:
+        return self.run.__rich_console__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
@@ -483,6 +483,9 @@ class Run(Generic[AnswerT]):
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         bundle: dict[str, Any] = import_views().bundle_of_trace(self.trace())
         return bundle
+
+    def __rich_console__(self, *_: object) -> Iterator[object]:
+        yield from import_views().lines_for_rich(self.trace())
 
 
 def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:

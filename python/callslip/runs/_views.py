@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from callslip._json import to_json
 from callslip.look import runs_to_html, to_html
 from callslip.look._numbers import duration
 from callslip.look._outputs import Bundle, bundle_of_facts, bundle_of_table, bundle_of_trace
+from callslip.look._terminal import run_lines
 from callslip.trace import Trace
 from callslip.trace._fold import RunLog, fold
 
@@ -20,6 +22,7 @@ __all__ = [
     "bundle_of_table",
     "bundle_of_ticket",
     "bundle_of_trace",
+    "lines_for_rich",
     "runs_to_html",
     "to_html",
     "trace_of",
@@ -63,6 +66,15 @@ def bundle_of_ticket(ticket: Ticket) -> Bundle:
     ]
     plain = f"{ticket.id} {state}: {ticket.call}"
     return bundle_of_facts(f"{ticket.id} {ticket.tool}: {state}", facts, plain)
+
+
+def lines_for_rich(trace: Trace) -> Iterator[object]:
+    """Yield the lines of a run for rich, which prints them: what is in a text is no markup."""
+    from rich.text import Text
+
+    for line in run_lines(trace):
+        is_title = line != "" and not line.startswith(" ")
+        yield Text(line, style="bold" if is_title else "")
 
 
 def _indented(value: Any) -> str:

@@ -1,12 +1,15 @@
 """Runs in notebooks: their outputs, in a real kernel, as a page in a real browser."""
 
 import asyncio
+import io
 import os
 import re
 from pathlib import Path
 
 import pytest
+import rich.console
 
+import callslip
 from browsing import CHROMIUM, LEGIBLE, Opened
 from callslip import Agent, Limits, ScriptedModel, TicketStore, UsageError, show, tool
 from hostile import HOSTILE
@@ -70,6 +73,36 @@ def test_an_output_stands_alone_and_says_what_the_page_says():
         assert text in html
     assert "<script" not in html
     assert html.startswith('<div class="callslip">')
+
+
+def test_a_violation_shows_its_place_and_what_was_expected():
+    violation = callslip.ReactProtocol().parse("no action, but <b>").violation
+    bundle = violation._repr_mimebundle_(include=None, exclude=None)
+    assert bundle["text/plain"].startswith(f"{violation.code}: ")
+    html = bundle["text/html"]
+    assert f"<h1>violation: {violation.code}</h1>" in html
+    assert "<dt>expected</dt>" in html
+    assert "<b>" not in html
+
+
+def test_one_run_of_a_list_is_shown_as_a_list_of_one():
+    with TicketStore() as store:
+        run_of(finish("x"), store=store)
+        (stored,) = store.runs()
+        assert stored._repr_mimebundle_() == store.runs()._repr_mimebundle_()
+
+
+def test_rich_prints_all_turns_and_takes_no_markup_from_texts():
+    printed = io.StringIO()
+    console = rich.console.Console(file=printed, width=80, force_terminal=False)
+    result = run_of(act("look", what="[bold red]x[/]\x1b[2J"), finish("[link=x]done[/link]"))
+    console.print(result)
+    text = printed.getvalue()
+    assert text.startswith(f"run {result.run.id}: finished\n")
+    for part in ("turn 1", "turn 2", "[bold red]x[/]\\u001b[2J", "[link=x]done[/link]"):
+        assert part in text
+    for value in (result.run, result):
+        assert len([*value.__rich_console__(console, console.options)]) >= 10
 
 
 def test_a_ticket_shows_its_call_and_its_result():

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from callslip.errors import UsageError
+from callslip import Agent
+from callslip.errors import RunFailed, UsageError
 from callslip.models import ModelChunk, ModelReply
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ReplyStream, open_result
@@ -133,6 +134,20 @@ def test_unused_replies_are_told() -> None:
         pass
     with pytest.raises(KeyError), ScriptedModel(["one"]):
         raise KeyError
+
+
+def test_a_call_too_many_is_told_though_the_test_has_caught_it() -> None:
+    def caught() -> None:
+        with pytest.raises(RunFailed):
+            Agent(model, protocol="react").run_sync("go")
+
+    model = ScriptedModel(["no move"])
+    caught()
+    for _ in range(2):
+        with pytest.raises(UnexpectedCall, match="^expected no call 2: the script has 1 reply"):
+            model.assert_done()
+    with pytest.raises(UnexpectedCall, match="call 1"), ScriptedModel([]) as model:
+        caught()
 
 
 @pytest.mark.parametrize("reply", [3, None, b"x", {"text": "x"}])

@@ -194,7 +194,22 @@ def test_an_approval_is_an_event_with_its_wait(recorded):
     (event,) = recorded.named("execute_tool pay").events
     assert event.name == "callslip.approved"
     assert event.attributes["waited_s"] >= 0
+    assert "by" not in event.attributes
     assert recorded.points("callslip.approval.wait")[0].count == 1
+
+
+def test_an_approval_names_the_person(recorded):
+    recorded.instrument()
+
+    async def main():
+        async with agent(act("pay", amount=5), finish("x"), tools=[pay]).stream("Go.") as stream:
+            async for _ in stream:
+                for ticket in stream.awaiting_approval:
+                    stream.approve(ticket, by="ann")
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    (event,) = recorded.named("execute_tool pay").events
+    assert event.attributes["by"] == "ann"
 
 
 def test_a_run_below_is_below_its_ticket(recorded):
