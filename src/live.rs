@@ -242,6 +242,11 @@ impl LiveRun {
         self.machine.instruct(instructions, prompt);
     }
 
+    /// Names the trace that a run begins in, before it does.
+    pub fn trace_as(&mut self, traceparent: &str) {
+        self.machine.trace_as(traceparent);
+    }
+
     /// Names the model that is asked from now on.
     pub fn use_model(&mut self, model: ModelName) {
         self.machine.use_model(model);

@@ -100,6 +100,12 @@ impl PyRun {
         Ok(new_run(run, Some(setup.grammars.clone())))
     }
 
+    /// Names the trace that a run begins in, before it does.
+    fn trace_as(slf: &Bound<'_, Self>, traceparent: &str) -> CoreResult<()> {
+        view(slf).lock()?.trace_as(traceparent);
+        Ok(())
+    }
+
     /// A run of a store, to be gone on with after `adopt`.
     #[staticmethod]
     #[pyo3(signature = (store, run_id, above = None))]

@@ -101,6 +101,12 @@ impl PyRunView {
         Ok(self.lock()?.machine().run_id().to_owned())
     }
 
+    /// How it begins or has begun, as JSON: the first event of its log without the name of its kind.
+    #[getter]
+    fn origin(&self) -> CoreResult<String> {
+        Ok(serde_json::to_string(self.lock()?.machine().origin())?)
+    }
+
     /// What the user asked for.
     #[getter]
     fn task(&self) -> CoreResult<String> {

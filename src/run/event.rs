@@ -178,6 +178,9 @@ pub struct Start {
     /// An earlier conversation, before the task.
     #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
     pub messages: Arc<[Message]>,
+    /// The trace of a telemetry system that it began in, as the header `traceparent` of the W3C has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Arc<str>>,
     /// What the user asks for.
     pub task: Arc<str>,
     /// Images and files of the task.

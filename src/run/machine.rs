@@ -81,9 +81,20 @@ pub struct RunMachine {
 impl RunMachine {
     /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
-        let (limits, instructions, messages, task, parts) = Default::default();
-        let version = VERSION;
-        Self::of(Start { version, run_id, agent, parent, depth: 0, limits, instructions, messages, task, parts, setup })
+        Self::of(Start {
+            version: VERSION,
+            run_id,
+            agent,
+            parent,
+            depth: 0,
+            limits: None,
+            instructions: None,
+            messages: Arc::default(),
+            traceparent: None,
+            task: Arc::default(),
+            parts: Vec::new(),
+            setup,
+        })
     }
 
     /// A run that will begin with this event.
@@ -138,6 +149,18 @@ impl RunMachine {
             self.start.instructions = Some(Instructions::between(instructions, &self.start.setup.prompt, prompt));
             self.setup = self.start.own_setup();
         }
+    }
+
+    /// Names the trace that a run begins in, before it does.
+    pub fn trace_as(&mut self, traceparent: &str) {
+        if self.state.messages.is_empty() {
+            self.start.traceparent = Some(traceparent.into());
+        }
+    }
+
+    /// How it begins or has begun.
+    pub fn origin(&self) -> &Start {
+        &self.start
     }
 
     /// How many messages stand between its prompt and its task: those of an example, and an earlier conversation.

@@ -18,7 +18,11 @@ def start(session: RunSession) -> list[Command]:
     """Start a new run."""
     assert session.beginning.said is not None
     text, parts = session.beginning.said
-    commands = session.core.start(text, session.now(), parts)
+    now = session.now()
+    feed = session.run._feed
+    if feed is not None and feed.observers and (trace := feed.begin(now)) is not None:
+        session.core.trace_as(trace)
+    commands = session.core.start(text, now, parts)
     if parts:
         # With the lines of its images and files.
         session.run.task = session.core.task

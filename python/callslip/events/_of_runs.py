@@ -29,6 +29,8 @@ class RunStarted(Event):
             that are text are in `setup`.
         messages: The earlier conversation that was passed as `messages=`, with `parts` as below in
             those messages that have them.
+        traceparent: The trace in which the run began, as the header of that name in
+            https://www.w3.org/TR/trace-context/; `None` without telemetry.
         parts: The images and files of the task: `label`, `media_type`, `bytes` (how many), `sha256`
             and, if they are known, `name`, `width` and `height` of each. The bytes themselves are
             in `Run.parts`.
@@ -45,6 +47,7 @@ class RunStarted(Event):
     limits: Json | None = None
     instructions: Json | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
+    traceparent: str | None = None
     parts: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context, metrics, trace
 
 from callslip.errors import UsageError
-from callslip.events import TicketOpened
+from callslip.events import Compacted, Event, RunFinished, TicketOpened
 from callslip.otel._content import is_wanted
 from callslip.otel._meters import Meters
 from callslip.otel._names import SCHEMA_URL, SCOPE
@@ -20,6 +20,7 @@ from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._start import start_of
 from callslip.runs import Run
 from callslip.runs._observers import add_observer, remove_observers
+from callslip.trace import Trace
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -89,13 +90,40 @@ def _tracer(provider: TracerProvider | None) -> Tracer:
 
 def _record(recorder: Recorder, run: Run[Any], above: Context, root: str) -> None:
     log = run.log
-    made = RunSpans(recorder, run, start_of(run), above=above, root=root, at=log[0].at)
-    below = [(child, start_of(child).parent_ticket) for child in run.children]
+    whole = None if not isinstance(log[0], Compacted) else run.trace()
+    at = log[0].at if whole is None else whole.started_at
+    made = RunSpans(recorder, run, start_of(run), above=above, root=root, at=at)
+    below: dict[str | None, list[Run[Any]]] = {}
+    for child in run.children:
+        below.setdefault(start_of(child).parent_ticket, []).append(child)
+    if whole is not None:
+        # The events that opened their tickets may be gone.
+        opened = {event.ticket_id for event in log if isinstance(event, TicketOpened)}
+        for ticket in below.keys() - opened:
+            for child in below[ticket]:
+                _record(recorder, child, made.context_of(None), root)
     for event in log:
         made.on_event(event)
         if isinstance(event, TicketOpened):
-            for child, ticket in below:
-                if ticket == event.ticket_id:
-                    _record(recorder, child, made.context_of(ticket), root)
+            for child in below.get(event.ticket_id, ()):
+                _record(recorder, child, made.context_of(event.ticket_id), root)
     if not run.finished:
         made.leave(log[-1].at)
+    elif whole is not None and not any(isinstance(event, RunFinished) for event in log):
+        made.on_event(_end_of(whole, log[-1]))
+
+
+def _end_of(run: Trace, last: Event) -> RunFinished:
+    """Return the end of a run whose log was compacted after it."""
+    assert run.ending is not None
+    end = run.ending
+    return RunFinished(
+        run_id=run.run_id,
+        seq=last.seq,
+        at=run.ended_at,
+        reason=end.reason,
+        value=end.value,
+        success=end.success,
+        error=end.error,
+        limit=end.limit,
+    )

@@ -41,6 +41,11 @@ class SpanObserver(Observer):
         if isinstance(event, RunFinished):
             del self._open[run.id]
 
+    def on_start(self, run: Run[Any], at: float) -> str | None:
+        """Begin the span of a run, so that its log can name it."""
+        spans = self._open[run.id] = self._begin(run, at)
+        return spans.traceparent
+
     def on_left(self, run: Run[Any]) -> None:
         """End the spans of a run that nothing works on any more."""
         spans = self._open.pop(run.id, None)

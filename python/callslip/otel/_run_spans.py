@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from callslip.events import (
     ApprovalChecked,
@@ -26,7 +28,6 @@ from callslip.otel import _names as names
 from callslip.otel._content import clean, clean_json, messages_json
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
     from callslip.otel._meters import Meters
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from callslip.runs import Run
 
 __all__ = ["Recorder", "RunSpans"]
+
+_W3C = TraceContextTextMapPropagator()
+_HEADER = "traceparent"
 
 
 class Recorder(NamedTuple):
@@ -83,6 +87,7 @@ class RunSpans:
             above,
             kind=SpanKind.INTERNAL,
             start_time=_nanoseconds(at),
+            links=_links(start.traceparent),
             attributes={
                 names.OPERATION: names.INVOKE_AGENT,
                 names.AGENT_NAME: start.agent,
@@ -94,6 +99,15 @@ class RunSpans:
         self._context = trace.set_span_in_context(self._span, above)
         self._model: _ModelCall | None = None
         self._tickets: dict[str, _ToolCall] = {}
+
+    @property
+    def traceparent(self) -> str | None:
+        """The header `traceparent` of the run's span; `None` if no span is recorded."""
+        if not self._span.is_recording():
+            return None
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier, self._context)
+        return carrier.get(_HEADER)
 
     def context_of(self, ticket: str | None) -> Context:
         """Return the context of a ticket's span, or of the run's."""
@@ -332,6 +346,16 @@ class _ToolCall:
 
 def _given(about: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in about.items() if value is not None}
+
+
+def _links(traceparent: str | None) -> list[Link]:
+    """Return the link of a run that goes on to the span with which it began."""
+    if traceparent is None:
+        return []
+    began = trace.get_current_span(
+        _W3C.extract({_HEADER: traceparent}, Context())
+    ).get_span_context()
+    return [Link(began)] if began.is_valid else []
 
 
 def _nanoseconds(at: float) -> int:

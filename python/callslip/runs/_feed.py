@@ -170,6 +170,15 @@ class Feed:
         if self._wakers.take_woken():
             await _lazy.asyncio.sleep(0)
 
+    def begin(self, at: float) -> str | None:
+        """Tell observers that the run is about to begin.
+
+        Returns:
+            The trace that it begins in; `None` without one.
+        """
+        traces = [observer.on_start(self.run, at) for observer in self.observers]
+        return next((trace for trace in traces if trace is not None), None)
+
     def leave(self) -> None:
         """Tell that the driver has left the run. A reply that is not complete is void."""
         self.publish()

@@ -24,6 +24,18 @@ class Observer:
         """
         raise NotImplementedError
 
+    def on_start(self, run: Run, at: float) -> str | None:  # noqa: ARG002
+        """Receive the notice that a run is about to begin.
+
+        Args:
+            run: The run.
+            at: Unix seconds.
+
+        Returns:
+            The trace that it begins in, as a header `traceparent`, for its log; `None` without one.
+        """
+        return None
+
     def on_left(self, run: Run) -> None:
         """Receive the notice that the driver has left a run, which may not be over."""
 

@@ -63,6 +63,8 @@ struct StartWithout<'a> {
     instructions: Option<&'a Instructions>,
     #[serde(skip_serializing_if = "<[Message]>::is_empty")]
     messages: &'a [Message],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
     task: &'a str,
     #[serde(skip_serializing_if = "<[Part]>::is_empty")]
     parts: &'a [Part],
@@ -78,8 +80,20 @@ enum OutcomeWithout {
 impl<'a> From<&'a Start> for StartWithout<'a> {
     fn from(start: &'a Start) -> Self {
         // All fields by name: one that is added can't be left out of what is stored.
-        let Start { version, run_id, agent, parent, depth, limits, instructions, messages, task, parts, setup: _ } =
-            start;
+        let Start {
+            version,
+            run_id,
+            agent,
+            parent,
+            depth,
+            limits,
+            instructions,
+            messages,
+            traceparent,
+            task,
+            parts,
+            setup: _,
+        } = start;
         Self {
             version: *version,
             run_id,
@@ -89,6 +103,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             limits: limits.as_ref(),
             instructions: instructions.as_ref(),
             messages,
+            traceparent: traceparent.as_deref(),
             task,
             parts,
             setup: (),

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,10 +21,11 @@ from callslip import (
     TicketStore,
     UsageError,
     otel,
+    replay,
     tool,
 )
 from callslip.otel import _names
-from scripted import act, finish
+from scripted import act, delegate, finish, give, wait
 
 SECRET = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -291,6 +294,110 @@ def test_a_resumed_run_is_of_the_same_conversation(recorded, tmp_path):
     conversation = "gen_ai.conversation.id"
     assert first.attributes[conversation] == second.attributes[conversation] == row.run_id
     assert second.attributes["callslip.stop_reason"] == "finished"
+
+
+GOES_ON = """
+import sys
+sys.path[:0] = {path!r}
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+from callslip import Agent, ScriptedModel, TicketStore, otel, tool
+from scripted import finish
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    "Pay."
+    return "paid"
+
+tracers = TracerProvider()
+tracers.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+otel.instrument(tracer_provider=tracers)
+with TicketStore(sys.argv[1]) as store:
+    model = ScriptedModel([finish("x")])
+    agent = Agent(model, tools=[pay], protocol="react", name="clerk", store=store)
+    agent.resume_sync(sys.argv[2], approve=lambda _: True)
+"""
+
+
+def test_a_run_that_another_process_resumes_is_linked_to_its_beginning(recorded, tmp_path):
+    path = tmp_path / "runs.sqlite"
+    recorded.instrument()
+
+    async def leave_waiting():
+        payer = agent(act("pay", amount=3), tools=[pay], store=store)
+        with trace.get_tracer("app").start_as_current_span("request"):
+            run = payer.start("Pay.")
+            async for event in run.watch():
+                if getattr(event, "needs_approval", False):
+                    break
+        return run.id
+
+    with TicketStore(path) as store:
+        run_id = asyncio.run(asyncio.wait_for(leave_waiting(), 60))
+    began = recorded.named("invoke_agent clerk").context
+    command = [sys.executable, "-c", GOES_ON.format(path=sys.path), path, run_id]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    (went_on,) = [
+        span
+        for span in map(json.loads, told.stdout.replace("\n}\n", "\n}\0").split("\0")[:-1])
+        if span["name"] == "invoke_agent clerk"
+    ]
+    (link,) = went_on["links"]
+    assert int(link["context"]["trace_id"], 16) == began.trace_id
+    assert int(link["context"]["span_id"], 16) == began.span_id
+    assert int(went_on["context"]["trace_id"], 16) != began.trace_id
+    with TicketStore(path) as store:
+        run = store.run(run_id)
+        started = run.log[0]
+        header = f"00-{began.trace_id:032x}-{began.span_id:016x}-"
+        assert started.traceparent.startswith(header)
+        assert replay(run).export() == run.export()
+        # The log goes on saying so when it is compacted, and where it is imported.
+        store.compact(run_id)
+        copy = TicketStore()
+        copied = copy.run(copy.import_run(store.run(run_id).export()))
+        recorded.exporter.clear()
+        otel.spans(copied, tracer_provider=recorded.tracers)
+        kept = recorded.named("invoke_agent clerk")
+        assert kept.links[0].context.span_id == began.span_id
+        assert kept.start_time == round(started.at * 1e9)
+        assert kept.end_time >= kept.start_time
+        assert kept.attributes["callslip.stop_reason"] == "finished"
+
+
+def test_without_telemetry_a_log_names_no_trace():
+    run = agent(finish("x")).run_sync("Go.").run
+    assert "traceparent" not in run.export()
+    assert run.log[0].traceparent is None
+
+
+def test_a_span_that_is_not_recorded_is_not_named(recorded):
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    otel.instrument(tracer_provider=TracerProvider(ALWAYS_OFF), meter_provider=recorded.meters)
+    assert agent(finish("x")).run_sync("Go.").run.log[0].traceparent is None
+
+
+def test_a_child_run_is_below_its_ticket_and_has_no_link(recorded):
+    recorded.instrument()
+    script = [delegate("inner"), give("inner answer"), wait("T1"), give("x")]
+    run = Agent(ScriptedModel(script), protocol="ticket", name="clerk", delegate=True).run_sync("x")
+    assert all(span.links == () for span in recorded.spans)
+    (child,) = run.run.children
+    assert child.log[0].traceparent.split("-")[1] == run.run.log[0].traceparent.split("-")[1]
+
+
+def test_runs_below_a_compacted_one_are_below_it(recorded):
+    script = [delegate("inner"), give("inner answer"), wait("T1"), give("x")]
+    with TicketStore() as store:
+        options = {"protocol": "ticket", "name": "clerk", "delegate": True, "store": store}
+        run = Agent(ScriptedModel(script), **options).run_sync("x").run
+        store.compact(run.id)
+        otel.spans(store.run(run.id), tracer_provider=recorded.tracers)
+    above, below = (one for one in recorded.spans if one.name == "invoke_agent clerk")
+    assert (above.parent, below.parent.span_id) == (None, above.context.span_id)
 
 
 def test_nothing_is_recorded_any_more(recorded):

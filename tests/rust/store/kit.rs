@@ -95,6 +95,7 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
             parts: vec![part("U1", b"first")],
         }]
         .into(),
+        traceparent: parent.map(|_| "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
         task: "Say \"setup\":null and \u{1F600}".into(),
         parts: vec![part("U2", b"second")],
         setup: Arc::clone(&SETUP),
