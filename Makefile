@@ -225,12 +225,15 @@ bench-sandbox: dev $(VENV)/.bench ## Measure scripts in their boxes beside Pytho
 	@$(PY) benches/sandbox.py $(ARGS)
 
 .PHONY: wheel
-wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment and import it there
+wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment, and test a project with it there
 	rm -rf dist $(VENV)/wheel
 	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin build --release --out dist $(LOCKED)
 	$(PY) -m venv $(VENV)/wheel
 	$(VENV)/wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
 	cd $(VENV)/wheel && bin/python -c 'import callslip; print("callslip", callslip.__version__, "installs and imports")'
+	$(VENV)/wheel/bin/python -m pip --disable-pip-version-check install --quiet pytest pytest-xdist
+	cp -R examples/orders $(VENV)/wheel/orders
+	cd $(VENV)/wheel/orders && CI=true CALLSLIP_NO_MODELS=1 ../bin/python -m pytest -q -n 2
 
 .PHONY: ci
 ci: ## Do what CI does
