@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,3 +197,25 @@ def test_only_records_have_many_fields():
     counts = {name: len(fields_of(node)) for name, node in classes() if not is_record(node)}
     found = {name: count for name, count in counts.items() if count > MOST_FIELDS}
     assert found == TYPES_WITH_MANY_FIELDS
+
+
+# Who writes markup around texts escapes them: with `look/_text.py`, or as HTML of a notebook.
+WRITES_MARKUP = ("callslip.look", "callslip.console", "callslip.sandbox._display")
+# The tags of protocols.
+WRITES_TAGS = ("callslip.testing._say",)
+
+
+def test_markup_is_put_together_in_few_places():
+    found = {
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.JoinedStr) and _has_tag(node)
+    }
+    others = {name for name in found if not name.startswith((*WRITES_MARKUP, *WRITES_TAGS))}
+    assert (others, "callslip.look._rows" in found) == (set(), True)
+
+
+def _has_tag(text: ast.JoinedStr) -> bool:
+    fixed = "".join(one.value for one in text.values if isinstance(one, ast.Constant))
+    return re.search(r"</?[a-z!]", fixed) is not None
