@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcp.shared import message as mcp_message
     from mcp_types import methods as mcp_methods
     from mcp_types import version as mcp_version
+    from rich import text as rich_text
 
 __all__ = [
     "anyio",
@@ -66,6 +67,7 @@ __all__ = [
     "pwd",
     "pydantic",
     "pydantic_core",
+    "rich_text",
     "urllib_parse",
     "urllib_request",
     "uv",
@@ -97,6 +99,7 @@ _MODULES = {
     "pwd": "pwd",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",
+    "rich_text": "rich.text",
     "urllib_parse": "urllib.parse",
     "urllib_request": "urllib.request",
     "uv": "uv",

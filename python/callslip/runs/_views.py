@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from callslip import _lazy
 from callslip._json import to_json
 from callslip.look import runs_to_html, to_html
 from callslip.look._numbers import duration
@@ -70,11 +71,9 @@ def bundle_of_ticket(ticket: Ticket) -> Bundle:
 
 def lines_for_rich(trace: Trace) -> Iterator[object]:
     """Yield the lines of a run for rich, which prints them: what is in a text is no markup."""
-    from rich.text import Text
-
     for line in run_lines(trace):
         is_title = line != "" and not line.startswith(" ")
-        yield Text(line, style="bold" if is_title else "")
+        yield _lazy.rich_text.Text(line, style="bold" if is_title else "")
 
 
 def _indented(value: Any) -> str:
