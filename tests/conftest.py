@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import payments
+from browsing import CHROMIUM, OPTIONS
 from callslip import TicketStore
 from shared import SHARED
 
@@ -87,6 +88,17 @@ def store(request, tmp_path):
     """An empty store of each kind."""
     with TicketStore(None if request.param == "memory" else tmp_path / "runs.sqlite") as store:
         yield store
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The system's Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

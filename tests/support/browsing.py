@@ -35,10 +35,10 @@ LEGIBLE = """() => {
 }"""
 
 
-class Opened:
-    """A page with all that it did."""
+class Watched:
+    """A page, and what it did: dialogs, messages of its console, and errors."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, **options):
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(60_000)
         self.page = self.context.new_page()
@@ -46,6 +46,19 @@ class Opened:
         self.page.on("dialog", lambda dialog: (self.happened.append("dialog"), dialog.dismiss()))
         self.page.on("console", lambda message: self.happened.append(message.text))
         self.page.on("pageerror", lambda error: self.happened.append(str(error)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+class Opened(Watched):
+    """A page of a file, with its requests too, which reach no network."""
+
+    def __init__(self, browser, path, **options):
+        super().__init__(browser, **options)
         self.page.on("request", lambda request: self.happened.append(request.url))
         self.asked = []
         self.context.route("**/*", self.ask)
@@ -57,9 +70,3 @@ class Opened:
             route.continue_()
         else:
             route.abort()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()

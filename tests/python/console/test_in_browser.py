@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from browsing import CHROMIUM, LEGIBLE, OPTIONS
+from browsing import CHROMIUM, LEGIBLE, Watched
 from callslip import Agent, ScriptedModel, TicketStore, tool
 from callslip.console import console
 from consoles import TOKEN, boxes, decide, leave_waiting, pay, pay_call, served, signed_in, until
@@ -14,16 +14,6 @@ from hostile import HOSTILE, named
 from scripted import act, block, finish
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -37,17 +27,11 @@ def address(store):
         yield address
 
 
-class Reader:
+class Reader(Watched):
     """A page of the console, of a person who has signed in, and all that went wrong in it."""
 
     def __init__(self, browser, address, path="/", **options):
-        self.context = browser.new_context(**options)
-        self.context.set_default_timeout(60_000)
-        self.page = self.context.new_page()
-        self.happened = []
-        self.page.on("dialog", lambda dialog: (self.happened.append("dialog"), dialog.dismiss()))
-        self.page.on("console", lambda message: self.happened.append(message.text))
-        self.page.on("pageerror", lambda error: self.happened.append(str(error)))
+        super().__init__(browser, **options)
         self.page.on("request", self.asked)
         self.address = address
         self.page.goto(f"{address}/login?token={TOKEN}")
@@ -59,12 +43,6 @@ class Reader:
     def asked(self, request):
         if not request.url.startswith((self.address, "data:")):
             self.happened.append(request.url)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
 
 
 def leave_two(store):
