@@ -101,7 +101,8 @@ def decide(client, box, do="approve", why="", **changed):
     headers = {"Origin": address, "Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
     headers |= changed.pop("headers", {})
     headers = {name: value for name, value in headers.items() if value is not None}
-    body = json.dumps(fields | changed).encode()
+    body = changed.pop("body", None)
+    body = json.dumps(fields | changed).encode() if body is None else body
     headers.setdefault("Content-Type", "application/json")
     return client.post(box["address"], content=body, headers=headers)
 

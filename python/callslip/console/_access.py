@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import time
 from collections import deque
 from collections.abc import Collection
-from urllib.parse import urlsplit
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-__all__ = ["LOOPBACK", "Access", "Denied"]
+__all__ = ["LOOPBACK", "Access", "Denied", "base_of"]
 
+_HOST = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
 _TRIES = 5
 _MINUTE = 60.0
 _MOST_ADDRESSES = 1_000
@@ -58,10 +60,11 @@ class Access:
         Raises:
             Denied: It is none of the hosts.
         """
-        host = _host_of(f"//{request.headers.get('host', '')}")
-        if host not in self._hosts:
+        given = request.headers.get("host", "")
+        name = _name_of(given)
+        if name is None or name not in self._hosts:
             raise Denied(
-                421, f"this console is not served under the name '{host}': pass it in hosts="
+                421, f"this console is not served under the name {given!r}: pass it in hosts="
             )
 
     def check_signed_in(self, request: Request) -> None:
@@ -87,10 +90,12 @@ class Access:
 
     @staticmethod
     def _is_own_origin(request: Request) -> bool:
-        origin = request.headers.get("origin", "")
-        host = request.headers.get("host", "")
+        scheme, _, origin = request.headers.get("origin", "").partition("://")
         # A proxy that ends TLS may not tell that it does.
-        return origin in {f"{request.url.scheme}://{host}", f"https://{host}"}
+        if scheme not in {request.url.scheme, "https"}:
+            return False
+        own = _place_of(request.headers.get("host", ""), scheme)
+        return own is not None and _place_of(origin, scheme) == own
 
     def sign_in(self, request: Request, token: str, answer: Response) -> Response:
         """Return the answer with the cookie, if the token is right.
@@ -98,6 +103,9 @@ class Access:
         Raises:
             Denied: It is wrong, or too many were tried from this address.
         """
+        if request.headers.get("sec-fetch-dest", "document") != "document":
+            # An image of any other site would take the tries of its reader.
+            raise Denied(403, "sign in on a page of its own")
         address = request.client.host if request.client is not None else ""
         failed = self._failed.setdefault(address, deque())
         now = time.monotonic()
@@ -114,7 +122,7 @@ class Access:
         answer.set_cookie(
             self._name,
             self._value,
-            path=request.scope.get("root_path", "") or "/",
+            path=base_of(request) or "/",
             secure=request.url.scheme == "https",
             httponly=True,
             samesite="strict",
@@ -122,8 +130,19 @@ class Access:
         return answer
 
 
-def _host_of(address: str) -> str:
-    try:
-        return (urlsplit(address).hostname or "").lower()
-    except ValueError:
-        return ""
+def base_of(request: Request) -> str:
+    """Return what the addresses of pages begin with: where the console is mounted."""
+    return quote(str(request.scope.get("root_path", "")).rstrip("/"))
+
+
+def _place_of(host: str, scheme: str) -> tuple[str, str] | None:
+    """Return the name and the port of a header."""
+    found = _HOST.fullmatch(host.lower())
+    if found is None:
+        return None
+    return found[1].strip("[]"), found[2] or ("443" if scheme == "https" else "80")
+
+
+def _name_of(host: str) -> str | None:
+    place = _place_of(host, "http")
+    return None if place is None else place[0]

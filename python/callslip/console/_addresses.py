@@ -16,7 +16,7 @@ def key_of(run_id: str) -> str:
     """Return what stands for the id of a run in an address."""
     if _PLAIN.fullmatch(run_id):
         return run_id
-    return f"~{urlsafe_b64encode(run_id.encode(errors='surrogatepass')).decode().rstrip('=')}"
+    return f"~{urlsafe_b64encode(run_id.encode()).decode().rstrip('=')}"
 
 
 def run_id_of(key: str) -> str:
@@ -25,7 +25,6 @@ def run_id_of(key: str) -> str:
         return key
     text = key[1:]
     try:
-        decoded = urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")
-        return decoded.decode(errors="surrogatepass")
+        return urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}").decode()
     except (binascii.Error, ValueError):
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import partial
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,23 +20,22 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from callslip.console._access import Access, Denied
+from callslip.console._access import Access, Denied, base_of
 from callslip.console._addresses import key_of, run_id_of
 from callslip.console._decisions import LONGEST, Decision
 from callslip.console._live import Live, Shown
+from callslip.console._options import Name
 from callslip.console._page import headers, live_page, message_page, sign_in_page
 from callslip.console._run_page import run_sections
 from callslip.console._runs_page import COLUMNS, Filter, runs_sections
 from callslip.console._source import Source
-from callslip.errors import CallslipError, StoreError, UsageError
+from callslip.errors import StoreError, UsageError
 
-__all__ = ["Console", "Name"]
-
-Name = Callable[[Request], str | None]
-"""Returns the name of the person who makes a request."""
+__all__ = ["Console"]
 
 _Answer = Callable[[Request], Awaitable[Response]]
-_LONGEST_TOKEN = 10_000
+_LONGEST_TOKEN = 100_000
+_LONGEST_NAME = 200
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -73,7 +72,9 @@ class Console:
             "/login", self._answering(self._sign_in, signed_in=False), methods=["GET", "POST"]
         )
         nothing = Route("/{path:path}", self._answering(_nothing, signed_in=True), methods=_METHODS)
-        self._app = Starlette(routes=[sign_in, *guarded, nothing])
+        self._app = Starlette(
+            routes=[sign_in, *guarded, nothing], exception_handlers={405: _unknown_method}
+        )
 
     def end_streams(self) -> None:
         """End the streams of all open pages, so that a server can stop. Called on their loop."""
@@ -95,8 +96,11 @@ class Console:
                 response = await answer(request)
             except Denied as denied:
                 response = _denied(request, denied.status, denied.message)
-            except CallslipError as error:
-                response = _denied(request, _status_of(error), str(error))
+            except StoreError as error:
+                status = 404 if "key" in request.path_params else 503
+                response = _denied(request, status, str(error))
+            except UsageError as error:
+                response = _denied(request, 503, str(error))
             response.headers.update(headers())
             return response
 
@@ -109,12 +113,12 @@ class Console:
             token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         if token is None:
             raise Denied(401, "Sign in with the token of this console.")
-        answer = RedirectResponse(f"{_base(request)}/", status_code=303)
+        answer = RedirectResponse(f"{base_of(request)}/", status_code=303)
         return self._access.sign_in(request, token, answer)
 
     async def _runs(self, request: Request) -> Response:
         chosen = Filter.read(request.query_params)
-        base = _base(request)
+        base = base_of(request)
         shown = await run_in_threadpool(self._render_runs, chosen, base)
         query = urlencode(asdict(chosen)).replace("&", "&amp;")
         page = live_page(
@@ -126,7 +130,7 @@ class Console:
         return HTMLResponse(page)
 
     async def _run(self, request: Request) -> Response:
-        run_id, base = _run_id(request), _base(request)
+        run_id, base = _run_id(request), base_of(request)
         shown = await run_in_threadpool(self._render_run, run_id, base)
         page = live_page(
             run_id,
@@ -144,15 +148,19 @@ class Console:
         return Shown(run_sections(self._source.trace(run_id), base, self._source.owner()))
 
     async def _runs_events(self, request: Request) -> Response:
-        chosen, base = Filter.read(request.query_params), _base(request)
-        return self._stream(("", chosen, base), partial(self._render_runs, chosen, base))
+        chosen, base = Filter.read(request.query_params), base_of(request)
+        return self._stream(request, ("", chosen), partial(self._render_runs, chosen, base))
 
     async def _run_events(self, request: Request) -> Response:
-        run_id, base = _run_id(request), _base(request)
-        return self._stream((run_id, base), partial(self._render_run, run_id, base))
+        run_id, base = _run_id(request), base_of(request)
+        return self._stream(request, (run_id,), partial(self._render_run, run_id, base))
 
-    def _stream(self, key: tuple[object, ...], render: Callable[[], Shown]) -> Response:
-        changes = self._live.join(key, render)
+    def _stream(
+        self, request: Request, key: tuple[object, ...], render: Callable[[], Shown]
+    ) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        changes = self._live.join((*key, base_of(request)), render)
         return StreamingResponse(
             changes, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
         )
@@ -182,7 +190,11 @@ class Console:
     def _person(self, request: Request) -> str:
         address = request.client.host if request.client is not None else "unknown address"
         name = None if self._by is None else self._by(request)
-        return f"{name} ({address})" if name else address
+        if name is None or name == "":
+            return address
+        if not isinstance(name, str):
+            raise Denied(500, f"expected by= to return a name: got {type(name).__name__}")
+        return f"{' '.join(name.split())[:_LONGEST_NAME]} ({address})"
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -194,24 +206,24 @@ async def _body(request: Request, most: int) -> bytes:
     return body
 
 
-def _base(request: Request) -> str:
-    return quote(str(request.scope.get("root_path", "")).rstrip("/"))
-
-
 def _run_id(request: Request) -> str:
     return run_id_of(request.path_params["key"])
 
 
-def _status_of(error: CallslipError) -> int:
-    return 404 if isinstance(error, StoreError | UsageError) else 500
+async def _unknown_method(_: Request, __: Exception) -> Response:
+    return Response(status_code=405, headers=dict(headers()))
 
 
 def _denied(request: Request, status: int, message: str) -> Response:
+    # What was sent may have halves of surrogate pairs.
+    message = message.encode(errors="replace").decode()
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": message}, status)
     if status in {401, 429}:
-        return HTMLResponse(sign_in_page(message, f"{_base(request)}/login"), status)
-    return HTMLResponse(message_page("Not shown", message, _base(request)), status)
+        # A link of another site brings no cookie; this page's own link to the same address does.
+        again = request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site"
+        return HTMLResponse(sign_in_page(message, f"{base_of(request)}/login", again=again), status)
+    return HTMLResponse(message_page("Not shown", message, base_of(request)), status)
 
 
 async def _nothing(_: Request) -> Response:

@@ -9,7 +9,6 @@ from typing import Any
 from callslip._call_line import call_line
 from callslip._json import to_json
 from callslip.console._seal import seal_of
-from callslip.look._numbers import count
 from callslip.look._text import Texts
 from callslip.trace import TicketSpan, Trace
 
@@ -18,7 +17,6 @@ __all__ = ["box_of"]
 # What is approved is read first: nothing of it is cut, masked or changed.
 _WHOLE = Texts(limit=sys.maxsize, redact=None, masked=False)
 _LONGEST_NAME = 60
-_LONG = 2_000
 
 
 def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> str:
@@ -39,7 +37,7 @@ def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> s
         f'data-ticket="{line(ticket.id)}" aria-labelledby="name-{seal[:16]}">'
         f'<h3 id="name-{seal[:16]}">{line(f"{ticket.id} {ticket.tool}")} awaits approval</h3>'
         f'<p class="soft">run {line(run.run_id)} of {line(run.agent)}</p>'
-        f"{_call(ticket)}{why}{_controls(seal[:16], owner)}</section>"
+        f'{_call(ticket)}{why}<div class="controls">{_controls(seal[:16], owner)}</div></section>'
     )
 
 
@@ -54,9 +52,9 @@ def _call(ticket: TicketSpan) -> str:
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
     if not all(_is_plain(name) for name in arguments):
-        return _sized(to_json(arguments))
+        return _WHOLE.block(to_json(arguments))
     rows = (
-        f"<dt>{_WHOLE.line(name)}</dt><dd>{_sized(_said(value))}</dd>"
+        f"<dt>{_WHOLE.line(name)}</dt><dd>{_WHOLE.block(_said(value))}</dd>"
         for name, value in arguments.items()
     )
     return f'<dl class="fields">{"".join(rows)}</dl>'
@@ -69,15 +67,6 @@ def _is_plain(name: str) -> bool:
 def _said(value: Any) -> str:
     """Return a value as JSON, but a text of several lines as it is."""
     return value if isinstance(value, str) and "\n" in value else to_json(value)
-
-
-def _sized(text: str) -> str:
-    """Return a text as markup, with its size if not all of it may be seen at once."""
-    lines = text.count("\n") + 1
-    if len(text) <= _LONG and lines <= 15:
-        return _WHOLE.block(text)
-    size = f"{count(len(text), 'character')}, {count(lines, 'line')}: scroll to read all of it"
-    return f'<p class="soft">{size}</p>{_WHOLE.block(text)}'
 
 
 def _controls(name: str, owner: str | None) -> str:

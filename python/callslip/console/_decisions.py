@@ -44,18 +44,18 @@ class Decision:
         """
         try:
             fields: Any = json.loads(body)
-            decision = cls(**{name: fields[name] for name in ("do", "ticket", "seal", "why")})
-        except (ValueError, KeyError, TypeError):
-            decision = None
-        if (
-            decision is None
-            or decision.do not in {"approve", "deny"}
-            or not all(isinstance(fields[name], str) for name in ("ticket", "seal", "why"))
-        ):
+            said = {name: fields[name] for name in ("do", "ticket", "seal", "why")}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            said = {}
+        is_text = said and all(isinstance(one, str) for one in said.values())
+        if not is_text or said["do"] not in {"approve", "deny"}:
             raise Denied(
                 400,
                 'expected {"do": "approve" or "deny", "ticket": …, "seal": …, "why": …} as JSON',
             )
+        decision = cls(**said)
+        if decision.do == "approve" and decision.why.strip():
+            raise Denied(400, "a reason is for a denial: deny the call, or leave the reason out")
         return decision
 
     def make(self, store: TicketStore, run_id: str, by: str) -> None:

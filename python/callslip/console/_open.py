@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Collection
 
 from callslip.console._access import LOOPBACK, Access
-from callslip.console._app import Console, Name
-from callslip.console._options import checked_hosts, checked_token
+from callslip.console._app import Console
+from callslip.console._options import Name, checked_hosts, checked_name, checked_token
 from callslip.console._source import source_of
 from callslip.store import TicketStore
 
@@ -45,4 +45,4 @@ def console(
     """
     secret = secrets.token_urlsafe(32) if token is None else checked_token(token)
     names = LOOPBACK if hosts is None else checked_hosts(hosts)
-    return Console(source_of(store), Access(secret, names), by, token=secret)
+    return Console(source_of(store), Access(secret, names), checked_name(by), token=secret)

@@ -103,18 +103,21 @@ def _table(rows: Sequence[str], names: Sequence[str]) -> str:
     )
 
 
-def sign_in_page(message: str, action: str) -> str:
+def sign_in_page(message: str, action: str, *, again: bool) -> str:
     """Return the page that asks for the token.
 
     Args:
         message: Why it is shown.
         action: The address that takes the token.
+        again: Whether it asks for its own address once more, as a link of its own.
     """
+    refresh = '<meta http-equiv="refresh" content="0">' if again else ""
     return _document(
         "Sign in",
         f'<h1>Sign in</h1><p>{_TEXTS.line(message)}</p><form method="post" action="{action}">'
         '<label>Token <input name="token" type="password" autocomplete="current-password">'
         "</label><button>Sign in</button></form>",
+        more=refresh,
     )
 
 
@@ -126,11 +129,11 @@ def message_page(title: str, message: str, base: str) -> str:
     )
 
 
-def _document(title: str, main: str, events: str = "") -> str:
+def _document(title: str, main: str, events: str = "", more: str = "") -> str:
     assets = _assets()
     return (
         f'<!doctype html>\n<html lang="en" data-events="{events}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_TEXTS.line(title)}</title><style>{assets.style}</style></head>\n"
+        f"{more}<title>{_TEXTS.line(title)}</title><style>{assets.style}</style></head>\n"
         f"<body><main>{main}</main><script>{assets.script}</script></body></html>\n"
     )

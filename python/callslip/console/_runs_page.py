@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self
+from urllib.parse import urlencode
 
 from callslip.console._addresses import key_of
 from callslip.console._source import Listing
@@ -28,11 +29,13 @@ class Filter:
         state: `"waiting"`, `"running"`, `"finished"`, `"failed"`, or empty for any.
         agent: The name of their agent; empty for any.
         text: What their task or id contains; empty for any.
+        page: Which hundred of them, from 1.
     """
 
     state: str = ""
     agent: str = ""
     text: str = ""
+    page: int = 1
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Self:
@@ -42,7 +45,13 @@ class Filter:
             state=state if state in _STATES else "",
             agent=query.get("agent", "").strip(),
             text=query.get("text", "").strip(),
+            page=max(1, int(page)) if (page := query.get("page", "1")[:6]).isdecimal() else 1,
         )
+
+    def address(self, base: str, page: int) -> str:
+        """Return the address of another page of these runs, for an attribute."""
+        query = urlencode({**asdict(self), "page": page})
+        return f"{base}/?{query}".replace("&", "&amp;")
 
     def has(self, run: StoredRun, waits: int) -> bool:
         """Whether a run is shown, of whose calls this many wait."""
@@ -88,22 +97,27 @@ def runs_sections(
         place: The name of the store, and the process that owns it, if it is another one.
     """
     waits = _waits(listing)
+    known = {run.run_id for run in listing.runs}
     found = [
         run
         for run in listing.runs
-        if run.parent_run is None and chosen.has(run, waits.get(run.run_id, 0))
+        if run.parent_run not in known and chosen.has(run, waits.get(run.run_id, 0))
     ]
     found.sort(key=lambda run: run.run_id not in waits)
-    rows = [_row(run, waits.get(run.run_id, 0), base) for run in found[:_MOST]]
+    first = (chosen.page - 1) * _MOST
+    rows = [_row(run, waits.get(run.run_id, 0), base) for run in found[first : first + _MOST]]
     waiting = sum(run.run_id in waits for run in found)
     title = f"{count(waiting, 'run')} waiting for you" if waiting else count(len(found), "run")
     end = ""
-    if len(found) > len(rows):
-        end = f"<p>{count(len(found) - len(rows), 'more run')}: choose by state, agent or task</p>"
-    elif not found:
-        end = f"<p>{'No run is like this' if listing.runs else 'No runs yet'}</p>"
+    if chosen.page > 1:
+        end += f'<a id="before" href="{chosen.address(base, chosen.page - 1)}">Runs before</a> '
+    if (left := len(found) - first - len(rows)) > 0:
+        after = chosen.address(base, chosen.page + 1)
+        end += f'<a id="after" href="{after}">{count(left, "more run")}</a>'
+    if not found:
+        end = "No run is like this" if listing.runs else "No runs yet"
     head = [f"<h1>{title}</h1>", f'<p class="soft">{_TEXTS.line(_place(*place))}</p>']
-    return {"head": head, "form": [chosen.form()], "rows": rows, "end": [end]}
+    return {"head": head, "form": [chosen.form()], "rows": rows, "end": [f"<p>{end}</p>"]}
 
 
 def _place(name: str, owner: str | None) -> str:

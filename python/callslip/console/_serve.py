@@ -12,9 +12,9 @@ from urllib.parse import quote
 import uvicorn
 
 from callslip import _lazy
-from callslip.console._app import Console, Name
+from callslip.console._app import Console
 from callslip.console._open import console
-from callslip.console._options import is_loopback
+from callslip.console._options import Name, checked_hosts, checked_place, is_loopback
 from callslip.errors import UsageError
 from callslip.store import TicketStore
 
@@ -51,10 +51,17 @@ def serve(
             or an event loop runs in this thread: there, mount `console(store)` in an application.
         StoreError: The file cannot be read, or is not a store.
     """
-    _check(host, token, hosts)
-    app = console(store, token=token, hosts=hosts, by=by)
+    _check(host, port, token, hosts)
+    # What is listened on is a name of it too, unless it stands for all addresses of the machine.
+    names = None if hosts is None else list(checked_hosts(hosts))
+    shown = host
+    if names is not None and is_loopback(host):
+        names.append(host)
+    elif names is not None:
+        shown = names[0]
+    app = console(store, token=token, hosts=names, by=by)
     with _listening(host, port) as listening:
-        name = f"[{host}]" if ":" in host else host
+        name = f"[{shown}]" if ":" in shown else shown
         address = f"http://{name}:{listening.getsockname()[1]}"
         page = f"{address}/login?token={quote(app.token, safe='')}"
         print(f"the console is at {page}", flush=True)  # noqa: T201  # it is waited for
@@ -85,7 +92,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _check(host: str, token: str | None, hosts: Collection[str] | None) -> None:
+def _check(host: str, port: int, token: str | None, hosts: Collection[str] | None) -> None:
+    checked_place(host, port)
     if not is_loopback(host) and (token is None or hosts is None):
         raise UsageError(
             f"expected token= and hosts= for a console on {host}, which other machines may reach: "
@@ -105,7 +113,7 @@ def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise UsageError(
-            f"cannot listen on port {port} of {host}: {error}; pass another port, or none"
+            f"cannot listen on port {port} of {host}: {error}; pass another host or port"
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from callslip import _lazy
 from callslip._store_file import StoreFile, is_open_here
-from callslip.errors import UsageError
+from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
 from callslip.trace import Trace
@@ -108,14 +109,24 @@ class _OwnStore(Source):
         return None
 
 
+_locks: dict[Path, threading.Lock] = {}
+"""In one process, closing a file in one place lets go of what locks it in another."""
+
+_TRIES = 20
+_PAUSE = 0.05
+"""Seconds until a file is tried again that another process has open for a moment."""
+
+_SETTLED = 2.0
+"""Seconds after which the lock of an owner is tried: it may have been killed."""
+
+
 class _File(Source):
     """The file of a store. It is open only while something is read or written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.name = path.name
-        # In one process, closing the file in one place lets go of what locks it in another.
-        self._lock = threading.Lock()
+        self._lock = _locks.setdefault(path, threading.Lock())
         self._free: object = None
         with self._open():
             pass
@@ -143,18 +154,36 @@ class _File(Source):
             return file.run(run_id)
 
     def change(self, change: Callable[[TicketStore], None]) -> None:
-        with self._lock, TicketStore(self._path) as store:
-            change(store)
+        with self._lock:
+            # A store would make a file that is not there.
+            with StoreFile(self._path):
+                pass
+            with self._own() as store:
+                change(store)
+
+    def _own(self) -> TicketStore:
+        for _ in range(_TRIES - 1):
+            try:
+                return TicketStore(self._path)
+            except StoreError:
+                if self.owner() is not None:
+                    break
+                time.sleep(_PAUSE)
+        return TicketStore(self._path)
 
     def owner(self) -> str | None:
         lock = self._path.with_name(f"{self._path.name}.lock")
         stamp = _stamp_of(lock)
-        # A lock is tried only once: another process may be about to take it.
         if stamp is None or stamp == self._free:
             return None
-        pid = _owner_of(lock)
-        self._free = stamp if pid is None else None
-        return None if pid is None else f"process {pid}"
+        pid = _pid_in(lock)
+        if pid is not None and _lives(pid):
+            # A process that was killed leaves its number, which another one may have by now.
+            # The lock is tried once, since another process may be about to take it.
+            if time.time() - lock.stat().st_mtime < _SETTLED or _is_locked(lock):
+                return f"process {pid}"
+            self._free = stamp
+        return None
 
 
 def source_of(store: TicketStore | str | os.PathLike[str]) -> Source:
@@ -185,14 +214,13 @@ def _stamp_of(path: Path) -> object:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _owner_of(lock: Path) -> int | None:
-    """Return the process that holds a lock; `None` if nobody does."""
+def _pid_in(lock: Path) -> int | None:
+    """Return the number of the process that has signed a lock; it has not been let go of."""
     try:
         pid = int(lock.read_text("utf-8").partition("\n")[0])
     except (OSError, ValueError):
         return None
-    # A process that was killed leaves its number, which another one may have by now.
-    return pid if _lives(pid) and _is_locked(lock) else None
+    return pid if pid > 0 else None
 
 
 def _lives(pid: int) -> bool:
@@ -202,7 +230,7 @@ def _lives(pid: int) -> bool:
         return True
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         return True

@@ -22,7 +22,7 @@
     return one;
   };
 
-  // What the reader has opened or closed stays so, and what has the focus keeps it.
+  // What the reader has opened or closed stays so.
   const replace = (piece, html) => {
     const next = parsed(html, piece.tagName);
     for (const row of next.querySelectorAll("details[id]")) {
@@ -32,38 +32,93 @@
         row.dataset.touched = "1";
       }
     }
-    const active = document.activeElement;
-    const holder = piece.contains(active) && active.closest("[id]");
-    const isSummary = holder && active.tagName === "SUMMARY";
     piece.replaceChildren(...next.childNodes);
-    const again = holder && document.getElementById(holder.id);
-    if (again) (isSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
+  };
+
+  // A long text says so where a part of it is out of sight: what is approved has to be read.
+  const measure = () => {
+    for (const text of document.querySelectorAll(".ask pre")) {
+      const isCut = text.scrollHeight > text.clientHeight + 1;
+      const note = text.nextElementSibling?.matches(".more") ? text.nextElementSibling : null;
+      if (isCut && !note) {
+        text.tabIndex = 0;
+        text.after(Object.assign(document.createElement("p"), {
+          className: "more", textContent: "↑ scroll to read all of it",
+        }));
+      } else if (!isCut && note) {
+        note.remove();
+      }
+    }
+  };
+
+  // Where a box has gone, another one would come under a pointer that is about to press.
+  const KEPT = 3000;
+  const QUIET = 1000;
+  let quietUntil = 0;
+
+  const leave = piece => {
+    const box = piece.firstElementChild;
+    if (piece.dataset.gone) return;
+    piece.dataset.gone = "1";
+    const { ticket, done } = box.dataset;
+    const text = done ? `${ticket} is ${done}` : `${ticket} does not wait any more`;
+    tell(text);
+    piece.style.minHeight = `${piece.offsetHeight}px`;
+    const said = Object.assign(document.createElement("p"), { className: "soft", textContent: text });
+    box.replaceChildren(said);
+    setTimeout(() => {
+      piece.remove();
+      quietUntil = performance.now() + QUIET;
+    }, KEPT);
   };
 
   // A box stays as it is while its call waits: somebody may be typing into it.
+  let listed = [...document.querySelectorAll('[data-section="asks"] > .piece')];
   const ask = (all, count, changed) => {
-    const known = [...all.children];
-    const wanted = Array.from({ length: count }, (_, at) => changed[at] ?? [known[at].dataset.digest]);
-    const digests = new Set(wanted.map(([digest]) => digest));
-    for (const piece of known.filter(one => !digests.has(one.dataset.digest))) {
-      const { done, ticket } = piece.firstElementChild.dataset;
-      if (!done) tell(`${ticket} was decided`);
-      piece.remove();
-    }
-    wanted.forEach(([digest, html], at) => {
-      const same = known.find(one => one.dataset.digest === digest);
-      if (same && all.children[at] === same) return;
-      const piece = same ?? Object.assign(parsed(html, "div"), { className: "piece" });
-      piece.dataset.digest = digest;
-      all.insertBefore(piece, all.children[at] ?? null);
+    const sealOf = piece => piece.firstElementChild.dataset.seal;
+    const known = listed;
+    listed = Array.from({ length: count }, (_, at) => {
+      if (!changed[at]) return known[at];
+      const [digest, html] = changed[at];
+      const next = Object.assign(parsed(html, "div"), { className: "piece" });
+      next.dataset.digest = digest;
+      const same = known.find(piece => sealOf(piece) === sealOf(next));
+      if (!same) return next;
+      if (same.dataset.digest !== digest && !same.dataset.gone) control(same, next);
+      same.dataset.digest = digest;
+      return same;
     });
+    known.filter(piece => !listed.includes(piece)).forEach(leave);
+    let before = null;
+    for (const piece of listed) {
+      if (!piece.isConnected && !piece.dataset.gone) {
+        if (before?.isConnected) before.after(piece);
+        else all.prepend(piece);
+        quietUntil = performance.now() + QUIET;
+      }
+      before = piece;
+    }
     // The focus was on what is gone, or on a button that was disabled.
     if (document.activeElement === document.body) said.focus({ preventScroll: true });
+    measure();
+  };
+
+  // The same call may be decided here or not, as its file has another owner.
+  const control = (piece, next) => {
+    const [now, then] = [piece, next].map(one => one.querySelector(".controls"));
+    const typed = now.querySelector("textarea")?.value ?? piece.dataset.typed ?? "";
+    piece.dataset.typed = typed;
+    now.replaceChildren(...then.childNodes);
+    const field = now.querySelector("textarea");
+    if (field) field.value = typed;
   };
 
   const show = ({ section, count, changed }) => {
     const all = document.querySelector(`[data-section="${section}"]`);
     if (section === "asks") return ask(all, count, changed);
+    const active = document.activeElement;
+    const holder = all.contains(active) && active.closest("[id]");
+    const isSummary = holder && active.tagName === "SUMMARY";
     const tag = all.tagName === "TBODY" ? "tr" : "div";
     while (all.children.length > count) all.lastElementChild.remove();
     while (all.children.length < count) {
@@ -75,28 +130,40 @@
       piece.dataset.digest = digest;
       replace(piece, html);
     }
+    // What had the focus may stand in another row now.
+    const again = holder && !all.contains(active) && document.getElementById(holder.id);
+    if (again) (isSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
     ages();
   };
 
   const decide = async button => {
+    if (performance.now() < quietUntil) {
+      tell("the page has just changed: press again");
+      return;
+    }
     const box = button.closest(".ask");
     const result = box.querySelector("[role=status]");
     const buttons = box.querySelectorAll("button");
+    const why = box.querySelector("textarea").value;
+    if (button.dataset.do === "approve" && why.trim()) {
+      result.textContent = "A reason is for a denial: deny the call, or empty the field.";
+      return;
+    }
     for (const one of buttons) one.disabled = true;
     result.textContent = "is written down …";
     const { ticket, seal } = box.dataset;
-    const why = box.querySelector("textarea").value;
     try {
       const answer = await fetch(box.dataset.address, {
         method: "POST",
         headers: { "Content-Type": "application/json", "Accept": "application/json" },
         body: JSON.stringify({ do: button.dataset.do, ticket, seal, why }),
       });
-      const told = await answer.json();
+      const told = await answer.json()
+        .catch(() => ({ error: `not decided: the server answered ${answer.status}` }));
       if (answer.ok) {
-        box.dataset.done = "1";
-        tell(`${ticket} is ${told.done === "approve" ? "approved" : "denied"}`);
-        result.textContent = "";
+        box.dataset.done = told.done === "approve" ? "approved" : "denied";
+        leave(box.parentElement);
+        said.focus({ preventScroll: true });
         return;
       }
       result.textContent = told.error;
@@ -121,6 +188,8 @@
     if (row) row.dataset.touched = "1";
   });
   ages();
+  measure();
+  addEventListener("resize", measure);
   setInterval(ages, 10000);
   if (!address) return;
 
@@ -131,12 +200,14 @@
     events = null;
   };
   const start = () => {
-    if (events && events.readyState !== EventSource.CLOSED) return;
+    if (document.hidden || (events && events.readyState !== EventSource.CLOSED)) return;
     events = new EventSource(address);
     const own = events;
     events.onopen = () => is("is-live", "live");
-    events.onerror = () => is("is-lost", own.readyState === EventSource.CLOSED
-      ? "not live any more: load the page again" : "the connection is lost: trying again …");
+    events.onerror = () => {
+      is("is-lost", "not live: too many pages are open, or the server is gone; trying again …");
+      if (own.readyState === EventSource.CLOSED) setTimeout(start, 5000);
+    };
     events.addEventListener("pieces", event => show(JSON.parse(event.data)));
     events.addEventListener("problem", event => {
       const problem = JSON.parse(event.data);

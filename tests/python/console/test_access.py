@@ -1,10 +1,14 @@
 """Who may read a console, and from where."""
 
+import asyncio
 import re
 import socket
+from urllib.parse import quote
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from callslip import TicketStore, UsageError
 from callslip.console import console, serve
@@ -90,6 +94,12 @@ def test_another_name_is_refused(waiting, host):
         assert client.get(address, headers={"Host": host}).status_code == 421
 
 
+@pytest.mark.parametrize("host", ["evil.example@127.0.0.1", "127.0.0.1/evil", "127.0.0.1:x", ":80"])
+def test_what_is_no_name_is_refused(waiting, host):
+    client, page = waiting
+    assert client.get(page, headers={"Host": host}).status_code == 421
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "[::1]:80", "127.0.0.1"])
 def test_names_of_this_machine_are_taken(waiting, host):
     client, page = waiting
@@ -130,6 +140,47 @@ def test_the_page_of_another_port_is_another_page(waiting):
     assert decide(client, box, headers={"Origin": "http://127.0.0.1:1"}).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("127.0.0.1:80", "http://127.0.0.1"),
+        ("LOCALHOST:443", "https://localhost"),
+        ("[::1]:80", "http://[::1]"),
+    ],
+)
+def test_a_default_port_may_stand_in_a_header_or_not(host, origin):
+    store = TicketStore()
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with opened(store) as client:
+        (box,) = boxes(client.get(f"/runs/{run_id}").text)
+        assert decide(client, box, headers={"Host": host, "Origin": origin}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["PROPFIND", "TRACE", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_refused_with_the_same_headers(waiting, method):
+    client, page = waiting
+    answer = client.request(method, page)
+    assert answer.status_code in {404, 405}
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_head_of_a_stream_is_no_stream(waiting):
+    client, page = waiting
+    for _ in range(70):
+        assert client.head(f"{page}/events").status_code == 200
+    assert client.get(page).status_code == 200
+
+
+def test_an_image_of_another_site_takes_no_tries():
+    with served(console(TicketStore(), token=TOKEN)) as address, visitor(address) as client:
+        for dest in ["image", "iframe", "script", "empty", "image", "image"]:
+            headers = {"Sec-Fetch-Dest": dest, "Sec-Fetch-Site": "cross-site"}
+            answer = client.get("/login", params={"token": TOKEN}, headers=headers)
+            assert answer.status_code == 403
+        assert client.get("/login", params={"token": TOKEN}).status_code == 303
+
+
 @pytest.mark.parametrize("address", ["/", "RUN", "RUN.html", "RUN.jsonl", "/nothing", "/runs/no"])
 def test_every_answer_says_what_a_browser_may_do(waiting, address):
     client, page = waiting
@@ -164,10 +215,25 @@ def test_two_consoles_of_a_machine_do_not_sign_out_one_another():
         assert [client.get(f"{one}/").status_code for one in (first, second)] == [200, 200]
 
 
-def test_it_is_mounted_below_a_path():
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
+@pytest.mark.parametrize("path", ["/a b", "/b\u00fcro", "/a;b", "/\u65e5\u672c"])
+def test_it_is_mounted_below_an_odd_path(path):
+    app = Starlette(routes=[Mount(path, console(TicketStore(), token=TOKEN))])
+    with served(app) as address, visitor(address) as client:
+        answer = client.get(f"{path}/login", params={"token": TOKEN})
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{quote(path)}/")
+        assert f"; Path={quote(path)};" in answer.headers["set-cookie"]
+        assert client.get(answer.headers["location"]).status_code == 200
 
+
+def test_a_mounted_path_writes_nothing_else_into_the_cookie():
+    app = Starlette(routes=[Mount("/t/{tenant}/c", console(TicketStore(), token=TOKEN))])
+    with served(app) as address, visitor(address) as client:
+        path = "/t/x%3B%20Domain=evil.example/c"
+        cookie = client.get(f"{path}/login", params={"token": TOKEN}).headers["set-cookie"]
+    assert "Domain" not in [part.strip().partition("=")[0] for part in cookie.split(";")]
+
+
+def test_it_is_mounted_below_a_path():
     store = TicketStore()
     run_id = leave_waiting(store, pay_call(invoice=7))
     app = Starlette(routes=[Mount("/ops/callslip", console(store, token=TOKEN))])
@@ -187,12 +253,19 @@ def test_it_is_mounted_below_a_path():
     ("options", "says"),
     [
         ({"token": "short"}, "32 characters or more: got 5"),
-        ({"token": 7}, "printable text"),
+        ({"token": 7}, "without spaces"),
+        ({"token": " " * 40}, "without spaces"),
         ({"token": "é" * 40}, "ASCII"),
-        ({"hosts": "ops.example.com"}, 'pass them as \\["ops.example.com"\\]'),
+        ({"hosts": "ops.example.com"}, 'pass them as browsers send them: \\["ops.example.com"\\]'),
         ({"hosts": []}, "names of hosts"),
         ({"hosts": ["*"]}, "names of hosts"),
         ({"hosts": ["https://ops.example.com/"]}, "names of hosts"),
+        ({"hosts": [":80"]}, "names of hosts"),
+        ({"hosts": ["["]}, "names of hosts"),
+        ({"hosts": ["a,b"]}, "names of hosts"),
+        ({"hosts": ["b\u00fccher.example"]}, "names of hosts"),
+        ({"by": "ann"}, "a function of the request: got 'ann'"),
+        ({"by": asyncio.sleep}, "not async"),
     ],
 )
 def test_options_are_checked(options, says):
@@ -205,6 +278,22 @@ def test_what_is_no_store_is_refused():
         console(7)
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"port": "80"}, "port to be a number below 65536: got '80'"),
+        ({"port": 65_536}, "got 65536"),
+        ({"port": True}, "got True"),
+        ({"host": None}, "host to be an address: got None"),
+        ({"host": "no.invalid", "token": TOKEN, "hosts": ["a"]}, "of no.invalid: .* another host"),
+    ],
+    ids=str,
+)
+def test_where_it_is_served_is_checked(options, says):
+    with pytest.raises(UsageError, match=says):
+        serve(TicketStore(), **options)
+
+
 @pytest.mark.parametrize("options", [{}, {"token": TOKEN}, {"hosts": ["ops.example.com"]}])
 def test_other_machines_reach_it_only_with_a_token_and_names(options):
     with pytest.raises(UsageError, match="which other machines may reach: pass both"):
@@ -214,13 +303,11 @@ def test_other_machines_reach_it_only_with_a_token_and_names(options):
 def test_a_port_that_is_in_use_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {port} of 127.0.0.1.*pass another port"):
+        with pytest.raises(UsageError, match=f"port {port} of 127.0.0.1.*pass another"):
             serve(TicketStore(), port=port)
 
 
 def test_a_running_loop_is_told_of():
-    import asyncio
-
     async def main():
         serve(TicketStore())
 

@@ -1,5 +1,6 @@
 """A decision counts for exactly the call that was shown, and only once."""
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +93,11 @@ def test_a_seal_is_of_one_run_only():
         {"seal": 7},
         {"ticket": ["T1"]},
         {"why": "x" * 200_000},
+        {"why": "only if the amount is right"},
+        {"do": ["approve"]},
+        {"do": {}},
+        {"ticket": "T1\ud800"},
+        {"seal": [[[[]]]]},
     ],
     ids=lambda body: str(body)[:20],
 )
@@ -100,8 +106,47 @@ def test_what_is_no_decision_is_refused(body):
     run_id = leave_waiting(store, pay_call(invoice=7))
     with opened(store) as client:
         (box,) = boxes(page_of(client, run_id))
-        assert decide(client, box, **body).status_code in {400, 413}
+        assert decide(client, box, **body).status_code in {400, 404, 413}
         assert len(boxes(page_of(client, run_id))) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"[" * 90_000, b"{}", b"[]", b"\xff", b'"approve"'])
+def test_what_is_no_json_object_is_refused(body):
+    store = TicketStore()
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with opened(store) as client:
+        (box,) = boxes(page_of(client, run_id))
+        assert decide(client, box, body=body).status_code == 400
+
+
+@pytest.mark.parametrize("key", ["~7aCA", "~", "~!", "~7aCA.html", "%00", "a" * 5_000])
+def test_what_is_no_run_is_not_found(key):
+    with opened(TicketStore()) as client:
+        assert client.get(f"/runs/{key}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("by", "status", "kept"),
+    [
+        (lambda _: "ann\nroot (1.1.1.1)", 200, "ann root (1.1.1.1) (127.0.0.1)"),
+        (lambda _: "x" * 100_000, 200, f"{'x' * 200} (127.0.0.1)"),
+        (lambda _: "", 200, "127.0.0.1"),
+        (lambda _: None, 200, "127.0.0.1"),
+        (lambda _: 7, 500, None),
+        (lambda request: asyncio.sleep(0), 500, None),
+    ],
+    ids=["lines", "long", "empty", "none", "number", "awaitable"],
+)
+@pytest.mark.filterwarnings("ignore:coroutine 'sleep' was never awaited")
+def test_the_name_of_the_person_is_one_short_line(by, status, kept):
+    store = TicketStore()
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with opened(store, by=by) as client:
+        (box,) = boxes(page_of(client, run_id))
+        assert decide(client, box).status_code == status
+    approval = store.run(run_id).trace().tickets[0].approval
+    assert approval.by == kept
+    assert (approval.decision is None) == (kept is None)
 
 
 def test_of_two_people_one_decides(store):
@@ -154,7 +199,6 @@ def test_a_call_is_shown_whole_as_it_is():
         html = page_of(client, run_id)
     box = Page(html[html.index('<section class="ask"') : html.index("</section>")] + "</section>")
     assert f"{secret}\n{note}" in box.text
-    assert "characters, 402 lines: scroll to read all of it" in box.text
     assert "more characters" not in box.text
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from callslip import Agent, ScriptedModel, StoreError, TicketStore, UsageError
 from callslip.console import console
 from consoles import (
+    TOKEN,
     Events,
     boxes,
     decide,
@@ -19,6 +21,8 @@ from consoles import (
     parts_of,
     pay,
     pay_call,
+    served,
+    signed_in,
     text_of,
     until,
 )
@@ -114,10 +118,66 @@ def test_a_file_that_nobody_owns_is_decided_and_the_run_goes_on(path):
 def test_a_number_that_a_killed_process_has_left_is_nobody(path):
     with TicketStore(path) as store:
         run_id = leave_waiting(store, pay_call(invoice=7))
-    for pid in (os.getpid(), os.getppid(), 1, 2**22 - 1):
-        path.with_name(f"{path.name}.lock").write_text(f"{pid}\nnow\npython\n")
+    for pid in (os.getpid(), os.getppid(), 1, 2**22 - 1, 10**30, 0, -1, "x"):
+        lock = path.with_name(f"{path.name}.lock")
+        lock.write_text(f"{pid}\nnow\npython\n")
+        # What has just been written may be true.
+        os.utime(lock, (0, 0))
         with opened(path) as client:
             assert BUTTON in client.get(f"/runs/{run_id}").text
+
+
+@pytest.mark.parametrize("content", [None, b"", b"text"])
+def test_a_decision_makes_no_file(path, content):
+    with TicketStore(path) as store:
+        run_id = leave_waiting(store, pay_call(invoice=7))
+    with opened(path) as client:
+        (box,) = boxes(client.get(f"/runs/{run_id}").text)
+        for file in path.parent.iterdir():
+            file.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        assert decide(client, box).status_code == 409
+        assert client.get("/").status_code == 503
+        assert [file.name for file in path.parent.iterdir()] == [path.name] * (content is not None)
+
+
+def test_two_consoles_of_one_file_take_turns(path):
+    with TicketStore(path) as store:
+        runs = [leave_waiting(store, pay_call(invoice=7)) for _ in range(6)]
+    with opened(path) as one, opened(path) as other:
+        seen = [boxes(one.get(f"/runs/{run}").text)[0] for run in runs]
+
+        def work(client, boxes):
+            return [
+                answer.status_code
+                for box in boxes
+                for answer in (decide(client, box), client.get("/"))
+            ]
+
+        with ThreadPoolExecutor(2) as both:
+            first = both.submit(work, one, seen[:3])
+            second = both.submit(work, other, seen[3:])
+            assert first.result() + second.result() == [200] * 12
+
+
+def test_a_decision_waits_while_another_process_has_the_file_for_a_moment(path, monkeypatch):
+    with TicketStore(path) as store:
+        run_id = leave_waiting(store, pay_call(invoice=7))
+    tries = []
+
+    def opening(path):
+        tries.append(path)
+        if len(tries) < 4:
+            raise StoreError("it belongs to another process")
+        return TicketStore(path)
+
+    app = console(path, token=TOKEN)
+    monkeypatch.setattr("callslip.console._source.TicketStore", opening)
+    with served(app) as address, signed_in(address) as client:
+        (box,) = boxes(client.get(f"/runs/{run_id}").text)
+        assert decide(client, box).status_code == 200
+    assert len(tries) == 4
 
 
 def test_a_file_that_this_process_has_open_is_refused(path):

@@ -59,7 +59,7 @@ def test_a_person_signs_in_reads_and_approves(browser, store, address):
         page.get_by_role("link", name="Pay the bills.").click()
         page.locator("#live.is-live").wait_for()
         page.get_by_role("button", name="Approve this call").click()
-        page.get_by_text("T1 is approved").wait_for()
+        page.locator("#said", has_text="T1 is approved").wait_for()
         page.locator(".ask").wait_for(state="detached")
         assert store.run(run_id).trace().tickets[0].approval.by == "127.0.0.1"
         assert reader.happened == []
@@ -121,11 +121,13 @@ def test_a_reason_stays_while_another_call_is_decided(browser, store, address):
         field = page.get_by_label("Why not?")
         assert field.input_value() == "too much"
         assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
-        assert page.locator("#said").text_content() == "T1 was decided"
+        assert page.locator("#said").text_content() == "T1 does not wait any more"
         field.press("Enter")
         assert len(store.tickets(awaiting_approval=True)) == 1
+        # Presses are not taken just after a box has gone.
+        page.wait_for_timeout(1_500)
         page.get_by_role("button", name="Deny").click()
-        page.get_by_text("T2 is denied").wait_for()
+        page.locator("#said", has_text="T2 is denied").wait_for()
         # Nobody is left without a place on the page.
         page.locator(".ask").wait_for(state="detached")
         assert page.evaluate("document.activeElement.id") == "said"
@@ -144,7 +146,7 @@ def test_the_second_of_two_people_is_told(browser, store, address):
 
         page.route("**/decide", first)
         # What the page is told meanwhile would take the box away.
-        page.evaluate("document.querySelector('.ask').parentElement.remove = () => {}")
+        page.evaluate("window.dispatchEvent(new Event('pagehide'))")
         page.get_by_role("button", name="Approve this call").click()
         page.locator(".ask [role=status]", has_text="already").wait_for()
         assert page.evaluate("document.activeElement.dataset.do") == "approve"
@@ -340,3 +342,123 @@ HIDDEN = """hidden => {
   Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+
+
+def leave_four(store):
+    calls = [(f"c{at}", "pay", {"invoice": 7}) for at in range(4)]
+    return leave_waiting(store, block(*calls), protocol="chatty")
+
+
+def test_two_presses_at_one_place_are_one_decision(browser, store, address):
+    run_id = leave_four(store)
+    with Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        for waiting in (3, 2):
+            button = page.get_by_role("button", name="Approve this call").first
+            place = button.bounding_box()
+            at = (place["x"] + 5, place["y"] + 5)
+            page.mouse.click(*at)
+            for pause in (150, 300, 500, 1_500):
+                page.wait_for_timeout(pause)
+                page.mouse.click(*at)
+            page.wait_for_timeout(3_000)
+            assert len(store.tickets(awaiting_approval=True)) == waiting
+        assert reader.happened == []
+
+
+def test_a_press_that_comes_after_another_persons_decision_decides_nothing(browser, store, address):
+    run_id = leave_four(store)
+    with Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        place = page.get_by_role("button", name="Approve this call").nth(1).bounding_box()
+        page.mouse.move(place["x"] + 5, place["y"] + 5)
+        store.run(run_id).deny("T2", by="bob")
+        page.locator("#said", has_text="T2 does not wait any more").wait_for()
+        page.mouse.down()
+        page.mouse.up()
+        # The box is gone, and the next one has come under the pointer.
+        page.locator(".ask").nth(3).wait_for(state="detached")
+        page.mouse.down()
+        page.mouse.up()
+        page.wait_for_timeout(300)
+        assert len(store.tickets(awaiting_approval=True)) == 3
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Send the newsletter to all. " * 65 + "AND ALL THE MONEY TO MALLORY",
+        "Send the newsletter." + "\u2800" * 1_500 + "AND ALL THE MONEY TO MALLORY",
+        "Send the newsletter." + "\n" * 40 + "AND ALL THE MONEY TO MALLORY",
+        "Send the newsletter." + "\u3000" * 1_800 + "AND ALL THE MONEY TO MALLORY",
+    ],
+    ids=["long", "blank", "lines", "spaces"],
+)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_part_of_a_call_that_is_out_of_sight_is_told(browser, store, address, note, width):
+    run_id = leave_waiting(store, pay_call(invoice=7, note=note))
+    size = {"width": width, "height": 800}
+    with Reader(browser, address, f"/runs/{run_id}", viewport=size) as reader:
+        hidden, told = reader.page.evaluate(
+            """() => ["pre", ".more"].map(name => [...document.querySelectorAll(`.ask ${name}`)]
+              .filter(one => name === ".more" || one.scrollHeight > one.clientHeight + 1).length)"""
+        )
+        assert hidden == told
+        # A browser lets spaces hang over the end of a line.
+        assert hidden == 1 or width == 1280 or "\u3000" in note
+        if "\u2800" in note:
+            assert "\u27e8U+2800\u27e9" in reader.page.locator(".ask").text_content()
+
+
+def test_a_reason_stays_while_another_process_has_the_file(browser, path):
+    with TicketStore(path) as kept:
+        run_id = leave_waiting(kept, pay_call(invoice=7))
+    app = console(path, token=TOKEN)
+    with served(app) as address, Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        page.get_by_label("Why not?").fill("too much")
+        app._source.owner = lambda: "process 7"
+        page.get_by_text("process 7").wait_for()
+        assert page.get_by_role("button").count() == 0
+        assert page.locator("#said").text_content() == ""
+        app._source.owner = lambda: None
+        page.get_by_role("button", name="Deny").wait_for()
+        assert page.get_by_label("Why not?").input_value() == "too much"
+
+
+def test_a_reason_and_an_approval_do_not_go_together(browser, store, address):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    with Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+        page.get_by_label("Why not?").fill("only if the amount is right")
+        page.get_by_role("button", name="Approve this call").click()
+        page.get_by_text("A reason is for a denial").wait_for()
+        assert store.tickets(awaiting_approval=True)
+
+
+def test_a_link_of_another_site_signs_in_and_leads_to_its_run(browser, store, address, tmp_path):
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    links = (f"{address}/login?token={TOKEN}", f"{address}/runs/{run_id}")
+    page_of_links = tmp_path / "links.html"
+    page_of_links.write_text("".join(f'<a href="{link}">{link}</a><br>' for link in links))
+    with Watched(browser) as other:
+        for link, title in zip(
+            links, ("1 run waiting for you", "bank: awaiting approval"), strict=True
+        ):
+            other.page.goto(page_of_links.as_uri())
+            other.page.get_by_text(link).click()
+            other.page.locator("h1", has_text=title).wait_for()
+        other.context.clear_cookies()
+        other.page.goto(page_of_links.as_uri())
+        other.page.get_by_text(links[1]).click()
+        other.page.get_by_label("Token").wait_for()
+
+
+def test_the_list_keeps_the_focus_while_runs_come(browser, store, address):
+    Agent(ScriptedModel([finish("x")]), store=store, name="first").run_sync("The first task.")
+    with Reader(browser, address) as reader:
+        page = reader.page
+        page.get_by_role("link", name="The first task.").focus()
+        leave_waiting(store, pay_call(invoice=7))
+        page.get_by_role("link", name="Pay the bills.").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "The first task."

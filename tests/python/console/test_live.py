@@ -25,7 +25,7 @@ from consoles import (
     until,
 )
 from hostile import HOSTILE
-from scripted import act, finish
+from scripted import act, delegate, finish, give, wait
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `is_closed`")
 
@@ -157,10 +157,14 @@ def test_a_page_is_at_most_so_long(several):
         agent = Agent(ScriptedModel([finish("x")]), store=store)
         agent.run_sync(f"later {number}")
     with opened(store) as client:
-        page = client.get("/").text
+        page = client.get("/?text=").text
+        after = client.get(page.split('id="after" href="')[1].split('"')[0].replace("&amp;", "&"))
+        assert after.text.count("<tr ") == 34
+        assert "Runs before" in after.text
+        assert client.get("/?page=99999").text.count("<tr ") == 0
     assert page.count("<tr ") == 100
     assert page.index(waiting) < page.index("later 2")
-    assert "34 more runs: choose by state, agent or task" in page
+    assert ">34 more runs</a>" in page
 
 
 def test_64_pages_are_open_at_once_and_each_is_told(store):
@@ -240,6 +244,38 @@ def test_a_mistake_in_a_page_is_logged_and_the_others_live(store, monkeypatch, c
         assert client.get("/").status_code == 200
     assert told["problem"] == "this page cannot be shown: the program's log says why"
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_run_without_the_one_above_is_listed_by_itself():
+    script = [delegate("inner"), give("inner answer"), wait("T1"), give("x")]
+    run = Agent(ScriptedModel(script), protocol="ticket", delegate=True).run_sync("outer").run
+    (child,) = run.children
+    store = TicketStore()
+    store.import_run(child.export())
+    with opened(store) as client:
+        assert f'href="/runs/{child.id}"' in client.get("/").text
+
+
+def test_an_open_page_survives_a_look_that_fails(monkeypatch):
+    store = TicketStore()
+    run_id = leave_waiting(store, pay_call(invoice=7))
+    app = console(store, token=TOKEN)
+    version, failing = app._live._version, []
+
+    def look():
+        if failing:
+            raise OverflowError("a mistake")
+        return version()
+
+    monkeypatch.setattr(app._live, "_version", look)
+    page = f"/runs/{run_id}/events"
+    with served(app) as address, signed_in(address) as client, Events(client, page) as events:
+        told = iter(events)
+        parts = parts_of(told, lambda parts: parts.get("asks"))
+        failing.append(1)
+        store.run(run_id).deny("T1")
+        failing.clear()
+        parts_of(told, lambda parts: parts["asks"] == [], parts)
 
 
 @pytest.mark.parametrize("run_id", [*HOSTILE[:8], "a/../b", "x.html", ".", "~", "y" * 300, ""])
