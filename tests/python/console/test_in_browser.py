@@ -354,16 +354,27 @@ def test_two_presses_at_one_place_are_one_decision(browser, store, address):
     with Reader(browser, address, f"/runs/{run_id}") as reader:
         page = reader.page
         for waiting in (3, 2):
-            button = page.get_by_role("button", name="Approve this call").first
-            place = button.bounding_box()
+            place = page.get_by_role("button", name="Approve this call").first.bounding_box()
             at = (place["x"] + 5, place["y"] + 5)
             page.mouse.click(*at)
-            for pause in (150, 300, 500, 1_500):
+            for pause in (150, 300, 500, 1_000):
                 page.wait_for_timeout(pause)
                 page.mouse.click(*at)
-            page.wait_for_timeout(3_000)
+            page.locator(".ask").nth(waiting).wait_for(state="detached")
             assert len(store.tickets(awaiting_approval=True)) == waiting
+            page.wait_for_timeout(1_200)
         assert reader.happened == []
+
+
+PRESS_WHEN_IT_GOES = """([x, y]) => {
+  const all = document.querySelector('[data-section="asks"]');
+  window.pressed = "";
+  new MutationObserver(() => {
+    const under = document.elementFromPoint(x, y);
+    under.click();
+    window.pressed = under.textContent;
+  }).observe(all, { childList: true });
+}"""
 
 
 def test_a_press_that_comes_after_another_persons_decision_decides_nothing(browser, store, address):
@@ -371,16 +382,14 @@ def test_a_press_that_comes_after_another_persons_decision_decides_nothing(brows
     with Reader(browser, address, f"/runs/{run_id}") as reader:
         page = reader.page
         place = page.get_by_role("button", name="Approve this call").nth(1).bounding_box()
-        page.mouse.move(place["x"] + 5, place["y"] + 5)
+        at = [place["x"] + 5, place["y"] + 5]
+        page.evaluate(PRESS_WHEN_IT_GOES, at)
         store.run(run_id).deny("T2", by="bob")
         page.locator("#said", has_text="T2 does not wait any more").wait_for()
-        page.mouse.down()
-        page.mouse.up()
-        # The box is gone, and the next one has come under the pointer.
-        page.locator(".ask").nth(3).wait_for(state="detached")
-        page.mouse.down()
-        page.mouse.up()
-        page.wait_for_timeout(300)
+        # The box goes, and the next one comes under the pointer.
+        until(lambda: page.evaluate("window.pressed"))
+        assert page.evaluate("window.pressed") == "Approve this call"
+        page.locator("#said", has_text="the page has just changed: press again").wait_for()
         assert len(store.tickets(awaiting_approval=True)) == 3
 
 
