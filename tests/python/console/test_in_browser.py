@@ -344,6 +344,9 @@ HIDDEN = """hidden => {
 }"""
 
 
+TALL = {"width": 1280, "height": 2_000}
+
+
 def leave_four(store):
     calls = [(f"c{at}", "pay", {"invoice": 7}) for at in range(4)]
     return leave_waiting(store, block(*calls), protocol="chatty")
@@ -351,7 +354,7 @@ def leave_four(store):
 
 def test_two_presses_at_one_place_are_one_decision(browser, store, address):
     run_id = leave_four(store)
-    with Reader(browser, address, f"/runs/{run_id}") as reader:
+    with Reader(browser, address, f"/runs/{run_id}", viewport=TALL) as reader:
         page = reader.page
         for waiting in (3, 2):
             place = page.get_by_role("button", name="Approve this call").first.bounding_box()
@@ -379,7 +382,7 @@ PRESS_WHEN_IT_GOES = """([x, y]) => {
 
 def test_a_press_that_comes_after_another_persons_decision_decides_nothing(browser, store, address):
     run_id = leave_four(store)
-    with Reader(browser, address, f"/runs/{run_id}") as reader:
+    with Reader(browser, address, f"/runs/{run_id}", viewport=TALL) as reader:
         page = reader.page
         place = page.get_by_role("button", name="Approve this call").nth(1).bounding_box()
         at = [place["x"] + 5, place["y"] + 5]
