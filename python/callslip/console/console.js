@@ -58,14 +58,17 @@
 
   const leave = piece => {
     const box = piece.firstElementChild;
-    if (piece.dataset.gone) return;
-    piece.dataset.gone = "1";
     const { ticket, done } = box.dataset;
     const text = done ? `${ticket} is ${done}` : `${ticket} does not wait any more`;
+    // The page may have learnt that the call waits no more before its own decision was answered.
+    if (piece.dataset.gone && !done) return;
     tell(text);
-    piece.style.minHeight = `${piece.offsetHeight}px`;
-    const said = Object.assign(document.createElement("p"), { className: "soft", textContent: text });
-    box.replaceChildren(said);
+    const isFirst = !piece.dataset.gone;
+    piece.dataset.gone = "1";
+    if (isFirst) piece.style.minHeight = `${piece.offsetHeight}px`;
+    const why = Object.assign(document.createElement("p"), { className: "soft", textContent: text });
+    box.replaceChildren(why);
+    if (!isFirst) return;
     setTimeout(() => {
       piece.remove();
       quietUntil = performance.now() + QUIET;

@@ -65,6 +65,21 @@ def test_a_person_signs_in_reads_and_approves(browser, store, address):
         assert reader.happened == []
 
 
+def test_a_decision_is_told_though_its_answer_comes_late(browser, store, address):
+    run_id = leave_waiting(store, pay_call(invoice=4711))
+    with Reader(browser, address, f"/runs/{run_id}") as reader:
+        page = reader.page
+
+        def late(route):
+            answer = route.fetch()
+            page.locator("#said", has_text="T1 does not wait any more").wait_for()
+            route.fulfill(response=answer)
+
+        page.route("**/decide", late)
+        page.get_by_role("button", name="Approve this call").click()
+        page.locator("#said", has_text="T1 is approved").wait_for()
+
+
 def test_the_token_may_be_typed(browser, address):
     context = browser.new_context()
     page = context.new_page()
