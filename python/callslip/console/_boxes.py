@@ -14,7 +14,7 @@ from callslip.trace import TicketSpan, Trace
 
 __all__ = ["box_of"]
 
-# What is approved is read first: nothing of it is cut, masked or changed.
+# A person approves the whole call: nothing of it is cut, masked or changed.
 _WHOLE = Texts(limit=sys.maxsize, redact=None, masked=False)
 _LONGEST_NAME = 60
 
@@ -25,7 +25,7 @@ def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> s
     Args:
         run: The run of the call.
         ticket: The call.
-        address: Where a decision is sent.
+        address: The address that takes a decision.
         owner: Who takes decisions; `None` for this console.
     """
     seal = seal_of(run.run_id, ticket.id, ticket.tool, ticket.arguments)

@@ -22,7 +22,7 @@ def run_sections(trace: Trace, base: str, owner: str | None) -> dict[str, list[s
 
     Args:
         trace: The run, with the runs below it.
-        base: What the addresses of pages begin with.
+        base: The beginning of the addresses of all pages.
         owner: Who takes decisions; `None` for this console.
     """
     selection = Selection(trace)

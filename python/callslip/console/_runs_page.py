@@ -93,7 +93,7 @@ def runs_sections(
     Args:
         listing: The runs.
         chosen: Which of them are shown.
-        base: What the addresses of pages begin with.
+        base: The beginning of the addresses of all pages.
         place: The name of the store, and the process that owns it, if it is another one.
     """
     waits = _waits(listing)

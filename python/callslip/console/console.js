@@ -35,7 +35,7 @@
     piece.replaceChildren(...next.childNodes);
   };
 
-  // A long text says so where a part of it is out of sight: what is approved has to be read.
+  // A long text says so if a part of it is out of sight, since a person approves all of it.
   const measure = () => {
     for (const text of document.querySelectorAll(".ask pre")) {
       const isCut = text.scrollHeight > text.clientHeight + 1;

@@ -70,7 +70,7 @@ def bundle_of_ticket(ticket: Ticket) -> Bundle:
 
 
 def lines_for_rich(trace: Trace) -> Iterator[object]:
-    """Yield the lines of a run for rich, which prints them: what is in a text is no markup."""
+    """Yield the lines of a run for rich, which takes no markup from them."""
     for line in run_lines(trace):
         is_title = line != "" and not line.startswith(" ")
         yield _lazy.rich_text.Text(line, style="bold" if is_title else "")

@@ -29,7 +29,7 @@ def arguments_of(tool: Tool[..., Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for all arguments of a call.
 
     Args:
-        tool: The tool. What its schema says in rarer words is found by trying.
+        tool: The tool. Values for the rarer words of its schema are found by trying.
     """
     known = ToolSet([tool._spec()])
 
