@@ -131,7 +131,7 @@ class Access:
 
 
 def base_of(request: Request) -> str:
-    """Return the beginning of the addresses of all pages: the path that the console is mounted at."""
+    """Return the beginning of all addresses: the path that the console is mounted at."""
     return quote(str(request.scope.get("root_path", "")).rstrip("/"))
 
 
