@@ -12,6 +12,7 @@ from urllib.parse import quote
 import uvicorn
 
 from callslip import _lazy
+from callslip.console._access import LOOPBACK
 from callslip.console._app import Console
 from callslip.console._open import console
 from callslip.console._options import Name, checked_hosts, checked_place, is_loopback
@@ -52,13 +53,11 @@ def serve(
         StoreError: The file cannot be read, or is not a store.
     """
     _check(host, port, token, hosts)
-    # What is listened on is a name of it too, unless it stands for all addresses of the machine.
-    names = None if hosts is None else list(checked_hosts(hosts))
-    shown = host
-    if names is not None and is_loopback(host):
-        names.append(host)
-    elif names is not None:
-        shown = names[0]
+    names = list(LOOPBACK if hosts is None else checked_hosts(hosts))
+    # Another address may stand for all of the machine, and be no name.
+    shown = host if is_loopback(host) else names[0]
+    if shown not in names:
+        names.append(shown)
     app = console(store, token=token, hosts=names, by=by)
     with _listening(host, port) as listening:
         name = f"[{shown}]" if ":" in shown else shown

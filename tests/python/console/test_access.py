@@ -3,6 +3,8 @@
 import asyncio
 import re
 import socket
+import subprocess
+import sys
 from urllib.parse import quote
 
 import httpx
@@ -276,6 +278,29 @@ def test_options_are_checked(options, says):
 def test_what_is_no_store_is_refused():
     with pytest.raises(UsageError, match="got int; pass a TicketStore"):
         console(7)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "127.0.0.1"),
+        ({"host": "127.0.0.2"}, "127.0.0.2"),
+        ({"hosts": ["ops.example.com"]}, "127.0.0.1"),
+        ({"host": "0.0.0.0", "token": TOKEN, "hosts": ["localhost"]}, "localhost"),
+    ],
+    ids=str,
+)
+def test_the_address_that_is_printed_leads_to_the_console(options, name):
+    code = "import sys, ast; from callslip import TicketStore; from callslip.console import serve; "
+    code += "serve(TicketStore(), **ast.literal_eval(sys.argv[1]))"
+    command = [sys.executable, "-c", code, repr(options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            address = process.stdout.readline().decode().split()[-1]
+            assert address.startswith(f"http://{name}:")
+            assert httpx.get(address).status_code == 303
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
