@@ -16,6 +16,15 @@ def _text(line):
 
 HOSTILE = [_text(line) for line in _LINES]
 
+# Markup that somebody adds to a page by hand.
+ADDED = [
+    "<script>document.title = 'taken'</script>",
+    "<img src=x onerror=\"document.title = 'taken'\">",
+    "<img src=https://evil.example/x.png>",
+    "<style>h1 { display: none }</style><h1 style='display: none'>x</h1>",
+    "<base href=https://evil.example/><iframe src=/x></iframe>",
+]
+
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u115f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
     "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"

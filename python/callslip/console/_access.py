@@ -43,12 +43,12 @@ class Access:
 
     Args:
         token: What a person presents once to sign in.
-        hosts: The names under which the pages are served, without ports.
+        hosts: The names under which the pages are served, in lower case, without ports.
     """
 
     def __init__(self, token: str, hosts: Collection[str]) -> None:
         self._token = token.encode()
-        self._hosts = {host.strip("[]").lower() for host in hosts}
+        self._hosts = frozenset(hosts)
         # Cookies do not tell ports apart: two consoles of one machine have two names.
         self._name = f"callslip_{hashlib.sha256(self._token).hexdigest()[:12]}"
         self._value = hmac.digest(self._token, b"callslip console", "sha256").hex()
@@ -61,8 +61,8 @@ class Access:
             Denied: It is none of the hosts.
         """
         given = request.headers.get("host", "")
-        name = _name_of(given)
-        if name is None or name not in self._hosts:
+        place = _place_of(given, "http")
+        if place is None or place[0] not in self._hosts:
             raise Denied(
                 421, f"this console is not served under the name {given!r}: pass it in hosts="
             )
@@ -141,8 +141,3 @@ def _place_of(host: str, scheme: str) -> tuple[str, str] | None:
     if found is None:
         return None
     return found[1].strip("[]"), found[2] or ("443" if scheme == "https" else "80")
-
-
-def _name_of(host: str) -> str | None:
-    place = _place_of(host, "http")
-    return None if place is None else place[0]

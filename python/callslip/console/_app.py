@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from functools import partial
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -120,11 +119,10 @@ class Console:
         chosen = Filter.read(request.query_params)
         base = base_of(request)
         shown = await run_in_threadpool(self._render_runs, chosen, base)
-        query = urlencode(asdict(chosen)).replace("&", "&amp;")
         page = live_page(
             self._source.name,
             shown.sections,
-            events=f"{base}/events?{query}",
+            events=chosen.address(f"{base}/events"),
             table=COLUMNS,
         )
         return HTMLResponse(page)
@@ -142,10 +140,10 @@ class Console:
 
     def _render_runs(self, chosen: Filter, base: str) -> Shown:
         place = self._source.name, self._source.owner()
-        return Shown(runs_sections(self._source.listing(), chosen, base, place))
+        return Shown.of(runs_sections(self._source.listing(), chosen, base, place))
 
     def _render_run(self, run_id: str, base: str) -> Shown:
-        return Shown(run_sections(self._source.trace(run_id), base, self._source.owner()))
+        return Shown.of(run_sections(self._source.trace(run_id), base, self._source.owner()))
 
     async def _runs_events(self, request: Request) -> Response:
         chosen, base = Filter.read(request.query_params), base_of(request)

@@ -21,7 +21,7 @@ LONGEST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person has decided.
+    """The decision of a person.
 
     Attributes:
         do: `"approve"` or `"deny"`.

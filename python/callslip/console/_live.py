@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from callslip.console._access import Denied
-from callslip.console._page import digest_of
+from callslip.console._page import Piece
 from callslip.errors import CallslipError
 
 __all__ = ["Live", "Shown"]
@@ -36,8 +36,13 @@ class Shown:
         problem: Why nothing else can be shown; empty if all is well.
     """
 
-    sections: dict[str, list[str]] = field(default_factory=dict)
+    sections: dict[str, list[Piece]] = field(default_factory=dict)
     problem: str = ""
+
+    @classmethod
+    def of(cls, sections: Mapping[str, Sequence[str]]) -> Self:
+        """Return the page of some markup by the names of its parts."""
+        return cls({name: [Piece.of(html) for html in parts] for name, parts in sections.items()})
 
 
 class Live:
@@ -154,7 +159,7 @@ def _rendered(render: Callable[[], Shown]) -> Shown:
 
 
 class _Sent:
-    """What a page has received."""
+    """The pieces that a page has received."""
 
     def __init__(self) -> None:
         self._digests: dict[str, list[str]] = {}
@@ -170,18 +175,18 @@ class _Sent:
             self._problem = ""
             yield _event("problem", "")
         for name, pieces in shown.sections.items():
-            digests = [digest_of(piece) for piece in pieces]
+            digests = [piece.digest for piece in pieces]
             known = self._digests.get(name)
             if digests != known:
                 self._digests[name] = digests
-                yield _event("pieces", _changed(name, pieces, digests, known or []))
+                yield _event("pieces", _changed(name, pieces, known or []))
 
 
-def _changed(name: str, pieces: list[str], digests: list[str], known: list[str]) -> dict[str, Any]:
+def _changed(name: str, pieces: list[Piece], known: list[str]) -> dict[str, Any]:
     changed = {
-        at: [digest, piece]
-        for at, (digest, piece) in enumerate(zip(digests, pieces, strict=True))
-        if at >= len(known) or known[at] != digest
+        at: piece
+        for at, piece in enumerate(pieces)
+        if at >= len(known) or known[at] != piece.digest
     }
     return {"section": name, "count": len(pieces), "changed": changed}
 

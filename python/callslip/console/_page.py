@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from typing import NamedTuple, Self
 
-from callslip.look._style import page_style
+from callslip.look._style import page_style, policy_hash, shipped
 from callslip.look._text import Texts
 
-__all__ = ["digest_of", "headers", "live_page", "message_page", "sign_in_page"]
+__all__ = ["Piece", "headers", "live_page", "message_page", "sign_in_page"]
 
 _TEXTS = Texts(limit=5_000, redact=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Assets:
-    style: str
-    script: str
+class Piece(NamedTuple):
+    """A piece of a page.
+
+    Attributes:
+        digest: Tells whether the piece has changed.
+        html: The markup.
+    """
+
+    digest: str
+    html: str
+
+    @classmethod
+    def of(cls, html: str) -> Self:
+        """Return the piece of some markup."""
+        return cls(hashlib.sha256(html.encode(errors="replace")).hexdigest()[:16], html)
 
 
 @cache
-def _assets() -> _Assets:
-    return _Assets(page_style() + _file("console.css"), _file("console.js"))
+def _style() -> str:
+    return page_style() + shipped("callslip.console", "console.css")
 
 
-def _file(name: str) -> str:
-    text = resources.files("callslip.console").joinpath(name).read_text("utf-8")
-    # A browser reads the ends of lines so, and takes the hash of what it has read.
-    return text.replace("\r\n", "\n")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+@cache
+def _script() -> str:
+    return shipped("callslip.console", "console.js")
 
 
 @cache
 def headers() -> Mapping[str, str]:
     """Return the headers of every answer."""
-    assets = _assets()
     policy = (
-        f"default-src 'none'; style-src {_hash(assets.style)}; script-src {_hash(assets.script)}; "
-        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
+        f"default-src 'none'; style-src {policy_hash(_style())}; "
+        f"script-src {policy_hash(_script())}; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
     return {
         "Content-Security-Policy": policy,
@@ -58,14 +61,9 @@ def headers() -> Mapping[str, str]:
     }
 
 
-def digest_of(piece: str) -> str:
-    """Return what tells whether a piece of a page has changed."""
-    return hashlib.sha256(piece.encode(errors="replace")).hexdigest()[:16]
-
-
 def live_page(
     title: str,
-    sections: Mapping[str, Sequence[str]],
+    sections: Mapping[str, Sequence[Piece]],
     *,
     events: str,
     above: str = "",
@@ -91,11 +89,11 @@ def live_page(
     return _document(title, f"{above}{live}{said}{''.join(parts)}", events)
 
 
-def _piece(html: str, tag: str = "div") -> str:
-    return f'<{tag} class="piece" data-digest="{digest_of(html)}">{html}</{tag}>'
+def _piece(piece: Piece, tag: str = "div") -> str:
+    return f'<{tag} class="piece" data-digest="{piece.digest}">{piece.html}</{tag}>'
 
 
-def _table(rows: Sequence[str], names: Sequence[str]) -> str:
+def _table(rows: Sequence[Piece], names: Sequence[str]) -> str:
     heads = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = "".join(_piece(row, "tr") for row in rows)
     return (
@@ -130,10 +128,9 @@ def message_page(title: str, message: str, base: str) -> str:
 
 
 def _document(title: str, main: str, events: str = "", more: str = "") -> str:
-    assets = _assets()
     return (
         f'<!doctype html>\n<html lang="en" data-events="{events}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{more}<title>{_TEXTS.line(title)}</title><style>{assets.style}</style></head>\n"
-        f"<body><main>{main}</main><script>{assets.script}</script></body></html>\n"
+        f"{more}<title>{_TEXTS.line(title)}</title><style>{_style()}</style></head>\n"
+        f"<body><main>{main}</main><script>{_script()}</script></body></html>\n"
     )

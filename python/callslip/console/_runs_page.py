@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 from urllib.parse import urlencode
 
@@ -48,10 +48,9 @@ class Filter:
             page=max(1, int(page)) if (page := query.get("page", "1")[:6]).isdecimal() else 1,
         )
 
-    def address(self, base: str, page: int) -> str:
-        """Return the address of another page of these runs, for an attribute."""
-        query = urlencode({**asdict(self), "page": page})
-        return f"{base}/?{query}".replace("&", "&amp;")
+    def address(self, path: str) -> str:
+        """Return an address with this filter, for an attribute."""
+        return f"{path}?{urlencode(asdict(self))}".replace("&", "&amp;")
 
     def has(self, run: StoredRun, waits: int) -> bool:
         """Whether a run is shown, of whose calls this many wait."""
@@ -110,9 +109,10 @@ def runs_sections(
     title = f"{count(waiting, 'run')} waiting for you" if waiting else count(len(found), "run")
     end = ""
     if chosen.page > 1:
-        end += f'<a id="before" href="{chosen.address(base, chosen.page - 1)}">Runs before</a> '
+        before = replace(chosen, page=chosen.page - 1).address(f"{base}/")
+        end += f'<a id="before" href="{before}">Runs before</a> '
     if (left := len(found) - first - len(rows)) > 0:
-        after = chosen.address(base, chosen.page + 1)
+        after = replace(chosen, page=chosen.page + 1).address(f"{base}/")
         end += f'<a id="after" href="{after}">{count(left, "more run")}</a>'
     if not found:
         end = "No run is like this" if listing.runs else "No runs yet"

@@ -180,7 +180,7 @@ class _File(Source):
         if pid is not None and _lives(pid):
             # A process that was killed leaves its number, which another one may have by now.
             # The lock is tried once, since another process may be about to take it.
-            if time.time() - lock.stat().st_mtime < _SETTLED or _is_locked(lock):
+            if time.time() - stamp[2] / 1e9 < _SETTLED or _is_locked(lock):
                 return f"process {pid}"
             self._free = stamp
         return None
@@ -206,7 +206,7 @@ def _stamp(path: str) -> object:
     return [_stamp_of(Path(name)) for name in (path, f"{path}-wal")]
 
 
-def _stamp_of(path: Path) -> object:
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     try:
         stat = path.stat()
     except OSError:
@@ -215,7 +215,7 @@ def _stamp_of(path: Path) -> object:
 
 
 def _pid_in(lock: Path) -> int | None:
-    """Return the number of the process that has signed a lock; it has not been let go of."""
+    """Return the number of the process that has signed a lock."""
     try:
         pid = int(lock.read_text("utf-8").partition("\n")[0])
     except (OSError, ValueError):

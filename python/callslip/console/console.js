@@ -22,7 +22,7 @@
     return one;
   };
 
-  // What the reader has opened or closed stays so.
+  // Rows stay as the reader has opened or closed them.
   const replace = (piece, html) => {
     const next = parsed(html, piece.tagName);
     for (const row of next.querySelectorAll("details[id]")) {
@@ -51,7 +51,7 @@
     }
   };
 
-  // Where a box has gone, another one would come under a pointer that is about to press.
+  // When a box goes, the next one comes under a pointer that is about to press.
   const KEPT = 3000;
   const QUIET = 1000;
   let quietUntil = 0;

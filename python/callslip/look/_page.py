@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 
 from callslip.look._head import head_of, left_out, legend, state_of
 from callslip.look._numbers import count, duration, moment
 from callslip.look._rows import Opened, Rows
 from callslip.look._selection import Selection
-from callslip.look._style import page_style
+from callslip.look._style import page_style, policy_hash
 from callslip.look._text import Texts
 from callslip.trace import Trace
 
@@ -77,9 +75,8 @@ def _run(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
 
 def _document(title: str, main: str) -> str:
     style = page_style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {policy_hash(style)}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
     return (

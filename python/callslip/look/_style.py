@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from importlib import resources
 
-__all__ = ["output_style", "page_style"]
+__all__ = ["output_style", "page_style", "policy_hash", "shipped"]
 
 _LIGHT = (
     "--ink: #1c2024; --soft: #5b636c; --line: #d9dde2; --back: #fff; --field: #f5f6f8; "
@@ -45,7 +47,17 @@ def output_style() -> str:
     )
 
 
+def policy_hash(text: str) -> str:
+    """Return a style sheet or a script as a content security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 def _file(name: str) -> str:
-    text = resources.files("callslip.look").joinpath(name).read_text("utf-8")
+    return shipped("callslip.look", name)
+
+
+def shipped(package: str, name: str) -> str:
+    """Return the text of a file of a package."""
+    text = resources.files(package).joinpath(name).read_text("utf-8")
     # A browser reads the ends of lines so, and takes the hash of what it has read.
     return text.replace("\r\n", "\n")

@@ -16,13 +16,13 @@ __all__ = ["arguments_of"]
 
 _Schema = Mapping[str, Any]
 
+# Whole numbers beyond are not told apart by a reader that has floats alone.
+_LARGEST = 2**53
 _ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    st.none() | st.booleans() | st.integers(-_LARGEST, _LARGEST) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-# Whole numbers beyond are not told apart by a reader that has floats alone.
-_LARGEST = 2**53
 
 
 def arguments_of(tool: Tool[..., Any]) -> st.SearchStrategy[dict[str, Any]]:

@@ -10,7 +10,7 @@ from browsing import CHROMIUM, LEGIBLE, Watched
 from callslip import Agent, ScriptedModel, TicketStore, tool
 from callslip.console import console
 from consoles import TOKEN, boxes, decide, leave_waiting, pay, pay_call, served, signed_in, until
-from hostile import HOSTILE, named
+from hostile import ADDED, HOSTILE, named
 from scripted import act, block, finish
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -235,11 +235,7 @@ def test_hostile_texts_of_a_call_are_shown_in_its_box(browser, hostile):
 @pytest.mark.parametrize(
     "added",
     [
-        "<script>document.title = 'taken'</script>",
-        "<img src=x onerror=\"document.title = 'taken'\">",
-        "<img src=https://evil.example/x.png>",
-        "<style>h1 { display: none }</style><h1 style='display: none'>x</h1>",
-        "<base href=https://evil.example/><iframe src=/x></iframe>",
+        *ADDED,
         "<form id=f action=https://evil.example/><button></button></form>",
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from browsing import CHROMIUM, LEGIBLE, Opened
 from callslip import Agent, Limits, ScriptedModel, tool
-from hostile import HOSTILE, named
+from hostile import ADDED, HOSTILE, named
 from scripted import act, finish
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -51,16 +51,7 @@ def test_a_hostile_page_does_nothing_and_shows_its_texts(browser, path, javascri
         assert opened.happened == [path.as_uri()]
 
 
-@pytest.mark.parametrize(
-    "added",
-    [
-        "<script>document.title = 'taken'</script>",
-        "<img src=x onerror=\"document.title = 'taken'\">",
-        "<img src=https://evil.example/x.png>",
-        "<style>h1 { display: none }</style><h1 style='display: none'>x</h1>",
-        "<base href=https://evil.example/><iframe src=/x></iframe>",
-    ],
-)
+@pytest.mark.parametrize("added", ADDED)
 def test_markup_that_is_added_by_hand_does_nothing(browser, path, tmp_path, added):
     changed = tmp_path / "changed.html"
     html = path.read_text("utf-8")
