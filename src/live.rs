@@ -5,7 +5,7 @@
 
 use crate::part::Content;
 use crate::run::{self, Command, LoadError, ModelName, Record, ReplayError, RunMachine, resume};
-use crate::store::{Claim, Log, LogError, Position, Store, StoreError};
+use crate::store::{Claim, Hold, Log, LogError, Position, Store, StoreError, With};
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -55,16 +55,15 @@ struct Storage {
 }
 
 impl Storage {
-    fn claim(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
-        let claim = store.claim(run_id)?;
-        Ok(Self { store: Arc::clone(store), claim, position: Position::default(), failure: None })
+    fn new(store: &Arc<dyn Store>, claim: Claim) -> Self {
+        Self { store: Arc::clone(store), claim, position: Position::default(), failure: None }
     }
 
-    fn append(&mut self, records: Vec<Arc<Record>>, contents: Vec<Content>) -> Result<(), StoreError> {
+    fn append(&mut self, records: Vec<Arc<Record>>, with: With) -> Result<(), StoreError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        match self.store.append_with(self.claim.run_id(), records, contents) {
+        match self.store.append_with(self.claim.run_id(), records, with) {
             Ok(position) => self.position = position,
             Err(failure) => {
                 self.failure = Some(failure.clone());
@@ -83,12 +82,12 @@ pub struct ClaimedRun {
 }
 
 impl ClaimedRun {
-    /// Claims a run and reads its log.
+    /// Claims a run and reads its log. `above` is the run whose driver drives this one too.
     ///
     /// # Errors
-    /// `UnderWay`, `NoSuchRun`, or the log can't be read.
-    pub fn claim(store: &Arc<dyn Store>, run_id: &str) -> Result<Self, StoreError> {
-        let storage = Storage::claim(store, run_id)?;
+    /// `UnderWay`, `Elsewhere`, `Below`, `NoSuchRun`, or the log can't be read.
+    pub fn claim(store: &Arc<dyn Store>, run_id: &str, above: Option<&str>) -> Result<Self, StoreError> {
+        let storage = Storage::new(store, store.claim(run_id, above)?);
         Ok(Self { storage, records: store.load(run_id)? })
     }
 
@@ -108,11 +107,11 @@ pub fn import(
 ) -> Result<(String, Position), LiveError> {
     RunMachine::load(&records)?;
     let run_id = resume::start(&records)?.run_id.clone();
-    let _claim = store.claim(&run_id)?;
-    if store.load(&run_id).is_ok() {
+    let _claim = store.claim(&run_id, None)?;
+    if store.exists(&run_id)? {
         return Err(LiveError::Present { run_id });
     }
-    let position = store.append_with(&run_id, records, contents)?;
+    let position = store.append_with(&run_id, records, contents.into())?;
     Ok((run_id, position))
 }
 
@@ -121,7 +120,7 @@ pub fn import(
 /// # Errors
 /// `UnderWay`, `NoSuchRun`, `NotCompacted`, or the store has failed.
 pub fn compact(store: &dyn Store, run_id: &str) -> Result<(), LiveError> {
-    let _claim = store.claim(run_id)?;
+    let _claim = store.claim(run_id, None)?;
     let snapshot = run::compact(&store.load(run_id)?)
         .map_err(|cause| LiveError::NotCompacted { run_id: run_id.to_owned(), cause })?;
     Ok(store.compact(run_id, snapshot)?)
@@ -139,20 +138,28 @@ pub struct LiveRun {
     source: Option<Arc<dyn Store>>,
     /// The bytes that are stored with the next events.
     held: Vec<Content>,
+    /// The messages of a shared store that the next events have.
+    taking: Vec<i64>,
 }
 
 impl LiveRun {
     /// A run without a store.
     fn of(machine: RunMachine, log: Log) -> Self {
-        Self { machine, log, storage: None, contents: HashMap::new(), source: None, held: Vec::new() }
+        Self { machine, log, storage: None, contents: HashMap::new(), source: None, held: Vec::new(), taking: Vec::new() }
     }
 
-    /// A run that has not begun, claimed in the store that it is written to.
+    /// A run that has not begun, claimed in the store that it is written to. `above` is the run whose driver drives this
+    /// one too.
     ///
     /// # Errors
     /// `UnderWay`: a run of this id is claimed.
-    pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>) -> Result<Self, StoreError> {
-        let storage = store.map(|store| Storage::claim(store, machine.run_id())).transpose()?;
+    pub fn new(
+        machine: RunMachine,
+        store: Option<&Arc<dyn Store>>,
+        above: Option<&str>,
+    ) -> Result<Self, StoreError> {
+        let claim = |store: &Arc<dyn Store>| store.claim_new(machine.run_id(), above).map(|claim| Storage::new(store, claim));
+        let storage = store.map(claim).transpose()?;
         Ok(Self { storage, source: store.cloned(), ..Self::of(machine, Log::default()) })
     }
 
@@ -212,7 +219,8 @@ impl LiveRun {
         let output = input(&mut self.machine);
         let commands = self.machine.commands(now);
         let records = self.machine.take_records();
-        if !records.is_empty() {
+        let taken = std::mem::take(&mut self.taking);
+        if !records.is_empty() || !taken.is_empty() {
             contents.append(&mut self.held);
             let stored = self.storage.as_mut().map(|storage| (storage, records.clone()));
             self.log.append(records).map_err(|error| conflict(&self.machine, error))?;
@@ -220,10 +228,35 @@ impl LiveRun {
                 self.contents.insert(Arc::clone(sha256), Arc::clone(data));
             }
             if let Some((storage, records)) = stored {
-                storage.append(records, contents)?;
+                storage.append(records, With { contents, taken })?;
             }
         }
         Ok((output, commands))
+    }
+
+    /// Takes messages of a shared store: they are gone from there with the events of the next input.
+    pub fn take_messages(&mut self, ids: Vec<i64>) {
+        self.taking.extend(ids);
+    }
+
+    fn claim(&self) -> Option<&Claim> {
+        self.storage.as_ref().map(|storage| &storage.claim)
+    }
+
+    /// How well its claim on the store holds.
+    pub fn claim_hold(&self) -> Hold {
+        self.claim().map_or(Hold::Sure, Claim::hold)
+    }
+
+    /// Adds what another process has written to the log since. The run must be one that is only read.
+    ///
+    /// # Errors
+    /// `Unreadable`: they are not the next events of this run.
+    pub fn follow(&mut self, records: Vec<Arc<Record>>) -> Result<(), LiveError> {
+        let run_id = self.machine.run_id().to_owned();
+        self.machine.follow(&records).map_err(|cause| LiveError::Unreadable { run_id, cause })?;
+        self.log.append(records).map_err(|error| conflict(&self.machine, error))?;
+        Ok(())
     }
 
     /// Holds the bytes of an earlier conversation's parts, which are stored with the first events.
@@ -302,7 +335,8 @@ impl LiveRun {
 
     /// Whether its store has failed: later events are not stored.
     pub fn has_lost_its_store(&self) -> bool {
-        let failed = |storage: &Storage| storage.failure.is_some() || storage.store.failed().is_some();
+        let lost = |storage: &Storage| matches!(storage.claim.hold(), Hold::Lost(_));
+        let failed = |storage: &Storage| storage.failure.is_some() || lost(storage) || storage.store.failed().is_some();
         self.storage.as_ref().is_some_and(failed)
     }
 }

@@ -1,6 +1,7 @@
 //! What keeps a run from going on with other tools or another protocol than it was started with.
 
 use super::command::Setup;
+use super::snapshot::sha256;
 use crate::tool::{AnswerType, ToolSet, ToolSpec};
 use serde_json::Value as Json;
 
@@ -20,6 +21,39 @@ pub fn differences(kept: &Setup, offered: &Setup) -> Vec<String> {
     }
     compare_tools(&kept.tools, &offered.tools, &mut found);
     found
+}
+
+impl Setup {
+    /// A hash of what is compared: two setups of the same shape have no differences. Two of other shapes may have none
+    /// either, as a later version writes more.
+    pub fn shape(&self) -> String {
+        let mut options = serde_json::to_value(self.protocol.stored()).unwrap_or_default();
+        drop_message_options(&mut options);
+        let returns = self.protocol.returns().map(AnswerType::shape);
+        let mut tools: Vec<Json> = self.tools.iter().filter(|tool| !tool.kind.is_built_in()).map(tool_shape).collect();
+        tools.sort_by_key(ToString::to_string);
+        sha256([serde_json::json!([self.protocol.name(), options, returns, tools]).to_string()])
+    }
+}
+
+fn drop_message_options(options: &mut Json) {
+    if let Json::Object(options) = options {
+        options.retain(|key, _| !MESSAGE_OPTIONS.contains(&key.as_str()) && key != RETURNS);
+        options.values_mut().for_each(drop_message_options);
+    }
+}
+
+fn tool_shape(tool: &ToolSpec) -> Json {
+    let words = format!(
+        "{:?} {:?} {:?} {} {} {}",
+        tool.kind,
+        tool.approval(),
+        tool.effect,
+        tool.reconciles,
+        tool.readonly,
+        tool.repeatable
+    );
+    serde_json::json!([tool.name, tool.parameters, words])
 }
 
 /// Options of how messages are written. Like the prompt, the run keeps its own.

@@ -115,23 +115,40 @@ impl RunMachine {
         let first = records.first().map_or(0, |first| first.seq);
         machine.seq = first;
         for record in records {
-            if let Event::Compacted { sum: written, state, .. } = &record.event
-                && *written != state.sum()
-            {
-                return Err(LoadError::Changed { seq: record.seq });
-            }
-            if record.seq != machine.seq {
-                return Err(LoadError::Gap { expected: machine.seq, got: record.seq });
-            }
-            if !machine.state.admits(&record.event, machine.seq == first) {
-                return Err(LoadError::Impossible { seq: record.seq });
-            }
-            machine.state.apply(&record.event, record.at, &*machine.setup.protocol);
-            machine.seq = machine.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
+            machine.fold_one(record, record.seq == first)?;
         }
         machine.pending = machine.state.open_calls.keys().copied().collect();
         machine.attended = false;
         Ok(machine)
+    }
+
+    fn fold_one(&mut self, record: &Record, is_first: bool) -> Result<(), LoadError> {
+        if let Event::Compacted { sum: written, state, .. } = &record.event
+            && *written != state.sum()
+        {
+            return Err(LoadError::Changed { seq: record.seq });
+        }
+        if record.seq != self.seq {
+            return Err(LoadError::Gap { expected: self.seq, got: record.seq });
+        }
+        if !self.state.admits(&record.event, is_first) {
+            return Err(LoadError::Impossible { seq: record.seq });
+        }
+        self.state.apply(&record.event, record.at, &*self.setup.protocol);
+        self.seq = self.seq.checked_add(1).ok_or(LoadError::Impossible { seq: record.seq })?;
+        Ok(())
+    }
+
+    /// Adds records that another driver has written meanwhile to a run that was only loaded.
+    ///
+    /// # Errors
+    /// They are not the next ones of its log.
+    pub fn follow(&mut self, records: &[Arc<Record>]) -> Result<(), LoadError> {
+        for record in records {
+            self.fold_one(record, false)?;
+        }
+        self.pending = self.state.open_calls.keys().copied().collect();
+        Ok(())
     }
 
     /// Resumes the run, after its process ended, its model failed or it was cancelled. Completed calls are not

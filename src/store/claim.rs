@@ -1,7 +1,8 @@
-//! One driver a run, within this process. Other processes are kept out by the lock of the file.
+//! One driver a run: in this process by the claims here, and beyond it by what a store adds to them.
 
 use super::StoreError;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The runs that are being driven.
@@ -10,11 +11,29 @@ pub(super) struct Claims {
     runs: Mutex<HashSet<Arc<str>>>,
 }
 
+/// How well a claim holds beyond this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// Nobody else drives the run.
+    Sure,
+    /// It has not been confirmed for a while: nothing is begun before it is.
+    Unconfirmed,
+    /// It is lost, for this reason: nothing more of the run is written.
+    Lost(StoreError),
+}
+
+/// What keeps drivers in other processes out, for as long as it lives.
+pub(super) trait Lease: fmt::Debug + Send + Sync {
+    /// How well it holds.
+    fn hold(&self) -> Hold;
+}
+
 /// The right to drive one run; released when it drops.
 #[derive(Debug)]
 pub struct Claim {
     claims: Arc<Claims>,
     run_id: Arc<str>,
+    lease: Option<Arc<dyn Lease>>,
 }
 
 impl Claims {
@@ -27,7 +46,7 @@ impl Claims {
         if !self.lock().insert(Arc::clone(&run_id)) {
             return Err(StoreError::UnderWay { run_id: run_id.to_string() });
         }
-        Ok(Claim { claims: Arc::clone(self), run_id })
+        Ok(Claim { claims: Arc::clone(self), run_id, lease: None })
     }
 
     pub(super) fn has(&self, run_id: &str) -> bool {
@@ -47,6 +66,18 @@ impl Claim {
     /// The run.
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// How well it holds.
+    pub fn hold(&self) -> Hold {
+        self.lease.as_ref().map_or(Hold::Sure, |lease| lease.hold())
+    }
+
+    /// The claim, kept in other processes by this too.
+    #[cfg(feature = "postgres")]
+    pub(super) fn leased(mut self, lease: Arc<dyn Lease>) -> Self {
+        self.lease = Some(lease);
+        self
     }
 }
 

@@ -130,7 +130,73 @@ pub enum StoreError {
         /// What is wrong with it.
         cause: String,
     },
+    /// A driver in another process works on the run.
+    #[error(
+        "run {run_id} is in progress in another process: call approve, deny, send or cancel on store.run({run_id:?}), which reach it there, or wait for its end"
+    )]
+    Elsewhere { run_id: String },
+    /// The run is driven with another one.
+    #[error("run {run_id} is driven with run {holder}, in whose call it was started: resume that one")]
+    Below { run_id: String, holder: String },
+    /// Another worker has the run now.
+    #[error(
+        "run {run_id} was taken over by another worker, and nothing more of it is written here: its driver leaves it. Call store.run({run_id:?}) to read it"
+    )]
+    TakenOver { run_id: String },
+    /// The database was away for too long.
+    #[error(
+        "the database did not answer for longer than the lease of run {run_id} ({seconds} s), so that another worker may have the run: its driver leaves it. Use a longer lease if the database is often away"
+    )]
+    NoLease {
+        run_id: String,
+        /// Seconds of the lease.
+        seconds: u64,
+    },
+    /// It is no address of a database.
+    #[error("expected the URL of a database, as postgresql://user@host/database: got one that can't be used ({cause})")]
+    Address {
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// There is no connection to the server.
+    #[error("{server} can't be reached: {cause}. Check that it runs, and that this machine and user may connect to it")]
+    Unreachable {
+        server: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// The server refuses a statement.
+    #[error("{server} refused a statement: {cause}")]
+    Statement {
+        server: String,
+        /// What it says.
+        cause: String,
+    },
+    /// The database was not made ready.
+    #[error("{server} has no tables of callslip, or those of an older version: call `callslip migrate` with its URL")]
+    NoSchema { server: String },
+    /// Its tables are those of a later version.
+    #[error("{server} has schema version {found}, this callslip knows up to {known}: update callslip here")]
+    NewerSchema {
+        server: String,
+        found: i32,
+        /// The last one known.
+        known: i32,
+    },
     /// A query is wrong.
     #[error("the query can't be run: {0}")]
     Query(String),
+}
+
+#[cfg(feature = "postgres")]
+impl StoreError {
+    /// The same, of the run below the one that it names.
+    pub(super) fn of_run(self, run_id: &str) -> Self {
+        let run_id = run_id.to_owned();
+        match self {
+            Self::TakenOver { .. } => Self::TakenOver { run_id },
+            Self::NoLease { seconds, .. } => Self::NoLease { run_id, seconds },
+            other => other,
+        }
+    }
 }

@@ -3,8 +3,7 @@
 use super::claim::{Claim, Claims};
 use super::projection::{self, TicketChange};
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
-use super::{Log, LogError, Position, Store, StoreError, Wake};
-use crate::part::Content;
+use super::{Log, LogError, Position, Store, StoreError, Wake, With};
 use crate::run::Record;
 use crate::ticket::TicketId;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -124,7 +123,7 @@ fn no_such_run(run_id: &str) -> StoreError {
 }
 
 impl Store for MemoryStore {
-    fn claim(&self, run_id: &str) -> Result<Claim, StoreError> {
+    fn claim(&self, run_id: &str, _: Option<&str>) -> Result<Claim, StoreError> {
         self.claims.claim(run_id)
     }
 
@@ -132,12 +131,7 @@ impl Store for MemoryStore {
         self.claims.has(run_id)
     }
 
-    fn append_with(
-        &self,
-        run_id: &str,
-        records: Vec<Arc<Record>>,
-        contents: Vec<Content>,
-    ) -> Result<Position, StoreError> {
+    fn append_with(&self, run_id: &str, records: Vec<Arc<Record>>, with: With) -> Result<Position, StoreError> {
         let mut stored = self.lock();
         let stored = stored.open()?;
         let Some(at) = records.first().map(|first| first.at) else { return Ok(Position(stored.position)) };
@@ -161,7 +155,7 @@ impl Store for MemoryStore {
             run.add(record, first);
             first = false;
         }
-        run.contents.extend(contents.into_iter().map(|content| (content.sha256, content.data)));
+        run.contents.extend(with.contents.into_iter().map(|content| (content.sha256, content.data)));
         stored.next += u64::from(is_new);
         stored.position += 1;
         Ok(Position(stored.position))
@@ -182,6 +176,10 @@ impl Store for MemoryStore {
         let stored = self.lock();
         let run = stored.runs.get(run_id).ok_or_else(|| no_such_run(run_id))?;
         Ok(run.log.records().to_vec())
+    }
+
+    fn exists(&self, run_id: &str) -> Result<bool, StoreError> {
+        Ok(self.lock().runs.contains_key(run_id))
     }
 
     fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError> {

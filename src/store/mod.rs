@@ -1,21 +1,26 @@
 //! The logs of runs, stored in memory or in one `SQLite` file.
 
+mod blob;
 mod claim;
 mod error;
 mod fence;
 mod log;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod projection;
 mod queue;
 mod row;
 pub mod sqlite;
 mod sync;
 
-pub use claim::Claim;
+pub use claim::{Claim, Hold};
 use claim::Claims;
 pub use error::StoreError;
 pub use log::{Log, LogError};
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
 pub use sqlite::{Durability, SqliteStore};
 
@@ -42,6 +47,21 @@ impl From<u64> for Position {
     }
 }
 
+/// What belongs to the same unit of commit as records.
+#[derive(Debug, Default)]
+pub struct With {
+    /// The bytes of the parts that the records have.
+    pub contents: Vec<Content>,
+    /// The messages and decisions that stand in the records now, by their numbers in a shared store.
+    pub taken: Vec<i64>,
+}
+
+impl From<Vec<Content>> for With {
+    fn from(contents: Vec<Content>) -> Self {
+        Self { contents, taken: Vec::new() }
+    }
+}
+
 /// A listener that is woken when a store has committed more.
 pub trait Wake: Send + Sync {
     /// Called on the writer's thread, so it must be quick and must not call the store.
@@ -50,13 +70,21 @@ pub trait Wake: Send + Sync {
 
 /// The logs of many runs.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Claims a run for one driver of this process, until the claim is dropped.
+    /// Claims a run for one driver, until the claim is dropped. `above` is the run whose driver drives this one too.
+    ///
+    /// # Errors
+    /// `UnderWay`, `Elsewhere`, `Below`: it is claimed.
+    fn claim(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError>;
+
+    /// The same for a run that is new, which takes no time.
     ///
     /// # Errors
     /// `UnderWay`: it is claimed.
-    fn claim(&self, run_id: &str) -> Result<Claim, StoreError>;
+    fn claim_new(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError> {
+        self.claim(run_id, above)
+    }
 
-    /// Whether a run is claimed just now.
+    /// Whether a driver of this process has claimed a run just now.
     fn is_claimed(&self, run_id: &str) -> bool;
 
     /// Takes records of one run, all or none, as one unit of commit. Returns at once: they are durable when `wait` or
@@ -65,19 +93,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Conflict`: the first is not the run's next one, or they leave a gap. Or the store has failed or is closed.
     fn append(&self, run_id: &str, records: Vec<Arc<Record>>) -> Result<Position, StoreError> {
-        self.append_with(run_id, records, Vec::new())
+        self.append_with(run_id, records, With::default())
     }
 
-    /// The same, with the bytes of the parts that the records have, in the same unit of commit.
+    /// The same, with what comes with the records in the same unit of commit.
     ///
     /// # Errors
     /// As for `append`.
-    fn append_with(
-        &self,
-        run_id: &str,
-        records: Vec<Arc<Record>>,
-        contents: Vec<Content>,
-    ) -> Result<Position, StoreError>;
+    fn append_with(&self, run_id: &str, records: Vec<Arc<Record>>, with: With) -> Result<Position, StoreError>;
 
     /// Whether everything up to this position is durable; waits no longer than the timeout.
     ///
@@ -99,6 +122,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// `NoSuchRun`, or it can't be read.
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError>;
+
+    /// Whether it has a run, which has begun.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn exists(&self, run_id: &str) -> Result<bool, StoreError>;
 
     /// The bytes of a part of this run, by their SHA-256 in hexadecimal digits; `None` if the run has no such part.
     ///

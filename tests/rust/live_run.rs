@@ -19,7 +19,7 @@ fn memory() -> Arc<dyn Store> {
 }
 
 fn live(protocol: &str, store: &Arc<dyn Store>) -> LiveRun {
-    LiveRun::new(machine(protocol, Limits::default()), Some(store)).unwrap()
+    LiveRun::new(machine(protocol, Limits::default()), Some(store), None).unwrap()
 }
 
 fn start(run: &mut LiveRun) -> Result<Vec<Command>, LiveError> {
@@ -139,13 +139,13 @@ fn one_driver_claims_a_run() {
     let store = memory();
     let mut run = live("chatty", &store);
     start(&mut run).unwrap();
-    assert!(matches!(ClaimedRun::claim(&store, "r"), Err(StoreError::UnderWay { .. })));
+    assert!(matches!(ClaimedRun::claim(&store, "r", None), Err(StoreError::UnderWay { .. })));
     run.release();
-    let mut other = LiveRun::open(ClaimedRun::claim(&store, "r").unwrap()).unwrap();
-    assert!(matches!(ClaimedRun::claim(&store, "r"), Err(StoreError::UnderWay { .. })));
+    let mut other = LiveRun::open(ClaimedRun::claim(&store, "r", None).unwrap()).unwrap();
+    assert!(matches!(ClaimedRun::claim(&store, "r", None), Err(StoreError::UnderWay { .. })));
     other.apply(5.0, |machine| machine.resume(5.0)).unwrap();
     drop(other);
-    let late = run.reclaim(ClaimedRun::claim(&store, "r").unwrap()).unwrap_err();
+    let late = run.reclaim(ClaimedRun::claim(&store, "r", None).unwrap()).unwrap_err();
     assert_eq!(late.to_string(), "another driver has resumed run r meanwhile: call store.run(…) to load it again");
 }
 
@@ -156,7 +156,7 @@ fn a_released_run_is_claimed_again() {
     start(&mut run).unwrap();
     run.release();
     assert!(!store.is_claimed("r"));
-    run.reclaim(ClaimedRun::claim(&store, "r").unwrap()).unwrap();
+    run.reclaim(ClaimedRun::claim(&store, "r", None).unwrap()).unwrap();
     run.attend();
     reply(&mut run, &replies("chatty").0).unwrap();
     assert_eq!(json(&store.load("r").unwrap()), json(run.log().records()));
@@ -171,7 +171,7 @@ fn a_run_that_is_opened_again_equals_the_one_that_was_dropped() {
             let id = format!("r-{protocol}");
             let setup = machine(protocol, Limits::default()).setup().clone();
             let machine = RunMachine::new(id.clone(), "agent".into(), None, Arc::new(setup));
-            let mut run = LiveRun::new(machine, Some(&store)).unwrap();
+            let mut run = LiveRun::new(machine, Some(&store), None).unwrap();
             start(&mut run).unwrap();
             reply(&mut run, &replies(protocol).0).unwrap();
             let position = run.position();
@@ -179,7 +179,7 @@ fn a_run_that_is_opened_again_equals_the_one_that_was_dropped() {
             assert!(store.wait(position, Duration::from_secs(60)).unwrap());
             let (was, log) = (state(&run), json(run.log().records()));
             drop(run);
-            let again = LiveRun::open(ClaimedRun::claim(&store, &id).unwrap()).unwrap();
+            let again = LiveRun::open(ClaimedRun::claim(&store, &id, None).unwrap()).unwrap();
             assert_eq!(state(&again), was);
             assert_eq!(json(again.log().records()), log);
         }
@@ -188,7 +188,7 @@ fn a_run_that_is_opened_again_equals_the_one_that_was_dropped() {
 
 #[test]
 fn a_run_without_a_store_has_its_log_alone() {
-    let mut run = LiveRun::new(machine("chatty", Limits::default()), None).unwrap();
+    let mut run = LiveRun::new(machine("chatty", Limits::default()), None, None).unwrap();
     let commands = start(&mut run).unwrap();
     assert!(commands.iter().all(|command| is_asked_for(command, run.log().records())));
     assert_eq!(run.position(), Position::default());

@@ -21,3 +21,6 @@ mod model;
 mod open;
 #[path = "store/parts.rs"]
 mod parts;
+#[cfg(feature = "postgres")]
+#[path = "store/postgres.rs"]
+mod postgres;

@@ -1,6 +1,5 @@
 //! The logs of runs in one `SQLite` file.
 
-mod blob;
 mod files;
 mod lock;
 mod open;
@@ -17,8 +16,7 @@ pub use query::{SqlValue, Table};
 use super::claim::{Claim, Claims};
 use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
-use super::{Position, Store, StoreError, Wake, fence};
-use crate::part::Content;
+use super::{Position, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
 use lock::Lock;
 use read::ReadError;
@@ -205,7 +203,7 @@ impl Next {
 }
 
 impl Store for SqliteStore {
-    fn claim(&self, run_id: &str) -> Result<Claim, StoreError> {
+    fn claim(&self, run_id: &str, _: Option<&str>) -> Result<Claim, StoreError> {
         self.check_process()?;
         self.claims.claim(run_id)
     }
@@ -214,12 +212,7 @@ impl Store for SqliteStore {
         self.claims.has(run_id)
     }
 
-    fn append_with(
-        &self,
-        run_id: &str,
-        records: Vec<Arc<Record>>,
-        contents: Vec<Content>,
-    ) -> Result<Position, StoreError> {
+    fn append_with(&self, run_id: &str, records: Vec<Arc<Record>>, with: With) -> Result<Position, StoreError> {
         let mut next = self.next()?;
         if records.is_empty() {
             return Ok(Position(self.shared.queue.pushed()));
@@ -228,7 +221,8 @@ impl Store for SqliteStore {
         let begin = seen.map_or_else(|| fence::begin(&records), |seen| seen.next);
         let end = fence::check(begin, &records).map_err(|error| conflict(run_id, error))?;
         let weight = records.len();
-        let position = self.shared.queue.push(Work::Append { run_id: run_id.into(), records, contents }, weight)?;
+        let work = Work::Append { run_id: run_id.into(), records, contents: with.contents };
+        let position = self.shared.queue.push(work, weight)?;
         let first = seen.map_or(begin, |seen| seen.first);
         next.see(&self.shared, run_id, Seen { first, next: end, position });
         Ok(Position(position))
@@ -253,6 +247,10 @@ impl Store for SqliteStore {
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
         let records = self.read(|connection| read::load(connection, run_id))?;
         if records.is_empty() { Err(StoreError::NoSuchRun { run_id: run_id.to_owned() }) } else { Ok(records) }
+    }
+
+    fn exists(&self, run_id: &str) -> Result<bool, StoreError> {
+        self.read(|connection| Ok(read::bounds(connection, run_id)?.is_some()))
     }
 
     fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -1,6 +1,6 @@
 //! From rows back to records and to what is listed.
 
-use super::blob;
+use crate::store::blob;
 use crate::part::Part;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::StoreError;

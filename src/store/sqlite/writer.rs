@@ -1,6 +1,6 @@
 //! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
 
-use super::blob::{Apart, INLINE, split};
+use crate::store::blob::{Apart, INLINE, split};
 use super::files::{Files, Lost};
 use super::read::{self, ReadError};
 use super::retention;

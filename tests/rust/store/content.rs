@@ -116,12 +116,12 @@ fn a_record_that_was_tampered_with_is_named() {
 #[test]
 fn one_driver_a_run() {
     with_each(|store| {
-        let claim = store.claim("r").unwrap();
+        let claim = store.claim("r", None).unwrap();
         assert_eq!(claim.run_id(), "r");
-        assert_eq!(store.claim("r").unwrap_err(), StoreError::UnderWay { run_id: "r".into() });
-        let _other = store.claim("s").unwrap();
+        assert_eq!(store.claim("r", None).unwrap_err(), StoreError::UnderWay { run_id: "r".into() });
+        let _other = store.claim("s", None).unwrap();
         drop(claim);
-        store.claim("r").unwrap();
+        store.claim("r", None).unwrap();
     });
 }
 
@@ -245,7 +245,7 @@ fn runs_go_with_all_that_was_started_in_them() {
         store.append("b", records(0, [started_in("b", "a")])).unwrap();
         store.append("c", records(0, [started_in("c", "b")])).unwrap();
         store.append("d", whole("d", "1")).unwrap();
-        let claim = store.claim("c").unwrap();
+        let claim = store.claim("c", None).unwrap();
         assert_eq!(store.delete(&["a".into()]).unwrap_err(), StoreError::UnderWay { run_id: "c".into() });
         assert_eq!(store.runs(&RunFilter::default()).unwrap().len(), 4);
         drop(claim);
@@ -267,7 +267,7 @@ fn finished_trees_are_pruned_by_age_and_number() {
         assert_eq!(store.prune(None, None).unwrap(), 0);
         assert_eq!(store.prune(Some(1007.1), None).unwrap(), 0);
         assert_eq!(store.prune(Some(1008.0), Some(4)).unwrap(), 0);
-        let claim = store.claim("child").unwrap();
+        let claim = store.claim("child", None).unwrap();
         assert_eq!(store.prune(None, Some(3)).unwrap(), 0);
         drop(claim);
         assert_eq!(store.prune(None, Some(3)).unwrap(), 2);

@@ -53,6 +53,8 @@ pub(crate) fn with_each(test: impl Fn(&dyn Store)) {
     test(&MemoryStore::default());
     let folder = Folder::new();
     test(&*sqlite(&folder));
+    #[cfg(feature = "postgres")]
+    test(&*crate::postgres::Database::new().claiming());
 }
 
 pub(crate) fn setup(prompt: &str) -> Arc<Setup> {

@@ -1,4 +1,4 @@
-//! Random sequences of all that can be done with a store: the file behaves as memory does.
+//! Random sequences of all that can be done with a store: the file and the database behave as memory does.
 
 use crate::kit::*;
 use callslip::run::{Event, Record, compact};
@@ -103,19 +103,52 @@ fn ticket_filters() -> Vec<TicketFilter> {
     ]
 }
 
+/// A store that can be opened again.
+trait Kept {
+    type Opened: Store + 'static;
+
+    fn open(&self) -> Arc<Self::Opened>;
+
+    /// Checks what only this store has.
+    fn check(&self, _: &Self::Opened) {}
+}
+
+impl Kept for Folder {
+    type Opened = SqliteStore;
+
+    fn open(&self) -> Arc<SqliteStore> {
+        sqlite(self)
+    }
+
+    fn check(&self, store: &SqliteStore) {
+        let stray = "SELECT count(*) FROM blob WHERE NOT EXISTS (SELECT 1 FROM event WHERE blob = blob.key) \
+             AND NOT EXISTS (SELECT 1 FROM ticket WHERE blob = blob.key)";
+        let stray = store.query(stray, &[]).unwrap();
+        assert_eq!(stray.rows, [[callslip::store::sqlite::SqlValue::Integer(0)]]);
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Kept for crate::postgres::Database {
+    type Opened = crate::postgres::Claiming;
+
+    fn open(&self) -> Arc<crate::postgres::Claiming> {
+        self.claiming()
+    }
+}
+
 /// Both stores, and what is claimed in both.
-struct Pair {
-    folder: Folder,
+struct Pair<K: Kept> {
+    kept: K,
     memory: MemoryStore,
-    file: Arc<SqliteStore>,
+    file: Arc<K::Opened>,
     claims: Vec<[Claim; 2]>,
 }
 
-impl Pair {
-    fn new() -> Self {
-        let folder = Folder::new();
-        let file = sqlite(&folder);
-        Self { folder, memory: MemoryStore::default(), file, claims: Vec::new() }
+impl<K: Kept> Pair<K> {
+    fn new(kept: K) -> Self {
+        let file = kept.open();
+        Self { kept, memory: MemoryStore::default(), file, claims: Vec::new() }
     }
 
     /// Does the same with both, and compares what they say.
@@ -168,13 +201,13 @@ impl Pair {
                 let claimed = self.claims.len();
                 self.claims.retain(|[claim, _]| claim.run_id() != run);
                 if self.claims.len() == claimed {
-                    self.claims.push([self.memory.claim(&run).unwrap(), self.file.claim(&run).unwrap()]);
+                    self.claims.push([self.memory.claim(&run, None).unwrap(), self.file.claim(&run, None).unwrap()]);
                 }
             }
             Op::Reopen => {
                 self.claims.clear();
                 self.file.close().unwrap();
-                self.file = sqlite(&self.folder);
+                self.file = self.kept.open();
             }
         }
     }
@@ -189,10 +222,7 @@ impl Pair {
         for filter in ticket_filters() {
             self.both(|store| store.tickets(&filter));
         }
-        let stray = "SELECT count(*) FROM blob WHERE NOT EXISTS (SELECT 1 FROM event WHERE blob = blob.key) \
-             AND NOT EXISTS (SELECT 1 FROM ticket WHERE blob = blob.key)";
-        let stray = self.file.query(stray, &[]).unwrap();
-        assert_eq!(stray.rows, [[callslip::store::sqlite::SqlValue::Integer(0)]]);
+        self.kept.check(&self.file);
     }
 }
 
@@ -206,10 +236,20 @@ proptest! {
 
     #[test]
     fn the_file_behaves_as_memory_does(ops in prop::collection::vec(op(), 1..30)) {
-        let mut pair = Pair::new();
-        for op in &ops {
-            pair.act(op);
-            pair.assert_same();
-        }
+        try_out(Folder::new(), &ops);
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn the_database_behaves_as_memory_does(ops in prop::collection::vec(op(), 1..30)) {
+        try_out(crate::postgres::Database::new(), &ops);
+    }
+}
+
+fn try_out(kept: impl Kept, ops: &[Op]) {
+    let mut pair = Pair::new(kept);
+    for op in ops {
+        pair.act(op);
+        pair.assert_same();
     }
 }

@@ -7,8 +7,8 @@ use callslip::store::sqlite::SqlValue;
 use callslip::store::{SqliteStore, Store, TicketFilter};
 
 fn append(store: &dyn Store, run_id: &str, data: &[&[u8]]) {
-    let contents = data.iter().map(|data| Content::new(*data)).collect();
-    store.append_with(run_id, whole(run_id, "1"), contents).unwrap();
+    let contents: Vec<_> = data.iter().map(|data| Content::new(*data)).collect();
+    store.append_with(run_id, whole(run_id, "1"), contents.into()).unwrap();
 }
 
 fn bytes(store: &dyn Store, run_id: &str, data: &[u8]) -> Option<Vec<u8>> {

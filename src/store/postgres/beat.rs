@@ -1,0 +1,78 @@
+//! The thread that lengthens leases: a thread of its own, which nothing of Python can stop.
+
+use super::link::{Failure, Link};
+use super::listen::Notice;
+use super::shared::Shared;
+use crate::store::StoreError;
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Beats in one lease.
+const BEATS: u32 = 3;
+
+/// Beats until the store is closed.
+pub(super) fn run(mut link: Link, shared: &Shared) {
+    while !shared.is_closed() {
+        let lease = shared.lease();
+        beat(&mut link, shared, lease);
+        shared.pause(lease / BEATS);
+    }
+    link.close();
+}
+
+fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
+    let roots = shared.roots();
+    if roots.is_empty() {
+        return;
+    }
+    let (ids, epochs): (Vec<&str>, Vec<i64>) =
+        roots.iter().filter_map(|lease| Some((lease.run_id(), lease.epoch()?))).unzip();
+    let (asked_at, began) = (shared.now(), wall_clock());
+    let sql = "SELECT run_id, has_inbox, extract(epoch FROM clock_timestamp())::double precision \
+         FROM callslip.beat($1, $2, $3)";
+    let seconds = lease.as_secs_f64();
+    // An answer that comes after the next beat is due is of no use.
+    let answer = link.call_again(lease / BEATS, async |connected| connected.query(sql, &[&ids, &epochs, &seconds]).await);
+    match answer {
+        Ok(rows) => {
+            shared.confirm(asked_at);
+            let held: HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
+            for lease in roots.iter().filter(|lease| !held.contains(lease.run_id())) {
+                lease.lose(StoreError::TakenOver { run_id: lease.run_id().to_owned() });
+                shared.notices.tell(&Notice::Lost(lease.run_id().to_owned()));
+            }
+            for row in rows.iter().filter(|row| row.get(1)) {
+                shared.notices.tell(&Notice::Inbox(row.get(0)));
+            }
+            if let Some(row) = rows.first() {
+                let middle = f64::midpoint(began, wall_clock());
+                shared.set_clock_offset(row.get::<_, f64>(2) - middle);
+            }
+            shared.wake();
+        }
+        Err(Failure::Unreachable(_) | Failure::Again(_)) => give_up(&roots, shared, lease),
+        Err(failure) => {
+            let error = shared.error(failure);
+            roots.iter().for_each(|lease| lease.lose(error.clone()));
+            shared.wake();
+        }
+    }
+}
+
+/// Without an answer for a whole lease, other workers may have the runs.
+fn give_up(roots: &[std::sync::Arc<super::lease::Leased>], shared: &Shared, lease: Duration) {
+    let whole = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+    let mut lost = false;
+    for held in roots.iter().filter(|held| held.unconfirmed_for(shared) >= whole) {
+        held.lose(StoreError::NoLease { run_id: held.run_id().to_owned(), seconds: lease.as_secs() });
+        shared.notices.tell(&Notice::Lost(held.run_id().to_owned()));
+        lost = true;
+    }
+    if lost {
+        shared.wake();
+    }
+}
+
+fn wall_clock() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,327 @@
+//! What workers and those who give them work do with the queue.
+
+use super::lease::Leased;
+use super::shared::lock;
+use super::text::{decode, encode};
+use super::{PostgresStore, listen};
+use crate::store::StoreError;
+use std::sync::Arc;
+
+/// A run to be worked on.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub struct Submit {
+    pub run_id: String,
+    pub agent: String,
+    /// With what it begins, in JSON.
+    pub given: String,
+    pub task: String,
+    pub queue: String,
+    pub tenant: Option<String>,
+    /// The same key gives the same run.
+    pub key: Option<String>,
+    /// How many runs of the tenant are driven at once.
+    pub limit: Option<i32>,
+    /// Seconds until it begins.
+    pub delay: f64,
+    /// How many runs the queue may have before none is taken any more.
+    pub backlog: Option<i64>,
+}
+
+/// A run that a worker has claimed. Its lease waits for `claim`.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub struct Claimed {
+    pub run_id: String,
+    pub agent: String,
+    /// With what it begins; `None` for a run that has begun.
+    pub given: Option<String>,
+    /// Claims in a row that led to nothing, with this one.
+    pub claims: u32,
+    pub is_over: bool,
+}
+
+/// A message or a decision that waits for a run.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub struct Message {
+    pub id: i64,
+    pub run_id: String,
+    /// `say`, `approve`, `deny` or `cancel`.
+    pub kind: String,
+    pub ticket: Option<u32>,
+    pub body: Option<String>,
+    /// Who has decided.
+    pub by: Option<String>,
+}
+
+/// What became of a run that was to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rested {
+    /// It rests.
+    Rests,
+    /// It was told something meanwhile.
+    Told,
+    /// Another worker has it.
+    Lost,
+}
+
+/// What became of something that a run was to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// It will stand in the log.
+    Told,
+    /// There is no such run.
+    NoRun,
+    /// The ticket does not await approval.
+    NotParked,
+    /// Somebody has decided already.
+    Decided,
+    /// The run is over.
+    Over,
+}
+
+/// A worker, for people who look.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub struct Worker {
+    pub id: String,
+    pub version: String,
+    pub agents: Vec<String>,
+    pub queues: Vec<String>,
+    pub slots: i32,
+    pub busy: i32,
+    /// Runs that were taken over from others, and from this one.
+    pub taken_over: i64,
+    pub refused: i64,
+}
+
+impl PostgresStore {
+    /// Gives workers a run. Returns its id, or that of the run with the same key; `None` where the queue is too long.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn submit(&self, submit: &Submit) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT run_id FROM callslip.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        let (agent, task) = (encode(&submit.agent), encode(&submit.task));
+        let rows = self.ask(async |connected| {
+            connected
+                .query(
+                    sql,
+                    &[
+                        &submit.run_id,
+                        &agent,
+                        &submit.given,
+                        &task,
+                        &submit.queue,
+                        &submit.tenant,
+                        &submit.key,
+                        &submit.limit,
+                        &submit.delay,
+                        &submit.backlog,
+                    ],
+                )
+                .await
+        })?;
+        Ok(rows.first().and_then(|row| row.get(0)))
+    }
+
+    /// Makes sure that there is a queue.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn make_queue(&self, queue: &str) -> Result<(), StoreError> {
+        self.ask(async |connected| connected.query("SELECT callslip.make_queue($1)", &[&queue]).await).map(drop)
+    }
+
+    /// Leases runs of these agents, at most so many. `refused` has the agents and shapes of begun runs, with a space
+    /// between, that this worker can't drive.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn claim_runs(
+        &self,
+        queue: &str,
+        slots: i32,
+        agents: &[String],
+        refused: &[String],
+    ) -> Result<(Vec<Claimed>, usize), StoreError> {
+        let lease = self.shared.lease().as_secs_f64();
+        self.ask(async |connected| connected.query("SELECT callslip.fall_due()", &[]).await)?;
+        let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, given_back \
+             FROM callslip.claim($1, $2, $3, $4, $5)";
+        let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused];
+        let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
+        let (mut claimed, mut given_back) = (Vec::new(), 0);
+        for row in &rows {
+            if row.get(8) {
+                given_back += 1;
+                continue;
+            }
+            let run_id: String = row.get(0);
+            let lease = Leased::held(&self.shared, &run_id, row.get(1), row.get(2), row.get(3), None);
+            lock(&self.shared.reserved).insert(lease.run_id_shared(), lease);
+            let has_begun = row.get::<_, i64>(3) > 0;
+            claimed.push(Claimed {
+                run_id,
+                agent: decode(row.get(4)),
+                given: if has_begun { None } else { row.get(5) },
+                claims: row.get::<_, i32>(6).cast_unsigned(),
+                is_over: row.get(7),
+            });
+        }
+        if !claimed.is_empty() {
+            self.start_beating()?;
+        }
+        Ok((claimed, given_back))
+    }
+
+    /// Gives a claimed run back, which this worker can't drive: another one may, in a while.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn refuse(&self, run_id: &str) -> Result<(), StoreError> {
+        let Some(lease) = lock(&self.shared.reserved).remove(run_id).or_else(|| self.shared.held(run_id)) else {
+            return Ok(());
+        };
+        let Some(epoch) = lease.epoch() else { return Ok(()) };
+        self.ask(async |connected| connected.query("SELECT callslip.refuse($1, $2)", &[&run_id, &epoch]).await)?;
+        lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
+        Ok(())
+    }
+
+    /// Ends the work on a run that is driven here, until it is told something or the delay is over.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn rest(&self, run_id: &str, delay: Option<f64>) -> Result<Rested, StoreError> {
+        let Some(lease) = self.shared.held(run_id) else { return Ok(Rested::Lost) };
+        let Some(epoch) = lease.epoch().filter(|_| lease.lost().is_none()) else { return Ok(Rested::Lost) };
+        let sql = "SELECT callslip.rest($1, $2, $3)";
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &epoch, &delay]).await)?;
+        let rested = match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
+            Some("rests") => Rested::Rests,
+            Some("inbox") => Rested::Told,
+            _ => Rested::Lost,
+        };
+        if rested != Rested::Told {
+            lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
+        }
+        Ok(rested)
+    }
+
+    /// What waits for a run and for those whose claim it covers, oldest first.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn inbox(&self, run_id: &str) -> Result<Vec<Message>, StoreError> {
+        let sql = "SELECT id, run, kind, ticket, body, decided_by FROM callslip.inbox WHERE holder = $1 ORDER BY id";
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
+        let message = |row: &tokio_postgres::Row| Message {
+            id: row.get(0),
+            run_id: row.get(1),
+            kind: row.get(2),
+            ticket: row.get::<_, Option<i32>>(3).map(i32::cast_unsigned),
+            body: row.get::<_, Option<String>>(4).map(decode),
+            by: row.get::<_, Option<String>>(5).map(decode),
+        };
+        Ok(rows.iter().map(message).collect())
+    }
+
+    /// Drops messages that lead to nothing.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn drop_messages(&self, ids: &[i64]) -> Result<(), StoreError> {
+        self.ask(async |connected| connected.query("DELETE FROM callslip.inbox WHERE id = ANY ($1)", &[&ids]).await)
+            .map(drop)
+    }
+
+    /// Tells a run something, wherever it is driven.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn tell(
+        &self,
+        run_id: &str,
+        kind: &str,
+        ticket: Option<u32>,
+        body: Option<&str>,
+        by: Option<&str>,
+    ) -> Result<Told, StoreError> {
+        let ticket = ticket.map(u32::cast_signed);
+        let (body, by) = (body.map(encode), by.map(encode));
+        let sql = "SELECT callslip.tell($1, $2, $3, $4, $5)";
+        let parameters: super::link::Parameters<'_> = &[&run_id, &kind, &ticket, &body, &by];
+        let rows = self.read(async |connected| connected.query(sql, parameters).await)?;
+        Ok(match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
+            Some("told") => Told::Told,
+            Some("not parked") => Told::NotParked,
+            Some("decided") => Told::Decided,
+            Some("over") => Told::Over,
+            _ => Told::NoRun,
+        })
+    }
+
+    /// For a while, whoever writes to this run tells it on the channel of this process.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn follow(&self, run_ids: &[String], seconds: f64) -> Result<(), StoreError> {
+        let sql = "INSERT INTO callslip.watch (run, channel, until) \
+             SELECT id, $2, clock_timestamp() + make_interval(secs => $3) FROM unnest($1::text[]) AS id ORDER BY id \
+             ON CONFLICT (run, channel) DO UPDATE SET until = greatest(watch.until, excluded.until)";
+        let channel = listen::channel();
+        self.ask(async |connected| connected.query(sql, &[&run_ids, &channel, &seconds]).await)?;
+        let old = "DELETE FROM callslip.watch WHERE until < clock_timestamp() - interval '1 hour'";
+        self.ask(async |connected| connected.query(old, &[]).await).map(drop)
+    }
+
+    /// How far a run is: the position of its next event, and whether it is over; `None` where there is none.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn progress(&self, run_id: &str) -> Result<Option<(u64, bool)>, StoreError> {
+        let sql = "SELECT next, finished_at IS NOT NULL FROM callslip.run WHERE id = $1";
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
+        Ok(rows.first().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))))
+    }
+
+    /// Says that a worker is there.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn announce(&self, worker: &Worker) -> Result<(), StoreError> {
+        let sql = "INSERT INTO callslip.worker (id, version, agents, queues, slots, busy, taken_over, refused, seen) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
+             ON CONFLICT (id) DO UPDATE SET version = excluded.version, agents = excluded.agents, \
+             queues = excluded.queues, slots = excluded.slots, busy = excluded.busy, taken_over = excluded.taken_over, \
+             refused = excluded.refused, seen = excluded.seen";
+        let parameters: super::link::Parameters<'_> = &[
+            &worker.id,
+            &worker.version,
+            &worker.agents,
+            &worker.queues,
+            &worker.slots,
+            &worker.busy,
+            &worker.taken_over,
+            &worker.refused,
+        ];
+        self.ask(async |connected| connected.query(sql, parameters).await).map(drop)
+    }
+
+    /// Takes back what `announce` said.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn withdraw(&self, worker_id: &str) -> Result<(), StoreError> {
+        let old = "DELETE FROM callslip.worker WHERE id = $1 OR seen < clock_timestamp() - interval '1 day'";
+        self.ask(async |connected| connected.query(old, &[&worker_id]).await).map(drop)
+    }
+
+    /// The lease of a run, if it is driven here.
+    pub fn is_held(&self, run_id: &str) -> bool {
+        let lease: Option<Arc<Leased>> = self.shared.held(run_id);
+        lease.is_some_and(|lease| lease.lost().is_none())
+    }
+}

@@ -1,0 +1,115 @@
+//! Opening and closing, and the threads.
+
+use super::address::Address;
+use super::link::Link;
+use super::shared::{Shared, lock};
+use super::writer::Writer;
+use super::{PostgresStore, beat, listen, schema};
+use crate::store::StoreError;
+use crate::store::claim::Claims;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::Builder;
+
+/// Which of the threads that not every store needs were started.
+#[derive(Default)]
+pub(super) struct Started {
+    pub(super) beating: AtomicBool,
+    pub(super) listening: AtomicBool,
+}
+
+impl PostgresStore {
+    /// Opens the store at this URL.
+    ///
+    /// # Errors
+    /// `Address`; `Unreachable`; `NoSchema`, `NewerSchema`: its tables are not those of this version.
+    pub fn open(url: &str) -> Result<Arc<Self>, StoreError> {
+        let address = Address::read(url)?;
+        let mut reader = Link::new(address.clone())?;
+        schema::check(&mut reader, address.shown()).map_err(|failure| failure.of(&address))??;
+        let shared = Arc::new(Shared::new(address.clone()));
+        let writer = Writer::new(Link::new(address)?);
+        let for_writer = Arc::clone(&shared);
+        let thread = Builder::new()
+            .name("callslip-writer".into())
+            .spawn(move || writer.run(&for_writer))
+            .map_err(|error| no_thread(&error))?;
+        Ok(Arc::new(Self {
+            pid: std::process::id(),
+            claims: Arc::new(Claims::default()),
+            shared,
+            reader: Mutex::new(Some(reader)),
+            threads: Mutex::new(vec![thread]),
+            started: Started::default(),
+        }))
+    }
+
+    /// Makes a database ready, or brings it to the present version; `pgmq` is the SQL of that library, for a database
+    /// without it. Returns the versions before and after.
+    ///
+    /// # Errors
+    /// `Address`, `Unreachable`, or the server refuses it.
+    pub fn migrate(url: &str, pgmq: Option<&str>) -> Result<(i32, i32), StoreError> {
+        let address = Address::read(url)?;
+        let mut link = Link::new(address.clone())?;
+        let done = schema::migrate(&mut link, pgmq).map_err(|failure| failure.of(&address))?;
+        if done.0 > schema::version() {
+            let server = address.shown().to_owned();
+            return Err(StoreError::NewerSchema { server, found: done.0, known: schema::version() });
+        }
+        Ok(done)
+    }
+
+    pub(super) fn start_beating(&self) -> Result<(), StoreError> {
+        if self.started.beating.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let (shared, link) = (Arc::clone(&self.shared), Link::new(self.shared.address.clone())?);
+        let thread = Builder::new().name("callslip-leases".into()).spawn(move || beat::run(link, &shared));
+        lock(&self.threads).push(thread.map_err(|error| no_thread(&error))?);
+        Ok(())
+    }
+
+    pub(super) fn start_listening(&self) -> Result<(), StoreError> {
+        if self.started.listening.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let thread = listen::thread(&self.shared).map_err(|error| no_thread(&error))?;
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    /// Writes what is pending, and ends the threads.
+    pub(super) fn shut(&self) {
+        // What a worker has claimed and not opened: it gives that up.
+        lock(&self.shared.reserved).clear();
+        self.shared.close();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // One that panicked has said so to the queue.
+            let _ = thread.join();
+        }
+        if let Some(mut reader) = lock(&self.reader).take() {
+            reader.close();
+        }
+    }
+
+    /// In a forked child: nothing of the parent's is touched.
+    pub fn forked(&self) {
+        // The threads are not there, and the sockets are the parent's.
+        if let Ok(mut reader) = self.reader.try_lock() {
+            std::mem::forget(reader.take());
+        }
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.shut();
+        }
+    }
+}
+
+fn no_thread(error: &std::io::Error) -> StoreError {
+    StoreError::Failed(format!("no thread can be started: {error}"))
+}

@@ -1,0 +1,248 @@
+-- The only code that names pgmq. One rule: a run has at most one message, and a message means that there is something
+-- to do. `run.msg` and the message change in one transaction, under the lock of the run's row.
+
+-- Sends the message of a run: to its queue, or to the one for what comes later.
+CREATE OR REPLACE FUNCTION callslip.send(id text, queue text, lane text, delay double precision, later boolean)
+RETURNS bigint LANGUAGE sql AS $$
+    SELECT * FROM pgmq.send(
+        CASE WHEN later THEN 'callslip_later' ELSE 'callslip_' || queue END,
+        jsonb_build_object('run', id),
+        jsonb_build_object('x-pgmq-group', CASE lane WHEN '' THEN id ELSE lane END),
+        clock_timestamp() + make_interval(secs => delay))
+$$;
+
+CREATE OR REPLACE FUNCTION callslip.unsend(queue text, later boolean, msg bigint)
+RETURNS void LANGUAGE sql AS $$
+    SELECT pgmq.delete(CASE WHEN later THEN 'callslip_later' ELSE 'callslip_' || queue END, msg)
+$$;
+
+CREATE OR REPLACE FUNCTION callslip.make_queue(queue text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pgmq.meta WHERE queue_name = 'callslip_' || queue) THEN
+        PERFORM pgmq.create('callslip_' || queue);
+        -- Rows come and go all the time.
+        EXECUTE format('ALTER TABLE pgmq.%I SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)',
+            'q_callslip_' || queue);
+    END IF;
+END $$;
+
+-- A new run, with a message. The same key gives the same run. Without room it says so: `busy`.
+CREATE OR REPLACE FUNCTION callslip.submit(
+    new_id text, new_agent text, new_given text, new_task text, new_queue text, new_tenant text, new_key text,
+    new_limit integer, delay double precision, backlog bigint)
+RETURNS TABLE (run_id text, is_new boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    number bigint;
+    new_lane text := '';
+BEGIN
+    PERFORM callslip.make_queue(new_queue);
+    IF new_key IS NOT NULL THEN
+        RETURN QUERY SELECT run.id, false FROM callslip.run WHERE submit_key = new_key;
+        IF FOUND THEN RETURN; END IF;
+    END IF;
+    IF backlog IS NOT NULL AND (SELECT queue_length FROM pgmq.metrics('callslip_' || new_queue)) >= backlog THEN
+        RETURN QUERY SELECT NULL::text, false;
+        RETURN;
+    END IF;
+    INSERT INTO callslip.run (id, epoch, agent, task, given, queue, tenant, submit_key, started_at, updated_at)
+        VALUES (new_id, nextval('callslip.epoch'), new_agent, new_task, new_given, new_queue, new_tenant, new_key,
+            extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))
+        ON CONFLICT DO NOTHING RETURNING key INTO number;
+    IF number IS NULL THEN
+        -- The same moment, the same key.
+        RETURN QUERY SELECT run.id, false FROM callslip.run WHERE submit_key = new_key;
+        RETURN;
+    END IF;
+    IF new_tenant IS NOT NULL AND new_limit IS NOT NULL THEN
+        new_lane := new_tenant || '/' || number % new_limit;
+    END IF;
+    UPDATE callslip.run SET lane = new_lane, is_later = delay > 0,
+        msg = callslip.send(new_id, new_queue, new_lane, delay, delay > 0) WHERE key = number;
+    IF delay <= 0 THEN PERFORM pg_notify('callslip_queue', new_queue); END IF;
+    RETURN QUERY SELECT new_id, true;
+END $$;
+
+-- What is due now goes to the queue of its run.
+CREATE OR REPLACE FUNCTION callslip.fall_due() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    due record;
+    found_run callslip.run;
+BEGIN
+    FOR due IN SELECT msg_id, message ->> 'run' AS id FROM pgmq.read('callslip_later', 10, 100) LOOP
+        SELECT * INTO found_run FROM callslip.run WHERE id = due.id FOR UPDATE;
+        IF found_run.msg = due.msg_id AND found_run.is_later THEN
+            UPDATE callslip.run SET is_later = false,
+                msg = callslip.send(id, queue, lane, 0, false) WHERE key = found_run.key;
+            PERFORM pg_notify('callslip_queue', found_run.queue);
+        END IF;
+        PERFORM pgmq.delete('callslip_later', due.msg_id);
+    END LOOP;
+END $$;
+
+-- Leases runs of these agents from a queue. `refused` has "agent shape" of begun runs that this worker can't drive.
+CREATE OR REPLACE FUNCTION callslip.claim(
+    from_queue text, lease double precision, slots integer, known text[], refused text[])
+RETURNS TABLE (run_id text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text, run_given text,
+    run_claims integer, run_over boolean, given_back boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    read record;
+    found_run callslip.run;
+    new_epoch bigint;
+BEGIN
+    FOR read IN SELECT msg_id, message ->> 'run' AS id
+        FROM pgmq.read_grouped_head('callslip_' || from_queue, ceil(lease)::integer, slots) LOOP
+        SELECT * INTO found_run FROM callslip.run WHERE id = read.id FOR UPDATE;
+        IF found_run.msg IS DISTINCT FROM read.msg_id OR found_run.is_later THEN
+            PERFORM pgmq.delete('callslip_' || from_queue, read.msg_id);
+            CONTINUE;
+        END IF;
+        IF NOT found_run.agent = ANY (known)
+            OR (found_run.next > 0 AND (found_run.agent || ' ' || coalesce(found_run.shape, '')) = ANY (refused)) THEN
+            PERFORM callslip.give_back(found_run);
+            RETURN QUERY SELECT found_run.id, 0::bigint, 0::bigint, 0::bigint, found_run.agent, NULL::text, 0, false, true;
+            CONTINUE;
+        END IF;
+        -- `set_vt` has parts of seconds, which the reading above has not.
+        PERFORM pgmq.set_vt('callslip_' || from_queue, read.msg_id, clock_timestamp() + make_interval(secs => lease));
+        new_epoch := nextval('callslip.epoch');
+        UPDATE callslip.run SET epoch = new_epoch,
+            claims = CASE WHEN next > claimed_next + 1 THEN 1 ELSE claims + 1 END, claimed_next = next
+            WHERE key = found_run.key RETURNING * INTO found_run;
+        UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
+        RETURN QUERY SELECT found_run.id, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
+            found_run.claims, found_run.finished_at IS NOT NULL, false;
+    END LOOP;
+END $$;
+
+-- A run that this worker can't drive: another one may, in ten seconds. Not in its queue, where it would block its lane.
+CREATE OR REPLACE FUNCTION callslip.give_back(given callslip.run) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM callslip.unsend(given.queue, given.is_later, given.msg);
+    UPDATE callslip.run SET is_later = true, epoch = nextval('callslip.epoch'),
+        msg = callslip.send(id, queue, lane, 10, true) WHERE key = given.key;
+END $$;
+
+-- The same by who holds it.
+CREATE OR REPLACE FUNCTION callslip.refuse(mine text, my_epoch bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+BEGIN
+    SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
+    IF FOUND THEN PERFORM callslip.give_back(found_run); END IF;
+END $$;
+
+-- Whether a message is held by a driver, until its lease ends.
+CREATE OR REPLACE FUNCTION callslip.is_leased(queue text, msg bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    leased boolean;
+BEGIN
+    EXECUTE format('SELECT vt > clock_timestamp() FROM pgmq.%I WHERE msg_id = $1', 'q_callslip_' || queue)
+        INTO leased USING msg;
+    RETURN coalesce(leased, false);
+END $$;
+
+-- Takes one run that nobody drives, by its name. `taken` is null where there is no such run, false where it is driven.
+CREATE OR REPLACE FUNCTION callslip.take(wanted text, lease double precision)
+RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigint, run_next bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+    new_epoch bigint;
+BEGIN
+    SELECT * INTO found_run FROM callslip.run WHERE id = wanted FOR UPDATE;
+    IF NOT FOUND THEN RETURN; END IF;
+    IF found_run.holder IS NOT NULL THEN
+        RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint;
+        RETURN;
+    END IF;
+    IF found_run.msg IS NOT NULL AND NOT found_run.is_later AND callslip.is_leased(found_run.queue, found_run.msg) THEN
+        RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint;
+        RETURN;
+    END IF;
+    IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
+    new_epoch := nextval('callslip.epoch');
+    UPDATE callslip.run SET epoch = new_epoch, is_later = false, claims = 0,
+        msg = callslip.send(id, queue, lane, lease, false) WHERE key = found_run.key;
+    UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
+    RETURN QUERY SELECT true, NULL::text, new_epoch, found_run.first, found_run.next;
+END $$;
+
+-- Lengthens the leases of runs. Says which are still held with their epochs, and which have an inbox.
+CREATE OR REPLACE FUNCTION callslip.beat(ids text[], epochs bigint[], lease double precision)
+RETURNS TABLE (run_id text, has_inbox boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+BEGIN
+    FOR part IN SELECT run.queue, array_agg(run.msg ORDER BY run.msg) AS msgs, array_agg(run.id) AS held
+        FROM unnest(ids, epochs) AS mine (id, epoch)
+        JOIN callslip.run ON run.id = mine.id AND run.epoch = mine.epoch AND run.msg IS NOT NULL AND NOT run.is_later
+        GROUP BY run.queue LOOP
+        PERFORM pgmq.set_vt('callslip_' || part.queue, part.msgs, clock_timestamp() + make_interval(secs => lease));
+        RETURN QUERY SELECT one, EXISTS (SELECT FROM callslip.inbox WHERE inbox.holder = one) FROM unnest(part.held) AS one;
+    END LOOP;
+END $$;
+
+-- Ends the work on a run: there is nothing to do before somebody tells it something, or before a delay. `rests`, or
+-- `inbox` where something was told meanwhile, or `lost`.
+CREATE OR REPLACE FUNCTION callslip.rest(mine text, my_epoch bigint, delay double precision)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+BEGIN
+    SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
+    IF NOT FOUND THEN RETURN 'lost'; END IF;
+    IF EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) THEN RETURN 'inbox'; END IF;
+    PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
+    UPDATE callslip.run SET epoch = nextval('callslip.epoch'), is_later = delay IS NOT NULL,
+        msg = CASE WHEN delay IS NOT NULL THEN callslip.send(id, queue, lane, delay, true) END WHERE key = found_run.key;
+    RETURN 'rests';
+END $$;
+
+-- Leaves a run as it is: another worker goes on with it at once. One that is over has nothing more to do.
+CREATE OR REPLACE FUNCTION callslip.leave(mine text, my_epoch bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+BEGIN
+    SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
+    IF NOT FOUND OR found_run.msg IS NULL THEN RETURN; END IF;
+    IF found_run.finished_at IS NOT NULL AND NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) THEN
+        PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
+        UPDATE callslip.run SET epoch = nextval('callslip.epoch'), msg = NULL WHERE key = found_run.key;
+    ELSE
+        PERFORM pgmq.set_vt('callslip_' || found_run.queue, found_run.msg, clock_timestamp());
+        UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0 WHERE key = found_run.key;
+        PERFORM pg_notify('callslip_queue', found_run.queue);
+    END IF;
+END $$;
+
+-- Tells a run something: it stands in its log before its driver does anything else. `told`, or why not.
+CREATE OR REPLACE FUNCTION callslip.tell(wanted text, what text, about integer, words text, person text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    told_run callslip.run;
+    woken callslip.run;
+BEGIN
+    SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
+    IF NOT FOUND THEN RETURN 'no run'; END IF;
+    SELECT * INTO woken FROM callslip.run WHERE id = coalesce(told_run.holder, wanted) FOR UPDATE;
+    -- As it is under the lock.
+    SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
+    IF what IN ('approve', 'deny') THEN
+        IF NOT EXISTS (SELECT FROM callslip.ticket WHERE run = told_run.key AND id = about AND parked) THEN
+            RETURN 'not parked';
+        END IF;
+        IF EXISTS (SELECT FROM callslip.inbox WHERE run = wanted AND ticket = about) THEN RETURN 'decided'; END IF;
+    ELSIF what = 'cancel' AND told_run.finished_at IS NOT NULL THEN
+        RETURN 'over';
+    END IF;
+    INSERT INTO callslip.inbox (run, holder, kind, ticket, body, decided_by)
+        VALUES (wanted, woken.id, what, about, words, person);
+    IF woken.msg IS NULL OR woken.is_later THEN
+        IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
+        UPDATE callslip.run SET is_later = false, claims = 0,
+            msg = callslip.send(id, queue, lane, 0, false) WHERE key = woken.key;
+        PERFORM pg_notify('callslip_queue', woken.queue);
+    ELSE
+        PERFORM pg_notify('callslip_inbox', woken.id);
+    END IF;
+    RETURN 'told';
+END $$;

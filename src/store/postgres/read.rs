@@ -1,0 +1,278 @@
+//! From rows back to records and to what is listed.
+
+use super::link::Connected;
+use super::text::decode;
+use super::{PostgresStore, lock};
+use crate::part::Part;
+use crate::run::{Event, Parent, Record, StopReason};
+use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
+use crate::store::{StoreError, blob};
+use crate::ticket::{Outcome, Status, TicketId, TicketKind};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+impl PostgresStore {
+    /// The records of a run from this position on; none where there is no such run.
+    ///
+    /// # Errors
+    /// They can't be read.
+    pub fn records_since(&self, run_id: &str, seq: u64) -> Result<Vec<Arc<Record>>, StoreError> {
+        let sql = "SELECT seq, at, kind, event.data, blob.data FROM callslip.event \
+             LEFT JOIN callslip.blob ON blob.hash = event.blob \
+             WHERE run = (SELECT key FROM callslip.run WHERE id = $1) AND seq >= $2 ORDER BY seq";
+        let from = seq.cast_signed();
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &from]).await)?;
+        rows.iter().map(|row| record(run_id, row).map(Arc::new)).collect()
+    }
+
+    /// The tickets of a run with something in its events up to this position, as those say it.
+    pub(super) fn tickets_up_to(&self, run_id: &str, seq: u64) -> Result<Vec<TicketRow>, StoreError> {
+        let sql = tickets_where("WHERE run.id = $1 AND (ticket.opened_seq <= $2 OR ticket.completed_seq <= $2)");
+        let to = seq.cast_signed();
+        let rows = self.read(async |connected| connected.client().query(&sql, &[&run_id, &to]).await)?;
+        rows.iter()
+            .map(|row| {
+                let ticket = Ticket::read(row);
+                let completed_later = ticket.completed_seq.is_some_and(|completed| completed > to);
+                let mut ticket = ticket.finish()?;
+                if completed_later {
+                    ticket.text = None;
+                }
+                Ok(ticket)
+            })
+            .collect()
+    }
+
+    /// Names and rows of a query of a user, which can't change anything; each row as JSON text.
+    ///
+    /// # Errors
+    /// `Query`: the database refuses it.
+    pub fn query_json(&self, sql: &str, parameters: &[super::query::SqlText]) -> Result<super::query::JsonTable, StoreError> {
+        self.settle()?;
+        let mut reader = lock(&self.reader);
+        let link = reader.as_mut().ok_or(StoreError::Closed)?;
+        super::query::run(link, sql, parameters).map_err(|failure| match failure {
+            super::link::Failure::Refused(cause) => StoreError::Query(cause),
+            other => other.of(&self.shared.address),
+        })
+    }
+}
+
+fn record(run_id: &str, row: &Row) -> Result<Record, StoreError> {
+    let seq = row.get::<_, i64>(0).cast_unsigned();
+    let unreadable = |cause: String| StoreError::Unreadable { run_id: run_id.to_owned(), seq, cause };
+    let part = row.get::<_, Option<&[u8]>>(4).map(std::str::from_utf8).transpose();
+    let part = part.map_err(|error| unreadable(error.to_string()))?;
+    let json = blob::join(row.get(2), row.get(3), part);
+    let json = json.ok_or_else(|| unreadable("what was kept apart has no place in it".to_owned()))?;
+    let event: Event = serde_json::from_str(&json).map_err(|error| unreadable(error.to_string()))?;
+    Ok(Record { seq, at: row.get(1), event })
+}
+
+const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
+     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task";
+
+fn run(row: &Row) -> RunRow {
+    let parent: Option<String> = row.get(3);
+    let ticket: Option<i32> = row.get(4);
+    let stop_reason: Option<String> = row.get(5);
+    let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
+    let amount = |column: usize| row.get::<_, i64>(column).cast_unsigned();
+    RunRow {
+        run_id: row.get(0),
+        agent: decode(row.get(1)),
+        protocol: row.get(2),
+        task: decode(row.get(16)),
+        parent: parent.zip(ticket).map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket.cast_unsigned()) }),
+        stop_reason: stop_reason.and_then(|name| serde_json::from_value::<StopReason>(name.into()).ok()),
+        error: row.get::<_, Option<String>>(6).map(decode),
+        turns: count(7),
+        violations: count(8),
+        input_tokens: amount(9),
+        output_tokens: amount(10),
+        cached_tokens: amount(11),
+        cost: row.get(12),
+        started_at: row.get(13),
+        updated_at: row.get(14),
+        finished_at: row.get(15),
+    }
+}
+
+/// The row of a run that has begun.
+pub(super) async fn run_by_id(connected: &mut Connected, run_id: &str) -> Result<Option<RunRow>, Error> {
+    let sql = "SELECT id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
+         output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task \
+         FROM callslip.run WHERE id = $1 AND next > 0";
+    Ok(connected.query(sql, &[&run_id]).await?.first().map(run))
+}
+
+/// The conditions of a filter, with their values.
+#[derive(Default)]
+struct Where {
+    conditions: Vec<String>,
+    values: Vec<Box<dyn ToSql + Sync>>,
+}
+
+impl Where {
+    fn add<T: ToSql + Sync + 'static>(&mut self, condition: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.values.push(Box::new(value));
+            self.conditions.push(format!("{condition} ${}", self.values.len()));
+        }
+    }
+
+    fn is(&mut self, condition: &str) {
+        self.conditions.push(condition.to_owned());
+    }
+
+    fn sql(&self) -> String {
+        if self.conditions.is_empty() { String::new() } else { format!("WHERE {}", self.conditions.join(" AND ")) }
+    }
+
+    fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|value| &**value).collect()
+    }
+}
+
+fn limit(limit: Option<usize>) -> String {
+    limit.map_or_else(String::new, |limit| format!("LIMIT {limit}"))
+}
+
+/// Runs that have begun, newest first.
+pub(super) async fn runs(connected: &mut Connected, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+    let mut admitted = Where::default();
+    admitted.is("next > 0");
+    match filter.status {
+        None => {}
+        Some(RunStatus::Running) => admitted.is("finished_at IS NULL"),
+        Some(RunStatus::Finished) => admitted.is("finished_at IS NOT NULL"),
+    }
+    admitted.add("agent =", filter.agent.as_deref().map(|agent| super::text::encode(agent).into_owned()));
+    admitted.add("parent =", filter.parent.clone());
+    admitted.add("started_at >=", filter.since);
+    admitted.add("started_at <", filter.until);
+    let sql = format!(
+        "SELECT {RUN} FROM callslip.run {} ORDER BY started_at DESC, key DESC {}",
+        admitted.sql(),
+        limit(filter.limit)
+    );
+    let rows = connected.client().query(&sql, &admitted.parameters()).await?;
+    Ok(rows.iter().map(run).collect())
+}
+
+fn tickets_where(rest: &str) -> String {
+    format!("{TICKET} {rest}")
+}
+
+const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
+     completed_at, outcome, arguments, text, opened.seq, opened.data, \
+     completed.seq, completed.data, blob.data, attempts, \
+     approval_reason, ticket.parts FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+     LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
+     LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
+     LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)";
+
+#[derive(Deserialize)]
+struct Opened<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Completed {
+    outcome: Outcome,
+    #[serde(default)]
+    parts: Vec<Part>,
+}
+
+/// A ticket with what its events say, before they are read.
+pub(super) struct Ticket {
+    row: TicketRow,
+    opened: Option<(i64, String)>,
+    completed_seq: Option<i64>,
+    completed: Option<String>,
+    blob: Option<Vec<u8>>,
+    parts: Option<String>,
+}
+
+impl Ticket {
+    fn read(row: &Row) -> Self {
+        let kind: String = row.get(2);
+        let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
+        let text = |column: usize| row.get::<_, Option<String>>(column).map(decode);
+        let ticket = TicketRow {
+            run_id: row.get(0),
+            ticket: TicketId(count(1)),
+            kind: TicketKind::from_name(&kind).unwrap_or_default(),
+            tool: decode(row.get(3)),
+            description: decode(row.get(4)),
+            turn: count(5),
+            call_id: text(6),
+            parked: row.get(7),
+            opened_at: row.get(8),
+            completed_at: row.get(9),
+            outcome: row.get(10),
+            arguments: row.get(11),
+            text: text(12),
+            attempts: count(18),
+            approval_reason: text(19),
+            parts: Vec::new(),
+        };
+        let opened = row.get::<_, Option<i64>>(13).zip(row.get(14));
+        let (completed_seq, completed) = (row.get(15), row.get(16));
+        Self { row: ticket, opened, completed_seq, completed, blob: row.get(17), parts: row.get(20) }
+    }
+
+    /// The whole ticket.
+    pub(super) fn finish(self) -> Result<TicketRow, StoreError> {
+        let Self { mut row, opened, completed_seq, completed, blob, parts } = self;
+        let run_id = row.run_id.clone();
+        let unreadable = |seq: i64, cause: String| StoreError::Unreadable {
+            run_id: run_id.clone(),
+            seq: seq.cast_unsigned(),
+            cause,
+        };
+        // Those that were filled stand in the row itself.
+        if let Some((seq, data)) = opened.filter(|_| row.arguments.is_none()) {
+            let opened = serde_json::from_str::<Opened<'_>>(&data);
+            row.arguments = Some(opened.map_err(|error| unreadable(seq, error.to_string()))?.arguments.get().to_owned());
+        }
+        let seq = completed_seq.unwrap_or_default();
+        if let Some(bytes) = blob {
+            row.text = Some(String::from_utf8(bytes).map_err(|error| unreadable(seq, error.to_string()))?);
+        }
+        if let Some(data) = completed.filter(|data| row.text.is_none() || data.contains("\"parts\":")) {
+            let completed: Completed =
+                serde_json::from_str(&data).map_err(|error| unreadable(seq, error.to_string()))?;
+            row.parts = completed.parts;
+            row.text = row.text.or_else(|| Some(completed.outcome.text().to_owned()));
+        }
+        if let Some(data) = parts {
+            row.parts = serde_json::from_str(&data).map_err(|error| unreadable(seq, error.to_string()))?;
+        }
+        Ok(row)
+    }
+}
+
+/// Tickets, newest first.
+pub(super) async fn tickets(connected: &mut Connected, filter: &TicketFilter) -> Result<Vec<Ticket>, Error> {
+    let mut admitted = Where::default();
+    match filter.status {
+        None => {}
+        Some(Status::InProgress) => admitted.is("outcome IS NULL"),
+        Some(Status::Completed) => admitted.is("outcome IS NOT NULL"),
+    }
+    admitted.add("run.id =", filter.run.clone());
+    admitted.add("ticket.kind =", filter.kind.map(|kind| kind.as_str().to_owned()));
+    admitted.add("run.parent =", filter.parent.clone());
+    admitted.add("ticket.parked =", filter.parked);
+    admitted.add("opened_at >=", filter.since);
+    admitted.add("opened_at <", filter.until);
+    let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC";
+    let sql = tickets_where(&format!("{} {order} {}", admitted.sql(), limit(filter.limit)));
+    let rows = connected.client().query(&sql, &admitted.parameters()).await?;
+    Ok(rows.iter().map(Ticket::read).collect())
+}

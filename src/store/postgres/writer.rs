@@ -1,0 +1,216 @@
+//! The one thread that writes: takes all that waits, writes it with one statement, and says so. A run that another
+//! worker holds is lost, the others of the batch are written. While the server is away, it waits.
+
+use super::batch::{Batch, Part, WRITE};
+use super::lease::Leased;
+use super::link::{ANSWER, Connected, Failure, Link};
+use super::read;
+use super::shared::{Shared, lock};
+use crate::run::Record;
+use crate::store::row::RunRow;
+use crate::store::{StoreError, With};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Records in one statement.
+const BATCH: usize = 256;
+/// How long the server is left alone after it was not there.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Epochs that are drawn at once, for new runs.
+const EPOCHS: i64 = 64;
+
+/// What is handed to the writer.
+#[derive(Debug)]
+pub(super) enum Work {
+    Append { lease: Arc<Leased>, records: Vec<Arc<Record>>, with: With },
+    /// The driver of a run has left it.
+    Leave { run_id: Arc<str>, epoch: i64 },
+}
+
+pub(super) struct Writer {
+    link: Link,
+    epochs: Vec<i64>,
+}
+
+impl Writer {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, epochs: Vec::new() }
+    }
+
+    /// Writes until the queue ends.
+    pub(super) fn run(mut self, shared: &Shared) {
+        let watch = Watch(shared);
+        while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
+            for (run_id, epoch) in self.write_all(batch, shared) {
+                self.leave(&run_id, epoch);
+            }
+            shared.done(position);
+        }
+        drop(watch);
+        self.link.close();
+    }
+
+    /// Returns what is to be left afterwards.
+    fn write_all(&mut self, batch: Vec<Work>, shared: &Shared) -> Vec<(Arc<str>, i64)> {
+        let mut leaves = Vec::new();
+        let mut positions: HashMap<Arc<str>, usize> = HashMap::new();
+        let mut given: Vec<Given> = Vec::new();
+        for work in batch {
+            match work {
+                Work::Leave { run_id, epoch } => leaves.push((run_id, epoch)),
+                Work::Append { lease, records, with } => {
+                    let position = *positions.entry(lease.run_id_shared()).or_insert(given.len());
+                    if position == given.len() {
+                        given.push(Given { lease: Arc::clone(&lease), records: Vec::new(), with: With::default() });
+                    }
+                    let Some(present) = given.get_mut(position) else { continue };
+                    if Arc::ptr_eq(&present.lease, &lease) {
+                        present.add(records, with);
+                    } else {
+                        // Claimed anew within one batch: what was before is written first.
+                        let before = std::mem::replace(present, Given { lease, records, with });
+                        self.write(vec![before], shared);
+                    }
+                }
+            }
+        }
+        self.write(given, shared);
+        leaves
+    }
+
+    fn write(&mut self, given: Vec<Given>, shared: &Shared) {
+        let mut left: Vec<Given> = given.into_iter().filter(|given| given.lease.lost().is_none()).collect();
+        while !left.is_empty() {
+            match self.write_once(&left, shared) {
+                Ok(()) => return,
+                Err(Failure::Again(_)) => {}
+                Err(Failure::Unreachable(_)) => std::thread::sleep(PAUSE),
+                Err(failure) if left.len() == 1 => {
+                    let error = shared.error(failure);
+                    left.iter().for_each(|given| given.lease.lose(error.clone()));
+                }
+                // One of them can't be written; which one, each by itself will show.
+                Err(_) => {
+                    for given in left {
+                        self.write(vec![given], shared);
+                    }
+                    return;
+                }
+            }
+            left.retain(|given| given.lease.lost().is_none());
+        }
+    }
+
+    fn write_once(&mut self, given: &[Given], shared: &Shared) -> Result<(), Failure> {
+        let mut parts = Vec::with_capacity(given.len());
+        for given in given {
+            parts.push(self.part(given)?);
+        }
+        let batch = Batch::new(&parts).map_err(|error| Failure::Refused(format!("a record has no JSON form: {error}")))?;
+        let lease = shared.lease().as_secs_f64();
+        let written = self.link.call(ANSWER, async |connected| send(connected, &batch, lease).await)?;
+        shared.count_commit();
+        for part in parts {
+            if written.iter().any(|id| id == part.lease.run_id()) {
+                part.lease.written();
+                *lock(&part.lease.row) = Some(part.row);
+            } else {
+                part.lease.lose(StoreError::TakenOver { run_id: part.lease.run_id().to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, given: &Given) -> Result<Part, Failure> {
+        let lease = Arc::clone(&given.lease);
+        let epoch = lease.epoch_or(|| self.draw_epoch())?;
+        let expected = given.records.first().map_or(lease.place().next, |first| first.seq);
+        let (is_new, expected) = if lease.is_in_database() { (false, expected) } else { (true, 0) };
+        let known = lock(&lease.row).clone();
+        let known = match known {
+            Some(row) => Some(row),
+            None if is_new => None,
+            None => self.link.call(ANSWER, async |connected| read::run_by_id(connected, lease.run_id()).await)?,
+        };
+        let first_at = given.records.first().map_or(0.0, |first| first.at);
+        let mut begins = known.is_none();
+        let mut row = known.unwrap_or_else(|| RunRow::new(lease.run_id(), first_at));
+        for record in &given.records {
+            row.add(record, begins);
+            begins = false;
+        }
+        let (contents, taken) = (given.with.contents.clone(), given.with.taken.clone());
+        Ok(Part { lease, epoch, is_new, expected, records: given.records.clone(), contents, taken, row })
+    }
+
+    fn draw_epoch(&mut self) -> Result<i64, Failure> {
+        if let Some(epoch) = self.epochs.pop() {
+            return Ok(epoch);
+        }
+        let sql = "SELECT nextval('callslip.epoch') FROM generate_series(1, $1::bigint)";
+        let rows = self.link.call(ANSWER, async |connected| connected.query(sql, &[&EPOCHS]).await)?;
+        self.epochs = rows.iter().map(|row| row.get(0)).collect();
+        self.epochs.pop().ok_or_else(|| Failure::Refused("the sequence of epochs is empty".to_owned()))
+    }
+
+    /// Once: a lease that is not given up ends by itself.
+    fn leave(&mut self, run_id: &str, epoch: i64) {
+        let sql = "SELECT callslip.leave($1, $2)";
+        let _ = self.link.call_again(PAUSE * 20, async |connected| connected.query(sql, &[&run_id, &epoch]).await);
+    }
+}
+
+/// Appends of one run.
+struct Given {
+    lease: Arc<Leased>,
+    records: Vec<Arc<Record>>,
+    with: With,
+}
+
+impl Given {
+    fn add(&mut self, records: Vec<Arc<Record>>, with: With) {
+        self.records.extend(records);
+        self.with.contents.extend(with.contents);
+        self.with.taken.extend(with.taken);
+    }
+}
+
+async fn send(connected: &mut Connected, batch: &Batch, lease: f64) -> Result<Vec<String>, tokio_postgres::Error> {
+    let event_runs: Vec<&str> = batch.event_runs.iter().map(|id| &**id).collect();
+    let content_runs: Vec<&str> = batch.content_runs.iter().map(|id| &**id).collect();
+    let rows = connected
+        .query(
+            WRITE,
+            &[
+                &batch.runs,
+                &lease,
+                &event_runs,
+                &batch.seqs,
+                &batch.ats,
+                &batch.kinds,
+                &batch.datas,
+                &batch.event_blobs,
+                &batch.blob_hashes,
+                &batch.blobs,
+                &content_runs,
+                &batch.content_hashes,
+                &batch.new_tickets,
+                &batch.patches,
+                &batch.taken,
+            ],
+        )
+        .await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Says that the writer has panicked, which no code here does: nobody waits for a thread that is gone.
+struct Watch<'a>(&'a Shared);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the store's writer ended unexpectedly: this is a bug in callslip, please report it");
+        }
+    }
+}
