@@ -4,7 +4,7 @@
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
 use crate::part::Content;
-use crate::run::{self, Command, LoadError, ModelName, Record, ReplayError, RunMachine, resume};
+use crate::run::{self, Command, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, resume};
 use crate::store::{Claim, Hold, Log, LogError, Position, Store, StoreError, With};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -173,6 +173,12 @@ impl LiveRun {
         Ok(Self { source: Some(source), ..Self::of(machine, Log::new(records)) })
     }
 
+    /// A run that waits for a worker, and has not begun: its log is empty.
+    pub fn queued(run_id: &str, agent: &str, source: Arc<dyn Store>) -> Self {
+        let machine = RunMachine::new(run_id.to_owned(), agent.to_owned(), None, Arc::new(Setup::unknown()));
+        Self { source: Some(source), ..Self::of(machine, Log::default()) }
+    }
+
     /// A claimed run, to be resumed.
     ///
     /// # Errors
@@ -254,6 +260,12 @@ impl LiveRun {
     /// `Unreadable`: they are not the next events of this run.
     pub fn follow(&mut self, records: Vec<Arc<Record>>) -> Result<(), LiveError> {
         let run_id = self.machine.run_id().to_owned();
+        if self.log.records().is_empty() {
+            self.machine = RunMachine::load(&records)
+                .map_err(|cause| LiveError::Unreadable { run_id, cause })?;
+            self.log = Log::new(records);
+            return Ok(());
+        }
         self.machine.follow(&records).map_err(|cause| LiveError::Unreadable { run_id, cause })?;
         self.log.append(records).map_err(|error| conflict(&self.machine, error))?;
         Ok(())

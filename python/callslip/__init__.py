@@ -198,6 +198,7 @@ _MODULES = {
     "console",
     "errors",
     "events",
+    "fleet",
     "history",
     "limits",
     "logs",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from callslip.runs import Run, Usage
 
 __all__ = [
+    "Busy",
     "CallslipError",
     "ContextFull",
     "InterpreterMissing",
@@ -21,6 +22,7 @@ __all__ = [
     "LimitExceeded",
     "ModelError",
     "ModelRefused",
+    "NoLease",
     "ProtocolError",
     "ReplayError",
     "RunCancelled",
@@ -30,6 +32,7 @@ __all__ = [
     "SandboxError",
     "ScriptRefused",
     "StoreError",
+    "TakenOver",
     "TemplateError",
     "ToolError",
     "UsageError",
@@ -76,6 +79,18 @@ class StoreError(CallslipError):
     """
 
     run: Run | None = None
+
+
+class TakenOver(StoreError):
+    """Another worker has the run now. Its driver here leaves it: nothing is lost by that."""
+
+
+class NoLease(StoreError):
+    """The database was away for longer than the lease of the run. Another worker may have it."""
+
+
+class Busy(StoreError):
+    """The queue has as many runs as it may have: submit the run later."""
 
 
 class ReplayError(CallslipError):

@@ -120,22 +120,32 @@ if hasattr(os, "register_at_fork"):
 
 
 class TicketStore:
-    """Runs and their tickets, in an SQLite file or in memory.
+    """Runs and their tickets, in an SQLite file, in a PostgreSQL database or in memory.
 
     One process writes to a file; others may read it, with any SQLite client. In the process that
     writes, read it with `query` and never with `sqlite3`, which would release the file's locks.
 
+    Any number of processes use the same database, which `callslip migrate` makes ready. One of them
+    works on a run at a time: if it ends or no longer responds, another one takes the run over. See
+    `callslip.fleet` for workers.
+
     Args:
-        path: The file, created if it does not exist. Without one, the runs are in memory, and are
-            gone with this object.
+        path: The file, created if it does not exist; or the URL of a database, such as
+            `"postgresql://user@host/database"`. Without one, the runs are in memory, and are gone
+            with this object.
         durability: The point at which a run continues after an event. `"full"`: once the event is
             on the disk. `"normal"`: once the operating system has it; a power failure may lose the
             last moments, the end of the process loses nothing. `"memory"`: at once; the file is
-            written in the background.
+            written in the background. A database has `"full"`.
+
+    Attributes:
+        path: The absolute path of the file; `None` for any other store.
+        address: The URL of the database, without its password; `None` for any other store.
 
     Raises:
         UsageError: `durability` is not one of these, or `path` is an SQLite name for memory.
-        StoreError: The file cannot be opened, is not a store, or another process writes to it.
+        StoreError: The file cannot be opened, is not a store, or another process writes to it; or
+            the database cannot be reached, or has no tables of this version.
     """
 
     def __init__(
@@ -149,33 +159,56 @@ class TicketStore:
             raise UsageError(
                 f"expected the path of a file: got {path!r}; use TicketStore() for memory"
             )
+        self._url = path if isinstance(path, str) and _is_url(path) else None
+        if self._url is not None and durability != "full":
+            raise UsageError(
+                f"expected durability='full' for a database: got {durability!r}; set "
+                "synchronous_commit in the database for less"
+            )
         # The file may be opened again after the program has changed its directory.
-        self.path: str | None = None if path is None else str(Path(path).absolute())
+        self.path: str | None = None
+        if path is not None and self._url is None:
+            self.path = str(Path(path).absolute())
+        self.address: str | None = None
         self.durability = durability
         self._lock = threading.Lock()
         self._closed = False
         self._open()
 
     def _open(self) -> None:
-        if self.path is None:
-            self._core = _core.Store.memory()
-        else:
+        self._shared: _core.SharedRuns | None = None
+        if self._url is not None:
+            self._core = _core.Store.postgres(self._url)
+            self._shared, self.address = _core.SharedRuns(self._core), self._core.address
+        elif self.path is not None:
             self._core = _core.Store.sqlite(self.path, self.durability)
+        else:
+            self._core = _core.Store.memory()
+        if self.path is not None or self._shared is not None:
             open_stores.add(self)
-        self._commits = Commits(self._core)
+        self._commits = Commits(self._core, is_shared=self._shared is not None)
+
+    @property
+    def _identity(self) -> str | int:
+        """What two objects of one store have in common."""
+        return self.path or self._url or id(self)
 
     @property
     def _native(self) -> _core.Store:
         """The core's store. After a failure the file is opened again, with the runs that it has."""
         with self._lock:
             failure = self._core.failed
-            if failure is not None and self.path is not None and not self._closed:
-                if not Path(self.path).exists():
+            if failure is not None and self._is_kept and not self._closed:
+                if self.path is not None and not Path(self.path).exists():
                     raise StoreError(failure)
                 with suppress(StoreError):
                     self._core.close()
                 self._open()
             return self._core
+
+    @property
+    def _is_kept(self) -> bool:
+        return self.path is not None or self._url is not None
 
     def runs(
         self,
@@ -256,7 +289,9 @@ class TicketStore:
         """Return a run of the store, with its messages, tickets and log.
 
         If this process works on the run, the same `Run` object is returned. If no driver works on
-        it, messages and decisions are written down for `Agent.resume`.
+        it, messages and decisions are written down for `Agent.resume`. In a database, another
+        process may work on the run: the object is as the run was when it was read, and messages and
+        decisions reach the driver there. A run that waits for a worker has no events yet.
 
         Args:
             run_id: The id of the run.
@@ -267,7 +302,13 @@ class TicketStore:
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self):
             return run
-        core = _core.Run.load(self._native, run_id)
+        try:
+            core = _core.Run.load(self._native, run_id)
+        except StoreError:
+            if self._shared is None or (queued := _core.Run.load_queued(self._native, run_id)) is None:
+                raise
+            core, task = queued
+            return Run(core, run_id, task, store=self)
         return Run(core, run_id, core.task, store=self)
 
     def to_html(
@@ -304,7 +345,8 @@ class TicketStore:
         """Watch a run of the store: first the events of its log, then those that happen.
 
         As `Run.watch`. If no driver works on the run, the iteration waits until one does in this
-        process, after `Agent.resume` or `Agent.start(run=…)`, and tells decisions meanwhile.
+        process, after `Agent.resume` or `Agent.start(run=…)`, and tells decisions meanwhile. In a
+        database, it tells the events that any process writes, without the deltas of replies.
 
         Args:
             run_id: The id of the run.
@@ -326,11 +368,13 @@ class TicketStore:
             sql: The query.
             parameters: The values for its placeholders.
 
+        In a database they are in the schema `callslip`, and placeholders are `$1`, `$2` and so on.
+
         Returns:
             One dict for each row, by the names of the columns.
 
         Raises:
-            StoreError: SQLite refuses the query, or this store is not a file.
+            StoreError: The query is refused, or this store is in memory.
         """
         names, rows = self._native.query(sql, list(parameters))
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -397,18 +441,22 @@ class TicketStore:
         """
         self._native.compact(run_id)
 
-    def _end_children(self, run_id: str, tickets: Collection[str] | None = None) -> None:
+    def _end_children(
+        self, run_id: str, tickets: Collection[str] | None = None, above: str | None = None
+    ) -> None:
         """Cancel unfinished child runs that no driver works on. Unreadable runs are left alone.
 
         Args:
             run_id: The id of the parent run.
             tickets: The ids of the tickets that have started the child runs; default all.
+            above: The id of the run whose driver has driven them; default the parent run.
         """
         for child in self.runs(parent=run_id, status="running"):
             if tickets is None or child.parent_ticket in tickets:
                 with suppress(StoreError):
-                    _core.Run.abandon(self._native, child.run_id, time.time())
-                    self._end_children(child.run_id)
+                    above = above or run_id
+                    _core.Run.abandon(self._native, child.run_id, time.time(), above)
+                    self._end_children(child.run_id, above=above)
 
     def close(self) -> None:
         """Write all pending events, and release the file for other processes.
@@ -438,6 +486,8 @@ class TicketStore:
         self.close()
 
     def __repr__(self) -> str:
+        if self.address is not None:
+            return f"TicketStore({self.address!r})"
         if self.path is None:
             return "TicketStore()"
         return f"TicketStore({self.path!r}, durability={self.durability!r})"
@@ -461,6 +511,10 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
     """
     core = _core.Run.replay(_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
+
+
+def _is_url(path: str) -> bool:
+    return path.startswith(("postgresql://", "postgres://"))
 
 
 def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:

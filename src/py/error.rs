@@ -14,8 +14,10 @@ use thiserror::Error;
 
 /// The exceptions of the package, which are defined in Python.
 mod exceptions {
+    pyo3::import_exception!(callslip.errors, NoLease);
     pyo3::import_exception!(callslip.errors, ReplayError);
     pyo3::import_exception!(callslip.errors, StoreError);
+    pyo3::import_exception!(callslip.errors, TakenOver);
     pyo3::import_exception!(callslip.errors, TemplateError);
     pyo3::import_exception!(callslip.errors, ToolError);
     pyo3::import_exception!(callslip.errors, UsageError);
@@ -36,8 +38,10 @@ pub(super) enum CoreError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("this store is in memory: only one in a file can be queried")]
+    #[error("this store is in memory: only one in a file or in a database can be queried")]
     NoFile,
+    #[error("this store is not shared: use TicketStore(\"postgresql://…\")")]
+    NotShared,
     #[error("the log of the run came without the bytes of {0}: export the run anew from the store where it was made")]
     NoContent(String),
     #[error(transparent)]
@@ -81,6 +85,10 @@ impl From<CoreError> for PyErr {
             CoreError::Live(LiveError::NoLog(_)) | CoreError::Load(_) | CoreError::Replay(_) => {
                 exceptions::ReplayError::new_err(message)
             }
+            CoreError::Live(LiveError::Store(StoreError::TakenOver { .. }))
+            | CoreError::Store(StoreError::TakenOver { .. }) => exceptions::TakenOver::new_err(message),
+            CoreError::Live(LiveError::Store(StoreError::NoLease { .. }))
+            | CoreError::Store(StoreError::NoLease { .. }) => exceptions::NoLease::new_err(message),
             CoreError::Live(
                 LiveError::Store(_)
                 | LiveError::Unreadable { .. }
@@ -90,6 +98,7 @@ impl From<CoreError> for PyErr {
             )
             | CoreError::Store(_)
             | CoreError::NoFile
+            | CoreError::NotShared
             | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
             CoreError::Input(_) => exceptions::UsageError::new_err(message),
             CoreError::Request(_) | CoreError::Json(_) | CoreError::Value(_) => PyValueError::new_err(message),
@@ -105,6 +114,8 @@ impl From<CoreError> for PyErr {
 pub(super) fn prepare(py: Python<'_>) {
     use pyo3::PyTypeInfo;
     exceptions::StoreError::type_object(py);
+    exceptions::TakenOver::type_object(py);
+    exceptions::NoLease::type_object(py);
     exceptions::ReplayError::type_object(py);
     exceptions::UsageError::type_object(py);
 }

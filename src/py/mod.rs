@@ -16,6 +16,7 @@ mod run_view;
 mod sandbox;
 mod script;
 mod setup;
+mod shared;
 mod store;
 mod toolset;
 mod value;
@@ -51,6 +52,8 @@ mod _core {
     use super::script::{read_script, script_hints};
     #[pymodule_export]
     use super::setup::PySetup;
+    #[pymodule_export]
+    use super::shared::{PyNotices, PySharedRuns};
     #[pymodule_export]
     use super::store::{PyStore, PyWaker};
     #[pymodule_export]

@@ -19,6 +19,7 @@ use crate::run::{
     Command, FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
     read_contents, read_log,
 };
+use crate::store::Store;
 use crate::ticket::TicketId;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -92,10 +93,12 @@ impl PyRun {
             }
             machine = machine.after(earlier_messages(messages)?);
         }
-        let mut run = LiveRun::new(machine, store)?;
+        let mut above = above.map(PyRunView::lock).transpose()?;
+        let run_above = above.as_ref().map(|above| above.machine().run_id());
+        let mut run = LiveRun::new(machine, store, run_above)?;
         run.hold(contents);
-        if let Some(above) = above {
-            run.join(&mut *above.lock()?);
+        if let Some(above) = &mut above {
+            run.join(above);
         }
         Ok(new_run(run, Some(setup.grammars.clone())))
     }
@@ -110,7 +113,8 @@ impl PyRun {
     #[staticmethod]
     #[pyo3(signature = (store, run_id, above = None))]
     fn open(py: Python<'_>, store: &PyStore, run_id: &str, above: Option<&PyRunView>) -> CoreResult<Py<Self>> {
-        let mut run = claim(py, store, run_id)?;
+        let run_above = above.map(PyRunView::id).transpose()?;
+        let mut run = claim(py, store, run_id, run_above.as_deref())?;
         if let Some(above) = above {
             run.join(&mut *above.lock()?);
         }
@@ -145,10 +149,46 @@ impl PyRun {
         stored_run(py, run)
     }
 
-    /// Ends a run of a store as cancelled.
+    /// A run of a shared store that waits for a worker and has not begun, to be read; `None` if there is none.
     #[staticmethod]
-    fn abandon(py: Python<'_>, store: &PyStore, run_id: &str, now: f64) -> CoreResult<()> {
-        let mut run = claim(py, store, run_id)?;
+    fn load_queued(py: Python<'_>, store: &PyStore, run_id: &str) -> CoreResult<Option<(Py<Self>, String)>> {
+        let shared = store.shared()?;
+        let Some((agent, task)) = py.detach(|| shared.queued(run_id))? else { return Ok(None) };
+        let source: Arc<dyn Store> = shared.clone();
+        Ok(Some((stored_run(py, LiveRun::queued(run_id, &agent, source))?, task)))
+    }
+
+    /// Adds what other processes have written to the log of a run of a shared store, which is only read. Returns how many
+    /// events there were.
+    fn catch_up(slf: &Bound<'_, Self>, store: &PyStore) -> CoreResult<usize> {
+        let shared = store.shared()?;
+        let (run_id, next) = {
+            let run = view(slf).lock()?;
+            (run.machine().run_id().to_owned(), run.log().next())
+        };
+        let records = slf.py().detach(|| shared.records_since(&run_id, next))?;
+        let mut run = view(slf).lock()?;
+        // Another thread may have been faster.
+        let next = run.log().next();
+        let fresh: Vec<_> = records.into_iter().filter(|record| record.seq >= next).collect();
+        let count = fresh.len();
+        if count > 0 {
+            run.follow(fresh)?;
+        }
+        Ok(count)
+    }
+
+    /// Has the events of the next input take the place of messages of a shared store.
+    fn take_messages(slf: &Bound<'_, Self>, ids: Vec<i64>) -> CoreResult<()> {
+        view(slf).lock()?.take_messages(ids);
+        Ok(())
+    }
+
+    /// Ends a run of a store as cancelled. `above` is the run whose driver drives it too.
+    #[staticmethod]
+    #[pyo3(signature = (store, run_id, now, above = None))]
+    fn abandon(py: Python<'_>, store: &PyStore, run_id: &str, now: f64, above: Option<&str>) -> CoreResult<()> {
+        let mut run = claim(py, store, run_id, above)?;
         run.apply(now, |machine| machine.cancel(now))?;
         Ok(())
     }
@@ -171,7 +211,7 @@ impl PyRun {
     fn claim(slf: &Bound<'_, Self>, store: &PyStore) -> CoreResult<()> {
         let store = store.open()?;
         let run_id = view(slf).lock()?.machine().run_id().to_owned();
-        let claimed = slf.py().detach(|| ClaimedRun::claim(store, &run_id))?;
+        let claimed = slf.py().detach(|| ClaimedRun::claim(store, &run_id, None))?;
         Ok(view(slf).lock()?.reclaim(claimed)?)
     }
 
@@ -436,8 +476,8 @@ fn earlier_messages(messages: Vec<(String, String, Vec<PyPart>)>) -> CoreResult<
 }
 
 /// Claims a run of a store, to be resumed.
-fn claim(py: Python<'_>, store: &PyStore, run_id: &str) -> CoreResult<LiveRun> {
+fn claim(py: Python<'_>, store: &PyStore, run_id: &str, above: Option<&str>) -> CoreResult<LiveRun> {
     let store = store.open()?;
-    let claimed = py.detach(|| ClaimedRun::claim(store, run_id))?;
+    let claimed = py.detach(|| ClaimedRun::claim(store, run_id, above))?;
     Ok(LiveRun::open(claimed)?)
 }

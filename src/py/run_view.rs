@@ -7,7 +7,9 @@ use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyU
 use super::setup::{Grammars, Situation};
 use crate::live::LiveRun;
 use crate::protocol::grammar::Bounds;
+use crate::reply::Value;
 use crate::run::{Phase, resume, write_log};
+use crate::store::Hold;
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -28,6 +30,11 @@ impl PyRunView {
 
     pub(super) fn lock(&self) -> CoreResult<MutexGuard<'_, LiveRun>> {
         Ok(self.run.lock()?)
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> CoreResult<String> {
+        Ok(self.lock()?.machine().run_id().to_owned())
     }
 
     /// Sets the grammars of the agent's setup. A run is adopted once: later ones change nothing.
@@ -68,6 +75,36 @@ impl PyRunView {
         Ok(self.lock()?.has_lost_its_store())
     }
 
+    /// Whether its claim on the store is sure to hold just now. Raises `TakenOver` or `NoLease` once it is lost.
+    fn check_claim(&self) -> CoreResult<bool> {
+        match self.lock()?.claim_hold() {
+            Hold::Sure => Ok(true),
+            Hold::Unconfirmed => Ok(false),
+            Hold::Lost(reason) => Err(reason.into()),
+        }
+    }
+
+    /// The open tickets for which something is under way, with whether another run works on it; `None` while the model or
+    /// the program is asked, or the run is over. Those that await approval are not among them.
+    #[getter]
+    fn under_way(&self) -> CoreResult<Option<Vec<(u32, bool)>>> {
+        let under_way = self.lock()?.machine().under_way();
+        let plain = |tickets: Vec<(TicketId, bool)>| tickets.into_iter().map(|(ticket, task)| (ticket.0, task)).collect();
+        Ok(under_way.map(plain))
+    }
+
+    /// Raises `UsageError` if a call does not await approval.
+    fn check_awaits_approval(&self, ticket: u32) -> CoreResult<()> {
+        Ok(self.lock()?.machine().check_awaits_approval(TicketId(ticket))?)
+    }
+
+    /// Raises `UsageError` if the tool of a call does not take these arguments, as JSON text.
+    fn check_edited(&self, ticket: u32, arguments: &str) -> CoreResult<()> {
+        let arguments: Value = serde_json::from_str(arguments)?;
+        self.lock()?.machine().check_edited(TicketId(ticket), &arguments)?;
+        Ok(())
+    }
+
     /// Whether the program is still to decide if a call needs approval.
     fn is_checking_approval(&self, ticket: u32) -> CoreResult<bool> {
         Ok(self.lock()?.machine().is_checking_approval(TicketId(ticket)))
@@ -98,7 +135,7 @@ impl PyRunView {
     /// Its id.
     #[getter]
     fn run_id(&self) -> CoreResult<String> {
-        Ok(self.lock()?.machine().run_id().to_owned())
+        self.id()
     }
 
     /// How it begins or has begun, as JSON: the first event of its log without the name of its kind.

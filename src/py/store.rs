@@ -6,7 +6,8 @@ use crate::live;
 use crate::run::{read_contents, read_log};
 use crate::store::sqlite::SqlValue;
 use crate::store::{
-    Durability, MemoryStore, Position, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter, Wake,
+    Durability, MemoryStore, Position, PostgresStore, RunFilter, RunStatus, SqliteStore, Store, StoreError,
+    TicketFilter, Wake,
 };
 use crate::ticket::{Status, TicketKind};
 use pyo3::prelude::*;
@@ -28,6 +29,8 @@ pub(super) struct PyStore {
     store: Arc<dyn Store>,
     /// The same, where it is a file.
     file: Option<Arc<SqliteStore>>,
+    /// The same, where it is a database that processes share.
+    shared: Option<Arc<PostgresStore>>,
     closed: AtomicBool,
 }
 
@@ -72,7 +75,16 @@ impl PyStore {
         if self.closed.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
+        if let Some(shared) = &self.shared {
+            return shared.close();
+        }
         self.file.as_ref().map_or(Ok(()), close_file)
+    }
+
+    /// The database that processes share, while this handle is open.
+    pub(super) fn shared(&self) -> CoreResult<&Arc<PostgresStore>> {
+        self.open()?;
+        self.shared.as_ref().ok_or(CoreError::NotShared)
     }
 }
 
@@ -89,7 +101,7 @@ impl PyStore {
     #[staticmethod]
     fn memory(py: Python<'_>) -> Self {
         error::prepare(py);
-        Self { store: Arc::new(MemoryStore::default()), file: None, closed: AtomicBool::default() }
+        Self { store: Arc::new(MemoryStore::default()), file: None, shared: None, closed: AtomicBool::default() }
     }
 
     /// In an `SQLite` file; `durability` is `full`, `normal` or `memory`.
@@ -104,7 +116,27 @@ impl PyStore {
             other => return Err(error::value(format!("expected 'full', 'normal' or 'memory': got '{other}'"))),
         };
         let file = py.detach(|| open_file(&path, durability))?;
-        Ok(Self { store: file.clone(), file: Some(file), closed: AtomicBool::default() })
+        Ok(Self { store: file.clone(), file: Some(file), shared: None, closed: AtomicBool::default() })
+    }
+
+    /// In the database at this URL, which other processes use too.
+    #[staticmethod]
+    fn postgres(py: Python<'_>, url: &str) -> CoreResult<Self> {
+        error::prepare(py);
+        let shared = py.detach(|| PostgresStore::open(url))?;
+        Ok(Self { store: shared.clone(), file: None, shared: Some(shared), closed: AtomicBool::default() })
+    }
+
+    /// Makes the database at this URL ready, or brings it to the present version. Returns the versions before and after.
+    #[staticmethod]
+    fn migrate(py: Python<'_>, url: &str, pgmq: Option<&str>) -> CoreResult<(i32, i32)> {
+        Ok(py.detach(|| PostgresStore::migrate(url, pgmq))?)
+    }
+
+    /// The address of the database, without its password; `None` for another store.
+    #[getter]
+    fn address(&self) -> Option<&str> {
+        self.shared.as_deref().map(PostgresStore::address)
     }
 
     /// The position up to which everything is durable. Raises `StoreError` once the store has failed.
@@ -123,10 +155,8 @@ impl PyStore {
 
     /// A descriptor that becomes readable after each commit.
     fn waker(&self) -> CoreResult<PyWaker> {
-        let (writing, reading) = UnixStream::pair()?;
-        writing.set_nonblocking(true)?;
-        reading.set_nonblocking(true)?;
-        let signal = Arc::new(Signal { writing });
+        let (signal, reading) = Signal::pair()?;
+        let signal = Arc::new(signal);
         let weak: Weak<Signal> = Arc::downgrade(&signal);
         self.open()?.subscribe(weak);
         Ok(PyWaker { reading, _signal: signal })
@@ -140,11 +170,7 @@ impl PyStore {
     /// Whether it has a run.
     fn has(&self, py: Python<'_>, run_id: &str) -> CoreResult<bool> {
         let store = self.open()?;
-        match py.detach(|| store.load(run_id)) {
-            Ok(_) => Ok(true),
-            Err(StoreError::NoSuchRun { .. }) => Ok(false),
-            Err(cause) => Err(cause.into()),
-        }
+        Ok(py.detach(|| store.exists(run_id))?)
     }
 
     /// Runs, the latest first.
@@ -203,6 +229,9 @@ impl PyStore {
         parameters: Vec<Bound<'py, PyAny>>,
     ) -> CoreResult<(Vec<String>, Bound<'py, PyList>)> {
         self.open()?;
+        if let Some(shared) = &self.shared {
+            return super::shared::query(py, shared, sql, &parameters);
+        }
         let Some(file) = &self.file else {
             return Err(CoreError::NoFile);
         };
@@ -251,6 +280,9 @@ impl PyStore {
         if let Some(file) = &self.file {
             file.forked();
         }
+        if let Some(shared) = &self.shared {
+            shared.forked();
+        }
     }
 
     /// Why the store has stopped, once it has.
@@ -297,14 +329,35 @@ fn to_python(py: Python<'_>, column: SqlValue) -> Bound<'_, PyAny> {
 
 /// The writing end.
 #[derive(Debug)]
-struct Signal {
+pub(super) struct Signal {
     writing: UnixStream,
+}
+
+impl Signal {
+    /// Both ends.
+    pub(super) fn pair() -> std::io::Result<(Self, UnixStream)> {
+        let (writing, reading) = UnixStream::pair()?;
+        writing.set_nonblocking(true)?;
+        reading.set_nonblocking(true)?;
+        Ok((Self { writing }, reading))
+    }
+
+    /// Makes the other end readable.
+    pub(super) fn ring(&self) {
+        // Where the pipe is full, the loop has been told often enough.
+        let _ = (&self.writing).write(&[0]);
+    }
+}
+
+/// Takes what was signalled.
+pub(super) fn drain(mut reading: &UnixStream) {
+    let mut bytes = [0; 64];
+    while reading.read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
 }
 
 impl Wake for Signal {
     fn wake(&self) {
-        // Where the pipe is full, the loop has been told often enough.
-        let _ = (&self.writing).write(&[0]);
+        self.ring();
     }
 }
 
@@ -325,7 +378,6 @@ impl PyWaker {
 
     /// Takes what was signalled, so that the descriptor is quiet until the next commit.
     fn drain(&self) {
-        let mut bytes = [0; 64];
-        while (&self.reading).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        drain(&self.reading);
     }
 }

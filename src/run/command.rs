@@ -1,7 +1,7 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::{Message, Protocol, stored_protocol};
+use crate::protocol::{React, Message, Protocol, stored_protocol};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;
@@ -125,4 +125,26 @@ pub struct Setup {
     pub early_stop: bool,
     /// Whether a readonly call starts while the rest of its block is still arriving.
     pub early_start: bool,
+}
+
+impl Setup {
+    /// The setup of a run that waits for its agent: nothing of it is known here.
+    pub fn unknown() -> Self {
+        Self {
+            protocol: Arc::new(React::default()),
+            prompt: Arc::default(),
+            instructions: None,
+            examples: Arc::default(),
+            reminder: None,
+            tools: Arc::new(ToolSet::empty()),
+            limits: Limits::default(),
+            on_limit: OnLimit::default(),
+            on_open_tickets: OnOpenTickets::default(),
+            delegates: false,
+            call_first: false,
+            checks_answer: false,
+            early_stop: false,
+            early_start: false,
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::stream::Stream;
 use crate::part::{self, Part, TextForm};
 use crate::protocol::Message;
 use crate::reply::violation::Violation;
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, TicketId, TicketKind};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -203,6 +203,18 @@ impl RunMachine {
     /// The fold of its events.
     pub fn state(&self) -> &RunState {
         &self.state
+    }
+
+    /// The open tickets for which something is under way, with whether another run works on it; `None` while the model
+    /// or the program is asked, or the run is over. Those that await approval or other tickets are not among them.
+    pub fn under_way(&self) -> Option<Vec<(TicketId, bool)>> {
+        if !matches!(self.state.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
+            return None;
+        }
+        let open = self.state.open_calls.iter();
+        let begun = open.filter(|(ticket, call)| !self.is_parked(**ticket) && self.state.has_needs(call));
+        let is_task = |ticket| self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
+        Some(begun.map(|(ticket, _)| (*ticket, is_task(*ticket))).collect())
     }
 
     /// What it was set up with.

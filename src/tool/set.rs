@@ -81,6 +81,11 @@ impl ToolSet {
         Self::of(IndexMap::with_capacity(tools.len()), None).with(tools)
     }
 
+    /// No tools.
+    pub fn empty() -> Self {
+        Self::of(IndexMap::new(), None)
+    }
+
     /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
     ///
     /// # Errors

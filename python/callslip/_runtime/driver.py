@@ -225,7 +225,7 @@ class _Driver(SessionDriver):
         """
         session = self._session
         if session.commits is not None:
-            await session.commits.wait_async(session.core.position)
+            await session.commits.written_async(session.core)
         if (feed := session.run._feed) is not None:
             await feed.backpressure()
         return [command for command in commands if session.is_due(command)]

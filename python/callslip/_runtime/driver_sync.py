@@ -147,7 +147,7 @@ class _Driver(SessionDriver):
         """Wait until the log is written down: no command is performed before that."""
         commits = self._session.commits
         if commits is not None:
-            commits.wait(self._session.core.position)
+            commits.written(self._session.core)
 
     def give_up_all(self) -> None:
         """Give up all calls in progress."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from callslip._core import Command, Delta, Outcome
 from callslip._runtime.calls import Call, ProgramCall
+from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
@@ -84,6 +85,7 @@ class RunSession:
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
         asker: Decides on calls that are awaiting approval; `None` if others do.
+        inbox: What the run is told from elsewhere; `None` unless its store is shared.
     """
 
     __slots__ = (
@@ -94,6 +96,7 @@ class RunSession:
         "asker",
         "beginning",
         "core",
+        "inbox",
         "kept_while",
         "requests",
         "root",
@@ -120,10 +123,14 @@ class RunSession:
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.kept_while: Callable[[], bool] | None = None
         self.asker: Asker | None = None
+        self.inbox: Inbox | None = None
         self._end = SessionEnd(self._result_of_run)
         self._resources = Resources()
         # The system's clock may be set while the run works; its time limit must not move.
         self._clock = time.time() - time.perf_counter()
+        if (store := run._store) is not None and store._shared is not None:
+            # All processes go by the clock of the database.
+            self._clock += store._shared.clock_offset
         run._levels = levels
         run._core.use_model(*self.model.leaves()[0].known_name)
         take_over_feed(run)
@@ -171,7 +178,10 @@ class RunSession:
 
     def start(self) -> list[Command]:
         """Start or resume the run."""
-        return self.publish_events(self.beginning.first_commands(self))
+        commands = self.beginning.first_commands(self)
+        if self.inbox is not None:
+            commands = self.inbox.take_up(self, commands)
+        return self.publish_events(commands)
 
     def publish_events(self, commands: list[Command]) -> list[Command]:
         """Tell watchers of the new events of the log. Returns the commands unchanged."""
@@ -353,7 +363,17 @@ class RunSession:
         self.run._raised = self.requests.error
         return RunResult._of(self.run)
 
+    @property
+    def _own_inbox(self) -> Inbox | None:
+        """The inbox, if no run above and no worker delivers what comes."""
+        inbox = self.inbox
+        if inbox is None or inbox.is_of_worker or inbox.run_id != self.run.id:
+            return None
+        return inbox
+
     def __enter__(self) -> Self:
+        if (inbox := self._own_inbox) is not None and self.store is not None:
+            deliver_to(self.store, inbox)
         return self
 
     def __exit__(
@@ -363,17 +383,19 @@ class RunSession:
         traceback: TracebackType | None,
     ) -> None:
         self._end.close()
+        if (inbox := self._own_inbox) is not None and self.store is not None:
+            stop_delivering(self.store, inbox)
         self._resources.close()
         # The end of a run that could not be written down does not count.
         is_over = self.core.finished and not self.core.unwritten
+        if is_over and self.kept_while is not None:
+            _end_children(self.run)
         self.core.release()
         if isinstance(error, (StoreError, SandboxError)) and error.run is None:
             error.run = self.run
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
-        if is_over and self.kept_while is not None:
-            _end_children(self.run)
         self._end.leave(left, lambda: self.run._clear_driver(self.requests.error, left))
 
     def _left_with(self, error: BaseException | None) -> BaseException:
@@ -386,6 +408,12 @@ class RunSession:
 
 def _end_children(run: Run) -> None:
     """Cancel child runs that were kept, although their run has ended: by its time limit, say."""
+    store = run._store
+    if store is not None and store._shared is not None:
+        if run._children:
+            with contextlib.suppress(StoreError):
+                store._end_children(run.id)
+        return
     for child in run._children or ():
         _end_children(child)
         if not child.finished and child._driver is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from callslip import _core
 from callslip._runtime.calls import current_call
 from callslip._runtime.children import check_tree, child_id, levels_left, said_below
+from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
     from callslip.approval import Approver
     from callslip.limits import Limits
 
-__all__ = ["continued_session", "new_session", "resumed_session", "said_session", "unfinished_runs"]
+__all__ = [
+    "continued_session",
+    "new_run_id",
+    "new_session",
+    "resumed_session",
+    "said_session",
+    "unfinished_runs",
+]
+
+
+def new_run_id() -> str:
+    """Return an id for a run, unique among runs."""
+    return os.urandom(8).hex()
 
 
 def new_session(
@@ -34,6 +47,7 @@ def new_session(
     limits: Limits | None = None,
     messages: Sequence[Mapping[str, Any]] = (),
     approve: Approver | None = None,
+    run_id: str | None = None,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
 
@@ -44,6 +58,7 @@ def new_session(
         limits: The limits. Default: those of the agent.
         messages: An earlier conversation.
         approve: Decides on calls that are awaiting approval. Default: as the run that calls.
+        run_id: The id that the run was given when it was submitted. Default: a new one.
 
     Raises:
         UsageError: The task is neither text nor a list of texts, images and files, or another
@@ -58,7 +73,7 @@ def new_session(
     call = current_call()
     parent = above = None
     levels = depth
-    run_id = root = os.urandom(8).hex()
+    run_id = root = run_id or new_run_id()
     if call is not None:
         parent, above = (call.session.run.id, call.ticket), call.session
         levels, root = levels_left(above.levels, depth), above.root
@@ -84,6 +99,9 @@ def new_session(
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
     session.beginning.said = said
     session.asker = asker
+    if store is not None and store._shared is not None:
+        is_below = above is not None and above.store is store
+        session.inbox = above.inbox if above and is_below else Inbox(store._shared, run_id)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
@@ -132,6 +150,9 @@ def resumed_session(
         raise
     session = RunSession(run, worker, setup, resume, levels=levels, root=run_id)
     session.asker = asker
+    if store._shared is not None:
+        messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
+        session.inbox = Inbox(store._shared, run_id, messages)
     return session
 
 
@@ -196,11 +217,16 @@ def unfinished_runs(agent: Agent) -> list[str]:
     """Return the runs of the agent's name that can be resumed, oldest first.
 
     Raises:
-        UsageError: The agent has no store.
+        UsageError: The agent has no store, or other processes use it too.
         StoreError: The store cannot be read.
     """
     worker = agent._in_effect()
     store = worker._required_store()
+    if store._shared is not None:
+        raise UsageError(
+            "resume_all is for the store of one process, and workers resume the runs of this one: "
+            "use callslip.fleet.Fleet(store, [agent]).work()"
+        )
     running = store.runs(status="running", agent=worker.name)
     by_parent = {run.parent_run for run in running} - {None}
     in_progress = set()

@@ -116,7 +116,7 @@ class ShownHistory:
             if not is_done:
                 break
         if is_changed and session.commits is not None:
-            await session.commits.wait_async(self._core.position)
+            await session.commits.written_async(self._core)
 
     def make_room_sync(
         self, session: RunSession, wait: Callable[[Coroutine[Any, Any, bool]], bool]

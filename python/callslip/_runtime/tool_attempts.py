@@ -43,7 +43,7 @@ async def repeat(
     """
     while (wait := _record_failure(session, command, outcome)) is not None:
         if session.commits is not None:
-            await session.commits.wait_async(session.core.position)
+            await session.commits.written_async(session.core)
         await _lazy.asyncio.sleep(wait)
         # An attempt that timed out may still run in its thread: it keeps its own state.
         call = Call(session, command.ticket)

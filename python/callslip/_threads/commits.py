@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
@@ -17,22 +18,47 @@ if TYPE_CHECKING:
 __all__ = ["Commits"]
 
 
-class Commits:
-    """The commits of one store."""
+_UNCONFIRMED = 0.02
+"""Seconds between two looks at a claim that was not confirmed for a while."""
 
-    def __init__(self, store: _core.Store) -> None:
+
+class Commits:
+    """The commits of one store.
+
+    Args:
+        store: The core's store.
+        is_shared: Whether other processes may take over its runs.
+    """
+
+    def __init__(self, store: _core.Store, *, is_shared: bool = False) -> None:
         self._store = store
+        self._is_shared = is_shared
         self._on_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OnLoop] = WeakKeyDictionary()
         self._idle: deque[_core.Waker] = deque()
 
-    async def wait_async(self, position: int) -> None:
-        """Wait until all events up to a position are written down.
+    async def written_async(self, run: _core.Run) -> None:
+        """Wait until all events of a run are written down, and nobody else may write to it.
 
         Raises:
             StoreError: They cannot be written down.
+            TakenOver: Another worker has the run.
+            NoLease: The store was away for longer than the lease of the run.
         """
-        if position <= self._store.durable():
-            return
+        position = run.position
+        if position > self._store.durable():
+            await self._wait_async(position)
+        if self._is_shared:
+            while not run.check_claim():
+                await asyncio.sleep(_UNCONFIRMED)
+
+    def written(self, run: _core.Run) -> None:
+        """Wait in this thread. As `written_async`; Ctrl-C interrupts it."""
+        self.wait(run.position)
+        if self._is_shared:
+            while not run.check_claim():
+                time.sleep(_UNCONFIRMED)
+
+    async def _wait_async(self, position: int) -> None:
         loop = asyncio.get_running_loop()
         on_loop = self._on_loops.get(loop)
         if on_loop is None:
@@ -40,7 +66,11 @@ class Commits:
         await on_loop.wait_async(position, loop)
 
     def wait(self, position: int) -> None:
-        """Wait in this thread. As `wait_async`; Ctrl-C interrupts it."""
+        """Wait in this thread until all events up to a position are written down.
+
+        Raises:
+            StoreError: They cannot be written down.
+        """
         if position > self._store.durable():
             self._store.wait(position)
 

@@ -14,6 +14,7 @@ from callslip._json import ResultError, to_json
 from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
+from callslip.runs._elsewhere import ResultElsewhere, Told, tell, to_text
 from callslip.runs._feed import take_over_feed
 from callslip.tools._context import not_in_a_tool
 
@@ -49,12 +50,15 @@ def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
 
     A claim only to append a message to the log is short, so another one waits for it.
     """
-    return _locks.setdefault((store.path or id(store), run_id), threading.Lock())
+    return _locks.setdefault((store._identity, run_id), threading.Lock())
 
 
 def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:
     """Add a user message to a run. As `Run.send`."""
     said = check_message(message)
+    if (shared := run._told_by) is not None:
+        tell(run, shared, Told("say", body=to_text(said)))
+        return ResultElsewhere(run)
     result = send_to_driver(run, said, deps)
     if result is None:
         commands = append_message(run, said)
@@ -116,7 +120,7 @@ def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Comman
     with run_lock(store, run.id), _claim(core, store):
         published = core.event_count
         commands = make(time.time())
-        store._commits.wait(core.position)
+        store._commits.written(core)
     _tell(run, published)
     return commands
 
@@ -158,7 +162,7 @@ def decide_at_rest(run: Run, store: TicketStore, make: Make) -> None:
             run._replace_core(core)
             published = core.event_count
             make(time.time())
-            store._commits.wait(core.position)
+            store._commits.written(core)
         finally:
             core.release()
     _tell(run, published)

@@ -310,4 +310,4 @@ def _kept(run: Run) -> Feed | None:
 def _key(run: Run) -> tuple[str | int, str]:
     store = run._store
     assert store is not None
-    return store.path or id(store), run.id
+    return store._identity, run.id

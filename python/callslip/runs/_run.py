@@ -23,6 +23,7 @@ from callslip.runs._conversation import (
     send_sync,
 )
 from callslip.runs._driver import Driver
+from callslip.runs._elsewhere import Told, tell
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
@@ -76,6 +77,7 @@ class Run(Generic[AnswerT]):
         "_levels",
         "_message_cache",
         "_raised",
+        "_rests",
         "_store",
         "id",
         "task",
@@ -105,6 +107,8 @@ class Run(Generic[AnswerT]):
         self._raised: BaseException | None = None
         # The exception with which a driver left the run before its end.
         self._left: BaseException | None = None
+        # Whether its driver is a worker, which may let it rest at any moment.
+        self._rests = False
         # For those who watch.
         self._feed: Feed | None = None
         # How many levels of child runs may be below it, also when it is continued.
@@ -177,7 +181,10 @@ class Run(Generic[AnswerT]):
         edited = None if arguments is None else edited_arguments(arguments)
         run, number = self._find_ticket(ticket)
         person = checked_person(by)
-        run._decide(lambda now: run._core.approve(number, now, edited, person))
+        run._decide(
+            Told("approve", number, edited, person),
+            lambda now: run._core.approve(number, now, edited, person),
+        )
 
     def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
         """Deny a call that is awaiting approval.
@@ -197,7 +204,10 @@ class Run(Generic[AnswerT]):
         check_text("the reason", why)
         run, number = self._find_ticket(ticket)
         person = checked_person(by)
-        run._decide(lambda now: run._core.deny(number, why, now, person))
+        run._decide(
+            Told("deny", number, why, person),
+            lambda now: run._core.deny(number, why, now, person),
+        )
 
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.
@@ -211,6 +221,9 @@ class Run(Generic[AnswerT]):
         if self.finished:
             return
         store = self._store if self._driver is None else None
+        if (shared := self._told_by) is not None:
+            tell(self, shared, Told("cancel"))
+            return
         self._inject(self._core.cancel)
         if store is not None:
             # A driver would have cancelled the child runs.
@@ -399,7 +412,7 @@ class Run(Generic[AnswerT]):
         own = self._store
         if self._driver is None or own is None:
             return False
-        return own is store or (own.path is not None and own.path == store.path)
+        return own is store or own._identity == store._identity
 
     def _clear_driver(self, raised: BaseException | None, left: BaseException | None) -> None:
         """Record that no driver works on the run any more.
@@ -444,12 +457,21 @@ class Run(Generic[AnswerT]):
         found = (child._find(run_id) for child in self.children)
         return next((run for run in found if run is not None), None)
 
-    def _decide(self, make: Callable[[float], list[_core.Command]]) -> None:
+    def _decide(self, told: Told, make: Callable[[float], list[_core.Command]]) -> None:
         """Pass a decision on a call to the driver; without one, append it to the latest log."""
-        if self._store is not None and self._driver is None and not self.finished:
+        if (shared := self._told_by) is not None:
+            tell(self, shared, told)
+        elif self._store is not None and self._driver is None and not self.finished:
             decide_at_rest(self, self._store, make)
         else:
             self._inject(make)
+
+    @property
+    def _told_by(self) -> _core.SharedRuns | None:
+        """The shared store by which the run is told something, wherever it is driven."""
+        if self._store is None or (self._driver is not None and not self._rests):
+            return None
+        return self._store._shared
 
     def _replace_core(self, core: _core.Run) -> None:
         """Continue with the same run as its store has it now."""

@@ -9,6 +9,7 @@ from callslip.errors import RunCancelled, UsageError
 from callslip.events import Event, Progress
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
+from callslip.runs._followers import follow
 
 if TYPE_CHECKING:
     from callslip.events import Delta
@@ -46,6 +47,11 @@ class RunWatch:
         self._index = 0
         self._others_seen = self._feed.others_count
 
+    @property
+    def run(self) -> Run:
+        """The object of the run that is driven, or that follows what is written elsewhere."""
+        return self._feed.run
+
     def __aiter__(self) -> Self:
         return self
 
@@ -58,6 +64,9 @@ class RunWatch:
                 break
             if self._is_over():
                 raise StopAsyncIteration
+            store = feed.run._store
+            if store is not None and store._shared is not None and feed.run._driver is None:
+                follow(self, feed)
             await feed.wait(version)
         return self._ready.popleft()
 

@@ -5,6 +5,7 @@ use super::shared::lock;
 use super::text::{decode, encode};
 use super::{PostgresStore, listen};
 use crate::store::StoreError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A run to be worked on.
@@ -39,6 +40,8 @@ pub struct Claimed {
     /// Claims in a row that led to nothing, with this one.
     pub claims: u32,
     pub is_over: bool,
+    /// Of its protocol and tools; `None` for a run that has not begun.
+    pub shape: Option<String>,
 }
 
 /// A message or a decision that waits for a run.
@@ -148,13 +151,13 @@ impl PostgresStore {
     ) -> Result<(Vec<Claimed>, usize), StoreError> {
         let lease = self.shared.lease().as_secs_f64();
         self.ask(async |connected| connected.query("SELECT callslip.fall_due()", &[]).await)?;
-        let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, given_back \
+        let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, run_shape, given_back \
              FROM callslip.claim($1, $2, $3, $4, $5)";
         let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused];
         let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
         let (mut claimed, mut given_back) = (Vec::new(), 0);
         for row in &rows {
-            if row.get(8) {
+            if row.get(9) {
                 given_back += 1;
                 continue;
             }
@@ -168,12 +171,38 @@ impl PostgresStore {
                 given: if has_begun { None } else { row.get(5) },
                 claims: row.get::<_, i32>(6).cast_unsigned(),
                 is_over: row.get(7),
+                shape: row.get(8),
             });
         }
         if !claimed.is_empty() {
             self.start_beating()?;
         }
         Ok((claimed, given_back))
+    }
+
+    /// Leases one run that nobody drives; `None` if there is none of this id. Its lease waits for `claim`.
+    ///
+    /// # Errors
+    /// `Elsewhere`, `Below`, or the database refuses it.
+    pub fn take_run(&self, run_id: &str) -> Result<Option<Claimed>, StoreError> {
+        let Some((lease, row)) = self.take(run_id)? else { return Ok(None) };
+        lock(&self.shared.reserved).insert(lease.run_id_shared(), lease);
+        self.start_beating()?;
+        let has_begun = row.get::<_, i64>(4) > 0;
+        Ok(Some(Claimed {
+            run_id: run_id.to_owned(),
+            agent: decode(row.get(5)),
+            given: if has_begun { None } else { row.get(6) },
+            claims: 1,
+            is_over: row.get(7),
+            shape: row.get(8),
+        }))
+    }
+
+    /// Lets go of a claimed run that was not opened. One that is over has nothing more to do.
+    pub fn let_go(&self, run_id: &str) {
+        let reserved = lock(&self.shared.reserved).remove(run_id);
+        drop(reserved);
     }
 
     /// Gives a claimed run back, which this worker can't drive: another one may, in a while.
@@ -190,24 +219,37 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Ends the work on a run that is driven here, until it is told something or the delay is over.
+    /// Ends the work on runs that are driven here, each until it is told something or its delay is over.
     ///
     /// # Errors
     /// The database refuses it.
-    pub fn rest(&self, run_id: &str, delay: Option<f64>) -> Result<Rested, StoreError> {
-        let Some(lease) = self.shared.held(run_id) else { return Ok(Rested::Lost) };
-        let Some(epoch) = lease.epoch().filter(|_| lease.lost().is_none()) else { return Ok(Rested::Lost) };
-        let sql = "SELECT callslip.rest($1, $2, $3)";
-        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &epoch, &delay]).await)?;
-        let rested = match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
-            Some("rests") => Rested::Rests,
-            Some("inbox") => Rested::Told,
-            _ => Rested::Lost,
-        };
-        if rested != Rested::Told {
-            lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
+    pub fn rest(&self, runs: &[(String, Option<f64>)]) -> Result<Vec<Rested>, StoreError> {
+        let leases: Vec<_> = runs.iter().map(|(run_id, _)| self.shared.held(run_id)).collect();
+        let (mut ids, mut epochs, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+        for (lease, (run_id, delay)) in leases.iter().zip(runs) {
+            let epoch = lease.as_ref().filter(|lease| lease.lost().is_none()).and_then(|lease| lease.epoch());
+            if let Some(epoch) = epoch {
+                ids.push(run_id.as_str());
+                epochs.push(epoch);
+                delays.push(*delay);
+            }
         }
-        Ok(rested)
+        let sql = "SELECT id, callslip.rest(id, epoch, delay) \
+             FROM unnest($1::text[], $2::bigint[], $3::double precision[]) AS mine (id, epoch, delay)";
+        let rows = self.read(async |connected| connected.query(sql, &[&ids, &epochs, &delays]).await)?;
+        let said: HashMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let rested = |(lease, (run_id, _)): (&Option<Arc<Leased>>, &(String, Option<f64>))| {
+            let rested = match said.get(run_id).map(String::as_str) {
+                Some("rests") => Rested::Rests,
+                Some("inbox") => return Rested::Told,
+                _ => Rested::Lost,
+            };
+            if let Some(lease) = lease {
+                lease.lose(StoreError::TakenOver { run_id: run_id.clone() });
+            }
+            rested
+        };
+        Ok(leases.iter().zip(runs).map(rested).collect())
     }
 
     /// What waits for a run and for those whose claim it covers, oldest first.
@@ -277,14 +319,25 @@ impl PostgresStore {
         self.ask(async |connected| connected.query(old, &[]).await).map(drop)
     }
 
-    /// How far a run is: the position of its next event, and whether it is over; `None` where there is none.
+    /// How far these runs are, and the runs that are driven with them: each with the position of its next event, the
+    /// oldest first.
     ///
     /// # Errors
     /// It can't be read.
-    pub fn progress(&self, run_id: &str) -> Result<Option<(u64, bool)>, StoreError> {
-        let sql = "SELECT next, finished_at IS NOT NULL FROM callslip.run WHERE id = $1";
+    pub fn positions(&self, run_ids: &[String]) -> Result<Vec<(String, Option<String>, u64)>, StoreError> {
+        let sql = "SELECT id, holder, next FROM callslip.run WHERE id = ANY ($1) OR holder = ANY ($1) ORDER BY key";
+        let rows = self.read(async |connected| connected.query(sql, &[&run_ids]).await)?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get::<_, i64>(2).cast_unsigned())).collect())
+    }
+
+    /// The agent and the task of a run that waits for a worker and has not begun; `None` for any other.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn queued(&self, run_id: &str) -> Result<Option<(String, String)>, StoreError> {
+        let sql = "SELECT agent, task FROM callslip.run WHERE id = $1 AND next = 0";
         let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
-        Ok(rows.first().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))))
+        Ok(rows.first().map(|row| (decode(row.get(0)), decode(row.get(1)))))
     }
 
     /// Says that a worker is there.

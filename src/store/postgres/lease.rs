@@ -6,7 +6,7 @@ use crate::store::claim::{Hold, Lease};
 use crate::store::row::RunRow;
 use crate::store::StoreError;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 /// Where the log of a run is.
@@ -28,6 +28,8 @@ pub(super) struct Leased {
     place: Mutex<Place>,
     /// What its events add up to, once the writer knows.
     pub(super) row: Mutex<Option<RunRow>>,
+    /// The position of the next event in the database, as far as the writer is.
+    written_next: AtomicU64,
     in_database: AtomicBool,
     lost: OnceLock<StoreError>,
     /// Milliseconds after the opening of the store.
@@ -75,6 +77,7 @@ impl Leased {
             above,
             place: Mutex::new(place),
             row: Mutex::default(),
+            written_next: AtomicU64::new(place.next),
             in_database: AtomicBool::new(epoch.is_some()),
             lost: OnceLock::new(),
             claimed_at: shared.now(),
@@ -124,8 +127,14 @@ impl Leased {
         self.in_database.load(Ordering::Acquire)
     }
 
-    pub(super) fn written(&self) {
+    /// Its log is in the database up to this position.
+    pub(super) fn written(&self, next: u64) {
+        self.written_next.store(next, Ordering::Release);
         self.in_database.store(true, Ordering::Release);
+    }
+
+    pub(super) fn written_next(&self) -> u64 {
+        self.written_next.load(Ordering::Acquire)
     }
 
     pub(super) fn place(&self) -> MutexGuard<'_, Place> {

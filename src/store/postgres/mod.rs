@@ -37,7 +37,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, Row};
 use writer::Work;
 
 /// The logs of runs in a database that many processes share.
@@ -132,14 +132,22 @@ impl PostgresStore {
         if let Some(reserved) = lock(&self.shared.reserved).remove(run_id) {
             return Ok(reserved);
         }
+        let taken = self.take(run_id)?;
+        Ok(taken.map_or_else(|| Leased::new(&self.shared, run_id, None), |(lease, _)| lease))
+    }
+
+    /// Leases one run that nobody drives; `None` if there is none of this id.
+    fn take(&self, run_id: &str) -> Result<Option<(Arc<Leased>, Row)>, StoreError> {
         let lease = self.shared.lease().as_secs_f64();
-        let sql = "SELECT taken, run_holder, run_epoch, run_first, run_next FROM callslip.take($1, $2)";
+        let sql = "SELECT taken, run_holder, run_epoch, run_first, run_next, run_agent, run_given, run_over, run_shape \
+             FROM callslip.take($1, $2)";
         // A driver of this process that has just left the run may not have said so yet.
         for last in [false, true] {
             let rows = self.read(async |connected| connected.query(sql, &[&run_id, &lease]).await)?;
-            let Some(row) = rows.first() else { return Ok(Leased::new(&self.shared, run_id, None)) };
+            let Some(row) = rows.into_iter().next() else { return Ok(None) };
             if row.get(0) {
-                return Ok(Leased::held(&self.shared, run_id, row.get(2), row.get(3), row.get(4), None));
+                let lease = Leased::held(&self.shared, run_id, row.get(2), row.get(3), row.get(4), None);
+                return Ok(Some((lease, row)));
             }
             if let Some(holder) = row.get(1) {
                 return Err(StoreError::Below { run_id: run_id.to_owned(), holder });
@@ -205,6 +213,9 @@ impl Store for PostgresStore {
         }
         // The order of a run's records in the queue is that in which they were checked.
         let mut place = lease.place();
+        if records.is_empty() && place.next == 0 {
+            return Ok(Position(queue.pushed()));
+        }
         let begin = if place.is_new { fence::begin(&records) } else { place.next };
         let end = fence::check(begin, &records).map_err(|error| conflict(run_id, error))?;
         let weight = records.len().max(1);

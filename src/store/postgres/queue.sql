@@ -83,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION callslip.claim(
     from_queue text, lease double precision, slots integer, known text[], refused text[])
 RETURNS TABLE (run_id text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text, run_given text,
-    run_claims integer, run_over boolean, given_back boolean) LANGUAGE plpgsql AS $$
+    run_claims integer, run_over boolean, run_shape text, given_back boolean) LANGUAGE plpgsql AS $$
 DECLARE
     read record;
     found_run callslip.run;
@@ -99,7 +99,8 @@ BEGIN
         IF NOT found_run.agent = ANY (known)
             OR (found_run.next > 0 AND (found_run.agent || ' ' || coalesce(found_run.shape, '')) = ANY (refused)) THEN
             PERFORM callslip.give_back(found_run);
-            RETURN QUERY SELECT found_run.id, 0::bigint, 0::bigint, 0::bigint, found_run.agent, NULL::text, 0, false, true;
+            RETURN QUERY SELECT found_run.id, 0::bigint, 0::bigint, 0::bigint, found_run.agent, NULL::text, 0, false,
+                NULL::text, true;
             CONTINUE;
         END IF;
         -- `set_vt` has parts of seconds, which the reading above has not.
@@ -110,7 +111,7 @@ BEGIN
             WHERE key = found_run.key RETURNING * INTO found_run;
         UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
         RETURN QUERY SELECT found_run.id, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
-            found_run.claims, found_run.finished_at IS NOT NULL, false;
+            found_run.claims, found_run.finished_at IS NOT NULL, found_run.shape, false;
     END LOOP;
 END $$;
 
@@ -143,7 +144,8 @@ END $$;
 
 -- Takes one run that nobody drives, by its name. `taken` is null where there is no such run, false where it is driven.
 CREATE OR REPLACE FUNCTION callslip.take(wanted text, lease double precision)
-RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigint, run_next bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text,
+    run_given text, run_over boolean, run_shape text) LANGUAGE plpgsql AS $$
 DECLARE
     found_run callslip.run;
     new_epoch bigint;
@@ -151,11 +153,11 @@ BEGIN
     SELECT * INTO found_run FROM callslip.run WHERE id = wanted FOR UPDATE;
     IF NOT FOUND THEN RETURN; END IF;
     IF found_run.holder IS NOT NULL THEN
-        RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint;
+        RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text;
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL AND NOT found_run.is_later AND callslip.is_leased(found_run.queue, found_run.msg) THEN
-        RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint;
+        RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text;
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
@@ -163,7 +165,8 @@ BEGIN
     UPDATE callslip.run SET epoch = new_epoch, is_later = false, claims = 0,
         msg = callslip.send(id, queue, lane, lease, false) WHERE key = found_run.key;
     UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
-    RETURN QUERY SELECT true, NULL::text, new_epoch, found_run.first, found_run.next;
+    RETURN QUERY SELECT true, NULL::text, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
+        found_run.finished_at IS NOT NULL, found_run.shape;
 END $$;
 
 -- Lengthens the leases of runs. Says which are still held with their epochs, and which have an inbox.

@@ -113,7 +113,7 @@ impl Writer {
         shared.count_commit();
         for part in parts {
             if written.iter().any(|id| id == part.lease.run_id()) {
-                part.lease.written();
+                part.lease.written(part.records.last().map_or(part.expected, |last| last.seq + 1));
                 *lock(&part.lease.row) = Some(part.row);
             } else {
                 part.lease.lose(StoreError::TakenOver { run_id: part.lease.run_id().to_owned() });
@@ -125,7 +125,7 @@ impl Writer {
     fn part(&mut self, given: &Given) -> Result<Part, Failure> {
         let lease = Arc::clone(&given.lease);
         let epoch = lease.epoch_or(|| self.draw_epoch())?;
-        let expected = given.records.first().map_or(lease.place().next, |first| first.seq);
+        let expected = lease.written_next();
         let (is_new, expected) = if lease.is_in_database() { (false, expected) } else { (true, 0) };
         let known = lock(&lease.row).clone();
         let known = match known {

@@ -183,6 +183,10 @@ fn submitted(store: &PostgresStore, run: &str) -> String {
     store.submit(&submit).unwrap().unwrap()
 }
 
+fn rest(store: &PostgresStore, run: &str) -> Rested {
+    store.rest(&[(run.to_owned(), None)]).unwrap()[0]
+}
+
 fn claimed(store: &PostgresStore) -> Vec<String> {
     let (claimed, _) = store.claim_runs("default", 10, &["agent".into()], &[]).unwrap();
     claimed.into_iter().map(|claimed| claimed.run_id).collect()
@@ -294,7 +298,7 @@ fn a_run_rests_until_it_is_told_something() {
     write(&other, "r", 2, [approval_checked(4)]);
     let parked = one.tickets(&TicketFilter { parked: Some(true), ..TicketFilter::default() }).unwrap();
     assert_eq!(parked.len(), 1);
-    assert_eq!(other.rest("r", None).unwrap(), Rested::Rests);
+    assert_eq!(rest(&other, "r"), Rested::Rests);
     drop(claim);
     assert_eq!(claimed(&one), [""; 0]);
     assert_eq!(one.tell("r", "deny", Some(4), Some("\0 no"), Some("Ann")).unwrap(), Told::Told);
@@ -305,12 +309,12 @@ fn a_run_rests_until_it_is_told_something() {
     let waiting = one.inbox("r").unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!((waiting[0].kind.as_str(), waiting[0].body.as_deref(), waiting[0].by.as_deref()), ("deny", Some("\0 no"), Some("Ann")));
-    assert_eq!(one.rest("r", None).unwrap(), Rested::Told);
+    assert_eq!(rest(&one, "r"), Rested::Told);
     let with = With { contents: Vec::new(), taken: vec![waiting[0].id] };
     let position = one.append_with("r", records(3, [resumed()]), with).unwrap();
     assert!(one.wait(position, LONG).unwrap());
     assert!(one.inbox("r").unwrap().is_empty());
-    assert_eq!(one.rest("r", None).unwrap(), Rested::Rests);
+    assert_eq!(rest(&one, "r"), Rested::Rests);
     drop(claim);
 }
 

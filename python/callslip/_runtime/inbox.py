@@ -1,0 +1,203 @@
+"""What runs are told from elsewhere: into their logs, each message exactly once."""
+
+from __future__ import annotations
+
+import select
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from callslip.errors import StoreError, UsageError
+from callslip.runs._elsewhere import from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from callslip import _core
+    from callslip._runtime.session import RunSession
+    from callslip.runs import Run
+    from callslip.store import TicketStore
+
+__all__ = ["Inbox", "InboxMessage", "deliver_to", "stop_delivering"]
+
+
+class InboxMessage(NamedTuple):
+    """One message or decision.
+
+    Attributes:
+        number: Its number in the store.
+        run_id: The id of the run that is told.
+        kind: `"say"`, `"approve"`, `"deny"` or `"cancel"`.
+        ticket: The number of the ticket that is decided on.
+        body: The message, the reason, or the arguments of a call, as text.
+        by: The name of the person who has decided.
+    """
+
+    number: int
+    run_id: str
+    kind: str
+    ticket: int | None
+    body: str | None
+    by: str | None
+
+
+class Inbox:
+    """The messages for a run, and for the runs that are driven with it.
+
+    Args:
+        shared: The shared store.
+        run_id: The id of the run at the top.
+        messages: Those that are there already.
+
+    Attributes:
+        run_id: The id of the run at the top.
+        is_of_worker: Whether a worker delivers what comes, and lets the run rest.
+    """
+
+    def __init__(
+        self, shared: _core.SharedRuns, run_id: str, messages: Iterable[InboxMessage] = ()
+    ) -> None:
+        self._shared = shared
+        self.run_id = run_id
+        self.is_of_worker = False
+        self._delivering = threading.Lock()
+        self._waiting = list(messages)
+        self._seen = {message.number for message in self._waiting}
+        self._runs: WeakValueDictionary[str, Run] = WeakValueDictionary()
+
+    def take_up(self, session: RunSession, commands: list[_core.Command]) -> list[_core.Command]:
+        """Tell a run what waits for it, before its first command is performed.
+
+        Args:
+            session: The session of the run, which begins or is resumed.
+            commands: Its first commands.
+
+        Returns:
+            These commands, and those that follow from what it was told.
+        """
+        run = session.run
+        run._rests = self.is_of_worker
+        self._runs[run.id] = run
+        mine = [message for message in self._waiting if message.run_id == run.id]
+        self._waiting = [message for message in self._waiting if message.run_id != run.id]
+        for message in mine:
+            commands = commands + _tell(run._core, message, session.now())
+        return commands
+
+    def deliver(self) -> None:
+        """Tell the runs under way what is new for them. It blocks.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        with self._delivering:
+            messages = [InboxMessage(*row) for row in self._shared.inbox(self.run_id)]
+            self._waiting += [one for one in messages if one.number not in self._seen]
+            self._seen = {message.number for message in messages}
+            waiting, self._waiting = self._waiting, []
+            void = []
+            for message in waiting:
+                run = self._runs.get(message.run_id)
+                if run is not None and _inject(run, message):
+                    continue
+                if run is not None and run.finished and run.id != self.run_id:
+                    void.append(message.number)
+                else:
+                    # Its driver has not begun yet, or leaves the run just now.
+                    self._waiting.append(message)
+            if void:
+                self._shared.drop_messages(void)
+
+
+def _inject(run: Run, message: InboxMessage) -> bool:
+    driver = run._driver
+    return driver is not None and driver.inject(lambda now: _tell(run._core, message, now))
+
+
+def _tell(core: _core.Run, message: InboxMessage, now: float) -> list[_core.Command]:
+    """Tell the core, whose events take the place of the message."""
+    core.take_messages([message.number])
+    body = message.body or ""
+    try:
+        if message.kind == "say":
+            said = from_text(body)
+            return core.send(said.text, now, said.parts)
+        if message.kind == "approve" and message.ticket is not None:
+            return core.approve(message.ticket, now, message.body, message.by)
+        if message.kind == "deny" and message.ticket is not None:
+            return core.deny(message.ticket, body, now, message.by)
+    except UsageError:
+        # The call has ended meanwhile, by the limit of the run for example.
+        return []
+    return core.cancel(now)
+
+
+class _Deliverer:
+    """The thread that delivers to the runs of one store that are driven here without a worker."""
+
+    def __init__(self, shared: _core.SharedRuns) -> None:
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._inboxes: dict[str, Inbox] = {}
+        self._is_running = False
+
+    def add(self, inbox: Inbox) -> None:
+        with self._lock:
+            self._inboxes[inbox.run_id] = inbox
+            if self._is_running:
+                return
+            self._is_running = True
+        threading.Thread(target=self._run, name="callslip-inbox", daemon=True).start()
+
+    def remove(self, inbox: Inbox) -> None:
+        with self._lock:
+            self._inboxes.pop(inbox.run_id, None)
+
+    def _run(self) -> None:
+        try:
+            notices = self._shared.notices()
+        except StoreError:
+            # The store is closed, and so no run of it goes on.
+            return
+        while True:
+            select.select([notices.fileno()], [], [], _LOOK)
+            told = notices.take()
+            with self._lock:
+                if not self._inboxes:
+                    self._is_running = False
+                    return
+                anything = any(kind == "anything" for kind, _ in told)
+                names = {name for kind, name in told if kind == "inbox"}
+                inboxes = [
+                    inbox for name, inbox in self._inboxes.items() if anything or name in names
+                ]
+            for inbox in inboxes:
+                # The database is away for a moment: the next beat tells of the inbox again.
+                with suppress(StoreError):
+                    inbox.deliver()
+
+
+_LOOK = 0.5
+"""Seconds between two looks whether anything is still driven here."""
+
+_deliverers: WeakKeyDictionary[TicketStore, _Deliverer] = WeakKeyDictionary()
+_deliverers_lock = threading.Lock()
+
+
+def deliver_to(store: TicketStore, inbox: Inbox) -> None:
+    """Deliver what comes for a run that is driven here, until `stop_delivering`."""
+    assert store._shared is not None
+    with _deliverers_lock:
+        deliverer = _deliverers.get(store)
+        if deliverer is None:
+            deliverer = _deliverers[store] = _Deliverer(store._shared)
+    deliverer.add(inbox)
+
+
+def stop_delivering(store: TicketStore, inbox: Inbox) -> None:
+    """Deliver nothing more to this run."""
+    with _deliverers_lock:
+        deliverer = _deliverers.get(store)
+    if deliverer is not None:
+        deliverer.remove(inbox)

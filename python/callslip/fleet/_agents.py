@@ -1,0 +1,96 @@
+"""The agents that a worker drives runs with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from callslip import _core
+from callslip.agent import Agent
+from callslip.errors import UsageError
+
+if TYPE_CHECKING:
+    from callslip.store import TicketStore
+
+__all__ = ["KnownAgents"]
+
+
+class KnownAgents:
+    """Agents by their names, and which begun runs none of them can go on with.
+
+    Args:
+        store: The shared store.
+        agents: The agents, of different names.
+        accept: Earlier versions of them, for the runs that those have begun.
+
+    Raises:
+        UsageError: One is no agent, or two have the same name.
+    """
+
+    def __init__(
+        self, store: TicketStore, agents: Iterable[Agent[Any]], accept: Iterable[Agent[Any]]
+    ) -> None:
+        self._store = store
+        self._agents: dict[str, list[Agent[Any]]] = {}
+        for agent in agents:
+            self._check(agent)
+            if agent.name in self._agents:
+                raise UsageError(
+                    f"expected agents of different names: got two of {agent.name!r}; pass name= to "
+                    "Agent, or pass the earlier version in accept="
+                )
+            self._agents[agent.name] = [self._on_store(agent)]
+        for agent in accept:
+            self._check(agent)
+            if agent.name not in self._agents:
+                raise UsageError(
+                    f"expected accept= with earlier versions of agents: got {agent.name!r}, which "
+                    "is none of agents="
+                )
+            self._agents[agent.name].append(self._on_store(agent))
+        self._fitting: dict[tuple[str, str], Agent[Any]] = {}
+        self.refused: set[str] = set()
+
+    @staticmethod
+    def _check(agent: Agent[Any]) -> None:
+        if not isinstance(agent, Agent):
+            raise UsageError(f"expected agents: got {type(agent).__name__}; pass Agent(…)")
+
+    def _on_store(self, agent: Agent[Any]) -> Agent[Any]:
+        return agent if agent.store is self._store else agent.replace(store=self._store)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all agents."""
+        return list(self._agents)
+
+    def find(self, name: str) -> Agent[Any] | None:
+        """Return the agent of a name; `None` if there is none."""
+        found = self._agents.get(name)
+        return None if found is None else found[0]
+
+    def fitting(self, name: str, run_id: str, shape: str) -> Agent[Any] | None:
+        """Return an agent that can go on with a begun run; `None` if there is none.
+
+        Args:
+            name: The name of its agent.
+            run_id: The id of the run.
+            shape: That of its protocol and tools: runs of one shape are alike in this.
+
+        Raises:
+            StoreError: The run cannot be read.
+        """
+        key = name, shape
+        if key not in self._fitting:
+            core = _core.Run.load(self._store._native, run_id)
+            for agent in self._agents.get(name, []):
+                try:
+                    core.adopt(agent._in_effect()._setup_at(core.levels).native)
+                except UsageError:
+                    continue
+                self._fitting[key] = agent
+                break
+        agent = self._fitting.get(key)
+        if agent is None:
+            self.refused.add(f"{name} {shape}")
+        return agent

@@ -1,0 +1,179 @@
+"""One run that a worker drives, from its claim to its end or its rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from callslip._runtime.drive import drive_async
+from callslip._runtime.inbox import Inbox, InboxMessage
+from callslip._runtime.sessions import new_session, resumed_session
+from callslip._runtime.start import resume
+from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
+from callslip.fleet._given import given_from_text
+from callslip.runs._feed import feed_of
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip._runtime.session import RunSession
+    from callslip.agent import Agent
+    from callslip.fleet._agents import KnownAgents
+    from callslip.parts import Content
+    from callslip.runs import Run
+
+__all__ = ["Claim", "Driven", "is_at_rest"]
+
+_log = logging.getLogger("callslip.fleet")
+
+_IN_VAIN = 5
+"""Claims in a row that led to nothing, after which a run ends: it may kill its workers."""
+
+
+class Claim(NamedTuple):
+    """A run that was claimed.
+
+    Attributes:
+        run_id: Its id.
+        agent: The name of its agent.
+        given: With what it begins; `None` for a run that has begun.
+        claims: Claims in a row that led to nothing, with this one.
+        is_over: Whether it has finished.
+        shape: That of its protocol and tools; `None` for a run that has not begun.
+    """
+
+    run_id: str
+    agent: str
+    given: str | None
+    claims: int
+    is_over: bool
+    shape: str | None
+
+
+class Driven:
+    """One run that is driven here.
+
+    Args:
+        shared: The shared store.
+        agents: The agents.
+        claim: The run.
+        deps: For the tools of the run.
+    """
+
+    def __init__(
+        self, shared: _core.SharedRuns, agents: KnownAgents, claim: Claim, deps: object
+    ) -> None:
+        self._shared = shared
+        self._agents = agents
+        self._deps = deps
+        self.claim = claim
+        self.inbox: Inbox | None = None
+        self.run: Run[Any] | None = None
+        # The worker sets one of these when it cancels the task.
+        self.rests = False
+        self.was_lost = False
+
+    async def drive(self) -> None:
+        """Drive the run until it is over, rests or is left, and log what a person should know."""
+        run_id = self.claim.run_id
+        try:
+            session = await asyncio.to_thread(self._open)
+            if session is None:
+                return
+            # Whoever watches in this process is told of the present reply from its beginning.
+            feed_of(session.run)
+            self.run = session.run
+            await drive_async(session)
+        except RunFailed:
+            # It stands in the log, for those who wait for the result.
+            return
+        except StoreError as error:
+            if not self.rests:
+                self.was_lost = isinstance(error, TakenOver | NoLease)
+                _log.warning("run %s was left: %s", run_id, error)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("run %s was left before its end", run_id)
+
+    def _open(self) -> RunSession | None:
+        """Return the session of the run; `None` if there is nothing to drive.
+
+        Raises:
+            StoreError: The run cannot be read, or is lost.
+        """
+        claim = self.claim
+        messages = [InboxMessage(*row) for row in self._shared.inbox(claim.run_id)]
+        if claim.is_over and not any(_reopens(message, claim.run_id) for message in messages):
+            # It has ended, and its worker has died before it said so; or it was told too late.
+            self._shared.drop_messages([message.number for message in messages])
+            self._shared.let_go(claim.run_id)
+            return None
+        agent = self._fitting_agent()
+        if agent is None:
+            self._shared.refuse(claim.run_id)
+            return None
+        session = self._session(agent)
+        self.inbox = session.inbox = Inbox(self._shared, claim.run_id, messages)
+        self.inbox.is_of_worker = True
+        # A worker that leaves a run leaves it to others.
+        session.kept_while = lambda: True
+        return session
+
+    def _fitting_agent(self) -> Agent[Any] | None:
+        claim = self.claim
+        if claim.shape is None:
+            return self._agents.find(claim.agent)
+        return self._agents.fitting(claim.agent, claim.run_id, claim.shape)
+
+    def _session(self, agent: Agent[Any]) -> RunSession:
+        claim = self.claim
+        if claim.given is not None:
+            said, limits = given_from_text(claim.given)
+            task = cast("Content", said if said.parts else said.text)
+            return new_session(agent, task, deps=self._deps, limits=limits, run_id=claim.run_id)
+        try:
+            session = resumed_session(agent, claim.run_id, self._deps, goes_on=claim.is_over)
+        except UsageError:
+            # A run below it is of another shape than the agents here.
+            self._agents.refused.add(f"{claim.agent} {claim.shape}")
+            raise
+        if claim.claims > _IN_VAIN:
+            session.beginning.first_commands = _give_up
+        else:
+            session.beginning.first_commands = _go_on
+        return session
+
+
+def _reopens(message: InboxMessage, run_id: str) -> bool:
+    return message.kind == "say" and message.run_id == run_id
+
+
+def _go_on(session: RunSession) -> list[_core.Command]:
+    # A run that is over continues with what it was told.
+    return [] if session.core.finished else resume(session)
+
+
+def _give_up(session: RunSession) -> list[_core.Command]:
+    message = (
+        f"{_IN_VAIN} workers in a row ended while they worked on this run, and none of them wrote "
+        "anything: look at their logs, then call agent.resume(…)"
+    )
+    commands = resume(session)
+    return commands + session.core.model_failed(message, session.now())
+
+
+def is_at_rest(run: Run[Any]) -> bool:
+    """Whether nothing is under way in a run but calls that are awaiting approval.
+
+    Child runs that it waits for rest too, then.
+    """
+    under_way = run._core.under_way
+    if under_way is None:
+        return False
+    children = {child.id: child for child in run._children or ()}
+    for ticket, is_task in under_way:
+        child = children.get(f"{run.id}.T{ticket}") if is_task else None
+        if child is None or child._driver is None or not is_at_rest(child):
+            return False
+    return True

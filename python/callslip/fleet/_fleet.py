@@ -1,0 +1,265 @@
+"""A fleet: workers on any number of machines, and those who give them work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from callslip._options import check_text
+from callslip._runtime.run_options import check_limits
+from callslip._runtime.sessions import new_run_id
+from callslip.errors import Busy, StoreError, UsageError
+from callslip.fleet._agents import KnownAgents
+from callslip.fleet._driven import Claim, Driven, is_at_rest
+from callslip.fleet._given import given_to_text
+from callslip.fleet._worker import Worker
+from callslip.parts import Content, read_content
+from callslip.runs import RunResult
+from callslip.store import TicketStore
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip.agent import Agent
+    from callslip.limits import Limits
+
+__all__ = ["Fleet"]
+
+_QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")
+_TICK = 0.05
+
+
+class Fleet:
+    """Gives workers runs, waits for their results, and is a worker itself.
+
+    All processes with the same database are of one fleet. A process that only submits runs needs no
+    agents.
+
+    Args:
+        store: A store in a database: `TicketStore("postgresql://…")`.
+        agents: The agents with which this process drives runs, of different names.
+        lease: Seconds after which another worker takes over the runs of a process that says nothing
+            any more. Processes of one fleet may have different ones.
+        limits: How many runs of a tenant are driven at once, by the name of the tenant.
+        default_limit: The same for all other tenants. Default: any number.
+        backlog: How many runs a queue may have before `submit` refuses. Default: any number.
+        accept: Earlier versions of the agents, with which the runs that they have begun go on.
+        deps: An object for the tools of the runs that this process drives: `Context.deps`.
+
+    Raises:
+        UsageError: An argument is of a wrong type, or the store is not in a database.
+    """
+
+    def __init__(
+        self,
+        store: TicketStore,
+        agents: Iterable[Agent[Any]] = (),
+        *,
+        lease: float = 30.0,
+        limits: Mapping[str, int] | None = None,
+        default_limit: int | None = None,
+        backlog: int | None = None,
+        accept: Iterable[Agent[Any]] = (),
+        deps: object = None,
+    ) -> None:
+        if not isinstance(store, TicketStore) or store._shared is None:
+            raise UsageError(
+                f'expected the store of a database: got {store!r}; pass TicketStore("postgresql://…")'
+            )
+        if not lease >= 1:
+            raise UsageError(f"expected lease to be 1 second or more: got {lease!r}")
+        self.store = store
+        self._shared: _core.SharedRuns = store._shared
+        self._agents = KnownAgents(store, agents, accept)
+        self._limits = dict(limits or {})
+        for tenant, limit in [*self._limits.items(), ("any other tenant", default_limit)]:
+            if limit is not None and not limit >= 1:
+                raise UsageError(f"expected 1 run or more at once of {tenant}: got {limit!r}")
+        self._default_limit = default_limit
+        self._backlog = backlog
+        self._deps = deps
+        self._shared.set_lease(lease)
+
+    async def submit(
+        self,
+        agent: str,
+        task: Content,
+        *,
+        queue: str = "default",
+        tenant: str | None = None,
+        key: str | None = None,
+        at: datetime | float | None = None,
+        limits: Limits | None = None,
+    ) -> str:
+        """Give the workers a run, and return its id. It is durable then.
+
+        Args:
+            agent: The name of the agent, which this process need not have.
+            task: The task, as for `Agent.run`.
+            queue: The name of the queue: lowercase letters, digits and `_`, at most 30.
+            tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
+            key: A text of the caller's, such as the number of an order. The same key gives the
+                same run, however often it is submitted.
+            at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
+            limits: The limits of this run, in place of those of the agent.
+
+        Raises:
+            UsageError: An argument is of a wrong type.
+            Busy: The queue has as many runs as it may have.
+            StoreError: The database cannot be written.
+        """
+        check_text("agent", agent)
+        said = read_content("the task", task)
+        if not said.text.strip():
+            raise UsageError("expected a task: got blank text")
+        for name, text in (("tenant", tenant), ("key", key)):
+            if text is not None:
+                check_text(name, text)
+        _check_queue(queue)
+        given = given_to_text(said, None if limits is None else check_limits(limits))
+        run_id = new_run_id()
+
+        def submit() -> str | None:
+            return self._shared.submit(
+                run_id=run_id,
+                agent=agent,
+                given=given,
+                task=said.text,
+                queue=queue,
+                tenant=tenant,
+                key=key,
+                limit=None if tenant is None else self._limits.get(tenant, self._default_limit),
+                delay=self._delay(at),
+                backlog=self._backlog,
+            )
+
+        submitted = await asyncio.to_thread(submit)
+        if submitted is None:
+            raise Busy(
+                f"queue {queue!r} has {self._backlog} runs or more: submit the run later, or start "
+                "more workers"
+            )
+        return submitted
+
+    def _delay(self, at: datetime | float | None) -> float:
+        if at is None:
+            return 0.0
+        if isinstance(at, datetime):
+            if at.tzinfo is None:
+                raise UsageError(
+                    f"expected at= with a time zone: got {at!r}; use datetime.now(UTC)"
+                )
+            at = at.timestamp()
+        if isinstance(at, bool) or not isinstance(at, int | float):
+            raise UsageError(f"expected at= as a datetime or Unix seconds: got {at!r}")
+        return max(0.0, at - time.time() - self._shared.clock_offset)
+
+    async def result(self, run_id: str, *, timeout: float | None = None) -> RunResult[Any]:  # noqa: ASYNC109
+        """Wait for the end of a run, and return its result. As `Agent.run` returns and raises.
+
+        The value has the type of the agent's `returns` if this fleet has the agent.
+
+        Args:
+            run_id: The id of the run.
+            timeout: Seconds to wait; default for as long as it takes.
+
+        Raises:
+            TimeoutError: The run has not ended. It goes on.
+            StoreError: There is no such run, or it cannot be read.
+            ProtocolError: As for `Agent.run`, and so are the other exceptions.
+        """
+        async with asyncio.timeout(timeout):
+            watch = (await asyncio.to_thread(self.store.run, run_id)).watch()
+            async for _ in watch:
+                pass
+        run = watch.run
+        name = json.loads(run._core.origin)["agent"]
+        if run._agent is None:
+            run._agent = self._agents.find(name)
+        return RunResult._of(run)
+
+    async def work(
+        self, *, queues: Sequence[str] = ("default",), slots: int = 64, grace: float = 30.0
+    ) -> None:
+        """Drive runs of the agents until the task is cancelled, or SIGTERM comes.
+
+        Then nothing more is claimed, calls under way have `grace` seconds to end, and all runs are
+        left as they are: other workers go on with them at once.
+
+        Args:
+            queues: The names of the queues.
+            slots: Runs in progress at once. A run that only awaits approval takes none.
+            grace: Seconds for calls to end.
+
+        Raises:
+            UsageError: The fleet has no agents, or an argument has a wrong value.
+            StoreError: The database cannot be used.
+        """
+        if not self._agents.names:
+            raise UsageError("expected agents to work with: got none; pass agents to Fleet")
+        if isinstance(queues, str) or not queues:
+            raise UsageError(f"expected queues as a list of names: got {queues!r}")
+        for queue in queues:
+            _check_queue(queue)
+        if not slots >= 1:
+            raise UsageError(f"expected slots to be 1 or more: got {slots!r}")
+        worker = Worker(
+            self._shared, self._agents, queues=queues, slots=slots, grace=grace, deps=self._deps
+        )
+        await worker.work()
+
+    async def drive(self, run_id: str) -> Literal["over", "rests"]:
+        """Drive one run here until it is over or rests, for programs with an engine of their own.
+
+        Args:
+            run_id: The id of a run that was submitted.
+
+        Returns:
+            `"over"`, or `"rests"` if there is nothing to do before somebody approves a call or
+            tells the run something.
+
+        Raises:
+            UsageError: The fleet has no agent that can drive the run.
+            StoreError: There is no such run, or another process drives it.
+            TakenOver: Another process has taken the run over.
+        """
+        taken = await asyncio.to_thread(self._shared.take, run_id)
+        if taken is None:
+            raise StoreError(f"there is no run {run_id} in this store: submit it first")
+        claim = Claim(*taken)
+        if self._agents.find(claim.agent) is None:
+            self._shared.let_go(run_id)
+            raise UsageError(
+                f"expected an agent of the name {claim.agent!r}: got "
+                f"{', '.join(self._agents.names) or 'none'}; pass it to Fleet"
+            )
+        driven = Driven(self._shared, self._agents, claim, self._deps)
+        task = asyncio.create_task(driven.drive(), name=f"run {run_id}")
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=_TICK)
+                if driven.run is None or task.done() or not is_at_rest(driven.run):
+                    continue
+                driven.rests = True
+                (answer,) = await asyncio.to_thread(self._shared.rest, [(run_id, None)])
+                driven.rests = answer == "rests"
+                if answer == "told" and driven.inbox is not None:
+                    await asyncio.to_thread(driven.inbox.deliver)
+                else:
+                    task.cancel()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+        return "rests" if driven.rests else "over"
+
+
+def _check_queue(queue: object) -> None:
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue) or queue == "later":
+        raise UsageError(
+            "expected the name of a queue as lowercase letters, digits and _, at most 30: got "
+            f"{queue!r}"
+        )

@@ -1,0 +1,282 @@
+"""A worker: claims runs, drives them, lets them rest, and leaves them when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from callslip import _core
+from callslip.errors import StoreError
+from callslip.fleet._driven import Claim, Driven, is_at_rest
+
+if TYPE_CHECKING:
+    from callslip.fleet._agents import KnownAgents
+    from callslip.runs import Run
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger("callslip.fleet")
+
+_POLL = 1.0
+"""Seconds between two looks at queues of which nothing is heard."""
+
+_TICK = 0.1
+"""Seconds between two looks at the runs that are driven: whether they rest."""
+
+_ANNOUNCE = 10.0
+"""Seconds between two entries in the list of workers."""
+
+_AWAY = 1.0
+"""Seconds before a store that was away is asked again."""
+
+
+class Worker:
+    """Takes runs from queues and drives them, so many at once.
+
+    Args:
+        shared: The shared store.
+        agents: The agents.
+        queues: The names of the queues, each turn begins with another one.
+        slots: Runs at once.
+        grace: Seconds that calls have to end when the worker ends.
+        deps: For the tools of the runs.
+    """
+
+    def __init__(
+        self,
+        shared: _core.SharedRuns,
+        agents: KnownAgents,
+        *,
+        queues: Sequence[str],
+        slots: int,
+        grace: float,
+        deps: object,
+    ) -> None:
+        self._shared = shared
+        self._agents = agents
+        self._queues = list(queues)
+        self._slots = slots
+        self._grace = grace
+        self._deps = deps
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(2).hex()}"
+        self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
+        self._wake = asyncio.Event()
+        self._may_have_work = True
+        self._told: set[str] = set()
+        self._is_ending = False
+        self._lost = 0
+        self._refused = 0
+        self._announced_at = -_ANNOUNCE
+        self._looked_at = 0.0
+
+    async def work(self) -> None:
+        """Work until `end` is called or the task is cancelled, then leave all runs to others.
+
+        Raises:
+            StoreError: The store cannot be used, from the beginning.
+        """
+        for queue in self._queues:
+            await asyncio.to_thread(self._shared.make_queue, queue)
+        loop = asyncio.get_running_loop()
+        notices = self._shared.notices()
+        loop.add_reader(notices.fileno(), self._hear, notices)
+        restore = _on_sigterm(loop, self.end)
+        try:
+            while not self._is_ending:
+                await self._turn(loop.time())
+        finally:
+            restore()
+            loop.remove_reader(notices.fileno())
+            # The task may be cancelled once more meanwhile: what is left is left then.
+            await self._leave_all()
+            with suppress(StoreError):
+                await asyncio.to_thread(self._shared.withdraw, self.name)
+
+    def end(self) -> None:
+        """Claim nothing more, and leave the runs."""
+        self._is_ending = True
+        self._wake.set()
+
+    def _hear(self, notices: _core.Notices) -> None:
+        for kind, name in notices.take():
+            if kind == "lost":
+                self._lose(name)
+            elif kind == "inbox":
+                self._told.add(name)
+            elif kind == "queue" and name in self._queues:
+                self._may_have_work = True
+            elif kind == "anything":
+                self._may_have_work = True
+                self._told.update(self._driven)
+        self._wake.set()
+
+    def _lose(self, run_id: str) -> None:
+        if run_id in self._driven:
+            driven, task = self._driven[run_id]
+            driven.was_lost = True
+            task.cancel()
+
+    async def _turn(self, now: float) -> None:
+        try:
+            await self._deliver()
+            await self._let_rest()
+            if self._may_have_work and len(self._driven) < self._slots:
+                await self._claim()
+            if now - self._announced_at >= _ANNOUNCE:
+                self._announced_at = now
+                await self._announce()
+        except StoreError as error:
+            _log.warning("the store is away: %s", error)
+            await asyncio.sleep(_AWAY)
+            self._may_have_work = True
+        # Not all workers at the same moment.
+        wait = _TICK if self._driven else _POLL * random.uniform(0.8, 1.2)  # noqa: S311
+        try:
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+        except TimeoutError:
+            self._ticks_over(now)
+        self._wake.clear()
+
+    def _ticks_over(self, now: float) -> None:
+        if not self._driven or now - self._looked_at >= _POLL:
+            self._looked_at = now
+            self._may_have_work = True
+
+    async def _claim(self) -> None:
+        self._may_have_work = False
+        queues = self._queues
+        self._queues = [*queues[1:], queues[0]]
+        for queue in queues:
+            free = self._slots - len(self._driven)
+            if free <= 0:
+                self._may_have_work = True
+                return
+            claimed, given_back = await asyncio.to_thread(
+                self._shared.claim, queue, free, self._agents.names, sorted(self._agents.refused)
+            )
+            self._refused += given_back
+            for one in claimed:
+                self._start(Claim(*one))
+            # There may be more of them.
+            self._may_have_work = self._may_have_work or bool(claimed)
+
+    def _start(self, claim: Claim) -> None:
+        driven = Driven(self._shared, self._agents, claim, self._deps)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(driven.drive(), name=f"run {claim.run_id}")
+        self._driven[claim.run_id] = driven, task
+        task.add_done_callback(lambda _: self._on_end(driven))
+
+    def _on_end(self, driven: Driven) -> None:
+        del self._driven[driven.claim.run_id]
+        self._lost += driven.was_lost
+        self._may_have_work = True
+        self._wake.set()
+
+    async def _deliver(self) -> None:
+        told, self._told = self._told, set()
+        for run_id in told:
+            driven = self._driven.get(run_id)
+            if driven is not None and driven[0].inbox is not None:
+                await asyncio.to_thread(driven[0].inbox.deliver)
+
+    async def _let_rest(self) -> None:
+        resting = [
+            (driven, task)
+            for driven, task in self._driven.values()
+            if driven.run is not None and not driven.rests and is_at_rest(driven.run)
+        ]
+        if not resting:
+            return
+        delays = [(driven.claim.run_id, self._delay(driven.run)) for driven, _ in resting]
+        for driven, _ in resting:
+            # Its driver may see at once that nothing more of the run is written here.
+            driven.rests = True
+        answers: list[str] = ["told"] * len(resting)
+        try:
+            answers = list(await asyncio.to_thread(self._shared.rest, delays))
+        finally:
+            for (driven, task), answer in zip(resting, answers, strict=True):
+                driven.rests = answer == "rests"
+                driven.was_lost = answer == "lost"
+                if answer == "told":
+                    self._told.add(driven.claim.run_id)
+                    self._wake.set()
+                else:
+                    task.cancel()
+
+    def _delay(self, run: Run[Any] | None) -> float | None:
+        """Return the seconds until a run or one of its child runs reaches its time limit."""
+        deadlines = _deadlines(run)
+        if not deadlines:
+            return None
+        return max(0.0, min(deadlines) - time.time() - self._shared.clock_offset)
+
+    async def _announce(self) -> None:
+        await asyncio.to_thread(
+            lambda: self._shared.announce(
+                worker=self.name,
+                version=_core.__version__,
+                agents=self._agents.names,
+                queues=self._queues,
+                slots=self._slots,
+                busy=len(self._driven),
+                taken_over=self._lost,
+                refused=self._refused,
+            )
+        )
+
+    async def _leave_all(self) -> None:
+        """Leave all runs as they are: at once where no call is under way, else after the grace."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._grace
+        while self._driven:
+            over = loop.time() >= until
+            for driven, task in list(self._driven.values()):
+                if over or not _is_calling(driven.run):
+                    task.cancel()
+            tasks = [task for _, task in self._driven.values()]
+            await asyncio.wait(tasks, timeout=0.02)
+            # What has ended has told so in a callback, which is about to run.
+            await asyncio.sleep(0)
+
+
+def _deadlines(run: Run[Any] | None) -> list[float]:
+    if run is None or run.finished:
+        return []
+    own = run._core.deadline
+    below = [deadline for child in run._children or () for deadline in _deadlines(child)]
+    return below if own is None else [own, *below]
+
+
+def _is_calling(run: Run[Any] | None) -> bool:
+    """Whether a call of a tool is under way in a run or in one of its child runs."""
+    if run is None or run.finished:
+        return False
+    children = {child.id: child for child in run._children or ()}
+    for ticket, is_task in run._core.under_way or ():
+        if not is_task or _is_calling(children.get(f"{run.id}.T{ticket}")):
+            return True
+    return False
+
+
+def _on_sigterm(loop: asyncio.AbstractEventLoop, end: Any) -> Any:
+    """End on SIGTERM, unless the program handles it itself. Returns how to undo that."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return lambda: None
+    try:
+        loop.add_signal_handler(signal.SIGTERM, end)
+    except (NotImplementedError, RuntimeError):
+        return lambda: None
+    return lambda: loop.remove_signal_handler(signal.SIGTERM)

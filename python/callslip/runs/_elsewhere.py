@@ -1,0 +1,125 @@
+"""Messages and decisions for a run of a shared store, which any process may work on."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from callslip import _core
+from callslip.errors import StoreError, UsageError
+from callslip.parts import Said
+
+if TYPE_CHECKING:
+    from callslip.runs._result import RunResult
+    from callslip.runs._run import Run
+
+__all__ = ["ResultElsewhere", "Told", "from_text", "tell", "to_text"]
+
+
+class Told(NamedTuple):
+    """What a run is told.
+
+    Attributes:
+        kind: What it is.
+        ticket: The number of the ticket that is decided on.
+        body: The message, the reason, or the arguments of a call, as text.
+        by: The name of the person who decides.
+    """
+
+    kind: Literal["say", "approve", "deny", "cancel"]
+    ticket: int | None = None
+    body: str | None = None
+    by: str | None = None
+
+
+def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
+    """Tell a run something, wherever it is driven. It is durable once this returns.
+
+    Raises:
+        UsageError: There is nothing to decide on, or the tool does not take the arguments.
+        StoreError: There is no such run, or the store cannot be written.
+    """
+    if told.kind == "approve" and told.ticket is not None and told.body is not None:
+        _check_edited(run, told.ticket, told.body)
+    answer = shared.tell(run.id, *told)
+    if answer == "no run":
+        raise StoreError(f"there is no run {run.id} in this store: it was deleted")
+    if answer == "decided":
+        raise UsageError(
+            f"ticket T{told.ticket} of run {run.id} is not awaiting approval: somebody has decided "
+            "already"
+        )
+    if answer == "not parked" and told.ticket is not None:
+        _catch_up(run)
+        run._core.check_awaits_approval(told.ticket)
+        raise UsageError(f"ticket T{told.ticket} of run {run.id} is not awaiting approval just now")
+
+
+def _check_edited(run: Run, ticket: int, arguments: str) -> None:
+    if not run._core.is_open(ticket):
+        _catch_up(run)
+    run._core.check_awaits_approval(ticket)
+    run._core.check_edited(ticket, arguments)
+
+
+def _catch_up(run: Run) -> None:
+    assert run._store is not None
+    run._core.catch_up(run._store._native)
+
+
+def to_text(said: Said) -> str:
+    """Return what a user says as JSON, with the bytes of its images and files."""
+    parts = [
+        {
+            "mark": part.label,
+            "media_type": part.media_type,
+            "name": part.name,
+            "base64": b64encode(part.data()).decode(),
+        }
+        for part in said.parts
+    ]
+    return json.dumps({"text": said.text, "parts": parts}, ensure_ascii=False)
+
+
+def from_text(text: str) -> Said:
+    """Return what a user says, from `to_text`."""
+    given = json.loads(text)
+    parts = [
+        _core.Part(b64decode(one["base64"]), one["media_type"], one["name"]).marked(one["mark"])
+        for one in given["parts"]
+    ]
+    return Said(given["text"], parts)
+
+
+class ResultElsewhere:
+    """The result of a run that another process works on, once it is awaited.
+
+    Args:
+        run: The run, as it was before it was told the message.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._after = run._core.event_count - 1
+
+    def __await__(self) -> Generator[Any, Any, RunResult]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        from callslip.events import UserSaid
+        from callslip.runs._result import RunResult
+
+        is_read = False
+        watch = self._run.watch(after=self._after)
+        while True:
+            try:
+                event = await anext(watch)
+            except StopAsyncIteration:
+                if is_read:
+                    return RunResult._of(watch.run)
+                # It had ended before, and its next turn has not begun.
+                await watch._feed.wait(watch._feed.version)
+            else:
+                is_read = is_read or isinstance(event, UserSaid)

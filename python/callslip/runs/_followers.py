@@ -1,0 +1,190 @@
+"""Following the runs that other processes of a shared store work on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakSet, ref
+
+from callslip import _core, _lazy
+from callslip.errors import CallslipError
+from callslip.runs._feed import feed_of
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Event, Task
+
+    from callslip.runs._feed import Feed
+    from callslip.runs._run import Run
+    from callslip.store import TicketStore
+
+__all__ = ["follow"]
+
+_LOOK = 1.0
+"""Seconds between two looks at runs of which nothing is heard: a notice may be lost."""
+
+_TOLD_FOR = 60.0
+"""Seconds for which whoever writes to a run tells it."""
+
+_followers: WeakKeyDictionary[AbstractEventLoop, dict[str | int, _Follower]] = WeakKeyDictionary()
+
+
+def follow(watcher: object, feed: Feed) -> None:
+    """Tell a feed what other processes write, for as long as this watcher lives.
+
+    Args:
+        watcher: Who is told. It is held weakly.
+        feed: The feed of a run in a shared store.
+    """
+    store = feed.run._store
+    assert store is not None
+    loop = _lazy.asyncio.get_running_loop()
+    of_loop = _followers.setdefault(loop, {})
+    follower = of_loop.get(store._identity)
+    if follower is None or follower.is_done:
+        follower = of_loop[store._identity] = _Follower(store)
+    follower.add(watcher, feed)
+
+
+class _Followed:
+    """One run that is followed, with its child runs.
+
+    Args:
+        feed: The feed of the run.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.watchers: WeakSet[Any] = WeakSet()
+        self.children: dict[str, Run] = {}
+        self.told_until = 0.0
+
+    def run_of(self, run_id: str) -> Run | None:
+        """Return the object of the run or of one of its child runs, if there is one."""
+        return self.feed.run if run_id == self.feed.run.id else self.children.get(run_id)
+
+
+class _Follower:
+    """Follows the runs of one store on one event loop, as long as somebody watches.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: TicketStore) -> None:
+        assert store._shared is not None
+        self._store = store
+        self._shared: _core.SharedRuns = store._shared
+        self._followed: dict[str, _Followed] = {}
+        self._news: Event = _lazy.asyncio.Event()
+        self._changed: set[str] = set()
+        self._task: Task[None] | None = None
+
+    @property
+    def identity(self) -> str | int:
+        """What is common to all objects of its store."""
+        return self._store._identity
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is followed any more."""
+        return self._task is None or self._task.done()
+
+    def add(self, watcher: object, feed: Feed) -> None:
+        run_id = feed.run.id
+        followed = self._followed.get(run_id)
+        if followed is None:
+            followed = self._followed[run_id] = _Followed(feed)
+        followed.watchers.add(watcher)
+        self._changed.add(run_id)
+        self._news.set()
+        if self._task is None or self._task.done():
+            loop = _lazy.asyncio.get_running_loop()
+            self._task = loop.create_task(_run(ref(self), self._shared), name="callslip follow")
+
+    def hear(self, notices: _core.Notices) -> None:
+        """Take what other processes have told."""
+        for kind, name in notices.take():
+            if kind == "written":
+                self._changed.add(name)
+            elif kind == "anything":
+                self._changed.update(self._followed)
+        self._news.set()
+
+    async def turn(self) -> bool:
+        """Wait for news, and tell them. Returns whether somebody still watches."""
+        asyncio = _lazy.asyncio
+        try:
+            async with asyncio.timeout(_LOOK):
+                await self._news.wait()
+        except TimeoutError:
+            self._changed.update(self._followed)
+        self._news.clear()
+        self._followed = {
+            run_id: followed for run_id, followed in self._followed.items() if followed.watchers
+        }
+        if not self._followed:
+            return False
+        changed, self._changed = self._changed, set()
+        now = asyncio.get_running_loop().time()
+        for followed in list(self._followed.values()):
+            known = {followed.feed.run.id, *followed.children}
+            if known & changed or followed.told_until - now < _TOLD_FOR / 2:
+                try:
+                    await asyncio.to_thread(self._look, followed, now)
+                except CallslipError:
+                    # The database is away for a moment, or the run was deleted.
+                    continue
+        return True
+
+    def _look(self, followed: _Followed, now: float) -> None:
+        run = followed.feed.run
+        if followed.told_until - now < _TOLD_FOR / 2:
+            self._shared.follow([run.id, *followed.children], _TOLD_FOR)
+            followed.told_until = now + _TOLD_FOR
+        for run_id, _, position in self._shared.positions([run.id]):
+            one = followed.run_of(run_id)
+            if one is None and position > 0:
+                one = self._add_child(followed, run_id)
+            if one is None or one._driver is not None or position <= one._core.event_count:
+                continue
+            one._core.catch_up(self._store._native)
+            if run_id != run.id and one._feed is None:
+                feed_of(one).tell(followed.feed)
+            if one._feed is not None:
+                one._feed.publish()
+
+    def _add_child(self, followed: _Followed, run_id: str) -> Run | None:
+        """Return a child run that is new here: all its events are told from now on."""
+        child = self._store.run(run_id)
+        if child._driver is not None:
+            return None
+        followed.children[run_id] = child
+        feed = feed_of(child)
+        feed.published = 0
+        feed.tell(followed.feed)
+        feed.publish()
+        self._shared.follow([run_id], _TOLD_FOR)
+        return child
+
+
+async def _run(follower: ref[_Follower], shared: _core.SharedRuns) -> None:
+    notices = shared.notices()
+    loop = _lazy.asyncio.get_running_loop()
+    present = follower()
+    identity = None if present is None else present.identity
+    del present
+
+    def hear() -> None:
+        if (present := follower()) is not None:
+            present.hear(notices)
+
+    loop.add_reader(notices.fileno(), hear)
+    try:
+        while (present := follower()) is not None:
+            if not await present.turn():
+                return
+            del present
+    finally:
+        loop.remove_reader(notices.fileno())
+        if identity is not None:
+            # The loop may end with this: nothing is to keep it.
+            _followers.get(loop, {}).pop(identity, None)

@@ -1,0 +1,288 @@
+//! The queue of a store that many processes share, and what those processes tell one another.
+
+use super::error::{self, CoreResult};
+use super::store::{PyStore, Signal, drain};
+use crate::store::PostgresStore;
+use crate::store::postgres::{Claimed, Listen, Notice, Rested, SqlText, Submit, Told, Worker};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// The runs of a shared store, for workers and for those who give them work.
+#[pyclass(name = "SharedRuns", module = "callslip._core", frozen)]
+pub(super) struct PySharedRuns {
+    store: Arc<PostgresStore>,
+}
+
+/// A claimed run: its id and agent, with what it begins, how often it was claimed in vain, whether it is over, and the
+/// shape of its protocol and tools.
+type PlainClaim = (String, String, Option<String>, u32, bool, Option<String>);
+/// A message: its number, run, kind, ticket, body, and who has decided.
+type Message = (i64, String, String, Option<u32>, Option<String>, Option<String>);
+
+#[pymethods]
+impl PySharedRuns {
+    #[new]
+    fn new(store: &PyStore) -> CoreResult<Self> {
+        Ok(Self { store: Arc::clone(store.shared()?) })
+    }
+
+    /// How long a run stays with a driver that says nothing, in seconds.
+    #[getter]
+    fn lease(&self) -> f64 {
+        self.store.lease().as_secs_f64()
+    }
+
+    fn set_lease(&self, seconds: f64) -> CoreResult<()> {
+        let lease = Duration::try_from_secs_f64(seconds).map_err(|cause| error::value(cause.to_string()))?;
+        self.store.set_lease(lease);
+        Ok(())
+    }
+
+    /// Seconds by which the database's clock is ahead of this machine's.
+    #[getter]
+    fn clock_offset(&self) -> f64 {
+        self.store.clock_offset()
+    }
+
+    /// Gives workers a run. Returns its id, or that of the run with the same key; `None` where the queue is too long.
+    #[pyo3(signature = (*, run_id, agent, given, task, queue, tenant, key, limit, delay, backlog))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the run")]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        run_id: String,
+        agent: String,
+        given: String,
+        task: String,
+        queue: String,
+        tenant: Option<String>,
+        key: Option<String>,
+        limit: Option<i32>,
+        delay: f64,
+        backlog: Option<i64>,
+    ) -> CoreResult<Option<String>> {
+        let submit = Submit { run_id, agent, given, task, queue, tenant, key, limit, delay, backlog };
+        Ok(py.detach(|| self.store.submit(&submit))?)
+    }
+
+    fn make_queue(&self, py: Python<'_>, queue: &str) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.make_queue(queue))?)
+    }
+
+    /// Leases runs of these agents, at most so many. `refused` has the agents and shapes, with a space between, of runs that
+    /// this worker can't drive. Returns also how many runs were given back.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn claim(
+        &self,
+        py: Python<'_>,
+        queue: &str,
+        slots: i32,
+        agents: Vec<String>,
+        refused: Vec<String>,
+    ) -> CoreResult<(Vec<PlainClaim>, usize)> {
+        let (claimed, given_back) = py.detach(|| self.store.claim_runs(queue, slots, &agents, &refused))?;
+        Ok((claimed.into_iter().map(plain_claim).collect(), given_back))
+    }
+
+    /// Leases one run that nobody drives; `None` if there is none of this id.
+    fn take(&self, py: Python<'_>, run_id: &str) -> CoreResult<Option<PlainClaim>> {
+        Ok(py.detach(|| self.store.take_run(run_id))?.map(plain_claim))
+    }
+
+    /// Lets go of a claimed run that was not opened.
+    fn let_go(&self, run_id: &str) {
+        self.store.let_go(run_id);
+    }
+
+    /// Gives a claimed run back, which this worker can't drive.
+    fn refuse(&self, py: Python<'_>, run_id: &str) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.refuse(run_id))?)
+    }
+
+    /// Ends the work on runs, each until it is told something or its delay is over: `rests`, `told` or `lost`.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn rest(&self, py: Python<'_>, runs: Vec<(String, Option<f64>)>) -> CoreResult<Vec<&'static str>> {
+        let word = |rested| match rested {
+            Rested::Rests => "rests",
+            Rested::Told => "told",
+            Rested::Lost => "lost",
+        };
+        Ok(py.detach(|| self.store.rest(&runs))?.into_iter().map(word).collect())
+    }
+
+    /// What waits for a run and for those that are driven with it, oldest first.
+    fn inbox(&self, py: Python<'_>, run_id: &str) -> CoreResult<Vec<Message>> {
+        let messages = py.detach(|| self.store.inbox(run_id))?;
+        let plain = messages.into_iter().map(|one| (one.id, one.run_id, one.kind, one.ticket, one.body, one.by));
+        Ok(plain.collect())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn drop_messages(&self, py: Python<'_>, ids: Vec<i64>) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.drop_messages(&ids))?)
+    }
+
+    /// Tells a run something, wherever it is driven: `told`, `no run`, `not parked`, `decided` or `over`.
+    fn tell(
+        &self,
+        py: Python<'_>,
+        run_id: &str,
+        kind: &str,
+        ticket: Option<u32>,
+        body: Option<&str>,
+        by: Option<&str>,
+    ) -> CoreResult<&'static str> {
+        Ok(match py.detach(|| self.store.tell(run_id, kind, ticket, body, by))? {
+            Told::Told => "told",
+            Told::NoRun => "no run",
+            Told::NotParked => "not parked",
+            Told::Decided => "decided",
+            Told::Over => "over",
+        })
+    }
+
+    /// For so many seconds, whoever writes to these runs tells it here.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn follow(&self, py: Python<'_>, run_ids: Vec<String>, seconds: f64) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.follow(&run_ids, seconds))?)
+    }
+
+    /// These runs and those that are driven with them: each with the run that holds it and the position of its next event.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn positions(&self, py: Python<'_>, run_ids: Vec<String>) -> CoreResult<Vec<(String, Option<String>, u64)>> {
+        Ok(py.detach(|| self.store.positions(&run_ids))?)
+    }
+
+    /// Says that a worker is there, for people who look.
+    #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the worker")]
+    fn announce(
+        &self,
+        py: Python<'_>,
+        worker: String,
+        version: String,
+        agents: Vec<String>,
+        queues: Vec<String>,
+        slots: i32,
+        busy: i32,
+        taken_over: i64,
+        refused: i64,
+    ) -> CoreResult<()> {
+        let worker = Worker { id: worker, version, agents, queues, slots, busy, taken_over, refused };
+        Ok(py.detach(|| self.store.announce(&worker))?)
+    }
+
+    /// Takes that back.
+    fn withdraw(&self, py: Python<'_>, worker: &str) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.withdraw(worker))?)
+    }
+
+    /// Whether a run is driven here, and its lease is not lost.
+    fn is_held(&self, run_id: &str) -> bool {
+        self.store.is_held(run_id)
+    }
+
+    /// What other processes tell, from now on.
+    fn notices(&self) -> CoreResult<PyNotices> {
+        let (signal, reading) = Signal::pair()?;
+        let mailbox = Arc::new(Mailbox { signal, notices: Mutex::default() });
+        let weak: Weak<Mailbox> = Arc::downgrade(&mailbox);
+        self.store.listen(weak)?;
+        Ok(PyNotices { reading, mailbox })
+    }
+}
+
+fn plain_claim(run: Claimed) -> PlainClaim {
+    (run.run_id, run.agent, run.given, run.claims, run.is_over, run.shape)
+}
+
+/// Names and rows of a query.
+pub(super) fn query<'py>(
+    py: Python<'py>,
+    store: &Arc<PostgresStore>,
+    sql: &str,
+    parameters: &[Bound<'py, PyAny>],
+) -> CoreResult<(Vec<String>, Bound<'py, PyList>)> {
+    let texts: Vec<SqlText> = parameters.iter().map(text).collect::<CoreResult<_>>()?;
+    let table = py.detach(|| store.query_json(sql, &texts))?;
+    let loads = py.import("json")?.getattr("loads")?;
+    let list = PyList::empty(py);
+    for row in &table.rows {
+        let row = loads.call1((row,))?;
+        let columns = table.columns.iter().map(|name| row.get_item(name)).collect::<PyResult<Vec<_>>>()?;
+        list.append(PyTuple::new(py, columns)?)?;
+    }
+    Ok((table.columns, list))
+}
+
+/// A parameter as the text that the database reads.
+fn text(value: &Bound<'_, PyAny>) -> CoreResult<SqlText> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Some(if value.is_truthy()? { "true".to_owned() } else { "false".to_owned() }));
+    }
+    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyString>() {
+        return Ok(Some(value.str()?.to_string()));
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(format!("\\x{}", crate::hex::hex(bytes.as_bytes()))));
+    }
+    let kind = value.get_type().name()?;
+    Err(error::value(format!("expected None, a number, a string or bytes as a parameter: got {kind}")))
+}
+
+/// Notices that were not taken yet.
+struct Mailbox {
+    signal: Signal,
+    notices: Mutex<Vec<Notice>>,
+}
+
+impl Listen for Mailbox {
+    fn notice(&self, notice: &Notice) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notices.contains(notice) {
+            notices.push(notice.clone());
+        }
+        drop(notices);
+        self.signal.ring();
+    }
+}
+
+/// What other processes have told, for an event loop to take. No thread of the store runs Python.
+#[pyclass(name = "Notices", module = "callslip._core", frozen)]
+pub(super) struct PyNotices {
+    reading: UnixStream,
+    mailbox: Arc<Mailbox>,
+}
+
+#[pymethods]
+impl PyNotices {
+    /// The descriptor to watch.
+    fn fileno(&self) -> i32 {
+        self.reading.as_raw_fd()
+    }
+
+    /// All that was told since the last time: `queue`, `inbox`, `written`, `lost` or `anything`, with the name of the queue
+    /// or the id of the run.
+    fn take(&self) -> Vec<(&'static str, String)> {
+        drain(&self.reading);
+        let taken = std::mem::take(&mut *self.mailbox.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        taken.into_iter().map(plain).collect()
+    }
+}
+
+fn plain(notice: Notice) -> (&'static str, String) {
+    match notice {
+        Notice::Queue(queue) => ("queue", queue),
+        Notice::Inbox(run_id) => ("inbox", run_id),
+        Notice::Written(run_id) => ("written", run_id),
+        Notice::Lost(run_id) => ("lost", run_id),
+        Notice::Anything => ("anything", String::new()),
+    }
+}
