@@ -56,9 +56,9 @@ test: ## Build everything and run every test, type check and lint
 	done
 
 .PHONY: test-rs
-test-rs: | $(PY) ## Run the Rust tests, which need no interpreter
+test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 	$(CARGO) test --doc --no-default-features $(LOCKED)
-	$(RUST_TESTS) --no-default-features
+	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) --no-default-features --features postgres
 	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
 .PHONY: test-py
@@ -91,7 +91,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
-	$(CARGO) clippy --all-targets --no-default-features $(LOCKED) -- -D warnings
+	$(CARGO) clippy --all-targets --no-default-features --features postgres $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
@@ -155,6 +155,10 @@ N ?= 300
 .PHONY: crash-test
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m crash $(N) $(ARGS)
+
+.PHONY: fleet-crash
+fleet-crash: dev ## Kill or freeze N=300 workers of a fleet and check what others make of it (ARGS="--seed 7")
+	PYTHONPATH=tests/support $(PY) -m fleets $(N) $(ARGS)
 
 .PHONY: decisions
 decisions: dev ## Kill DECISIONS=1000 processes right after a decision was acknowledged (ARGS="--seed 7")
@@ -275,6 +279,6 @@ $(VENV)/.weights: | $(VENV)/.build
 	touch $@
 
 # What users get is what is tested: the release profile.
-$(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
+$(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.sql' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
 	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release $(LOCKED)
 	touch $@

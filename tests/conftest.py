@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 import payments
 from browsing import CHROMIUM, OPTIONS
 from callslip import TicketStore
+from postgres import Server
 from shared import SHARED
 
 # How long an example takes says more of the machine's other work than of what is tested. CI tries
@@ -78,16 +79,45 @@ def pytest_runtest_teardown(item, nextitem):
     return result
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave out what means nothing with a store that processes share."""
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("one_process") and "postgres" in item.callspec.id.split("-")
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("shared") and not SHARED.is_dir():
         pytest.skip("only `make test-shared` reads other people's texts")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request, tmp_path):
     """An empty store of each kind."""
-    with TicketStore(None if request.param == "memory" else tmp_path / "runs.sqlite") as store:
+    places = {"memory": lambda: None, "sqlite": lambda: tmp_path / "runs.sqlite"}
+    place = places.get(request.param, lambda: request.getfixturevalue("database"))
+    with TicketStore(place()) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL of this process, with which the tests share no database."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres):
+    """The URL of a new database that is ready for a store."""
+    url = postgres.new_database()
+    yield url
+    postgres.drop_database(url)
 
 
 @pytest.fixture(scope="module")

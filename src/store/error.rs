@@ -175,6 +175,11 @@ pub enum StoreError {
     /// The database was not made ready.
     #[error("{server} has no tables of callslip, or those of an older version: call `callslip migrate` with its URL")]
     NoSchema { server: String },
+    /// The database has no queue.
+    #[error(
+        "{server} has no pgmq, the queue: install it there as an extension, or use `pip install \"callslip[postgres]\"` here, which brings its SQL"
+    )]
+    NoQueue { server: String },
     /// Its tables are those of a later version.
     #[error("{server} has schema version {found}, this callslip knows up to {known}: update callslip here")]
     NewerSchema {

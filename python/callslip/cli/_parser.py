@@ -32,6 +32,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_console(commands)
     _add_logs(commands)
     _add_checks(commands)
+    _add_fleet(commands)
     return parser
 
 
@@ -205,6 +206,48 @@ def _add_checks(commands: Commands) -> None:
         "doctor",
         "_doctor",
         "Describe this installation, for a report of a problem.",
+    )
+
+
+def _add_fleet(commands: Commands) -> None:
+    parser = _add(
+        commands, "migrate", "_fleet", "Make a PostgreSQL database ready for a store, or update it."
+    )
+    parser.add_argument("url", metavar="URL", help="postgresql://user@host/database")
+
+    parser = _add(
+        commands, "work", "_fleet", "Work on the runs of a fleet, until Ctrl-C or SIGTERM."
+    )
+    parser.add_argument("fleet", metavar="MODULE:NAME", help="the Fleet of a module, with agents")
+    parser.add_argument(
+        "--queue", action="append", metavar="NAME", help="a queue; may be repeated; default default"
+    )
+    parser.add_argument(
+        "--slots", type=_count, default=64, metavar="N", help="runs at once; default 64"
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long calls under way may take at the end; default 30",
+    )
+
+    parser = _add(commands, "status", "_fleet", "Say what the fleet of a database is doing.")
+    parser.add_argument("url", metavar="URL", help="postgresql://user@host/database")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument(
+        "--metric", metavar="NAME", help="print one number, such as queue_age or queue_length"
+    )
+
+    parser = _add(commands, "prune", "_fleet", "Delete finished runs of a store that are old.")
+    parser.add_argument("url", metavar="STORE", help="the URL of a database, or the file of a store")
+    parser.add_argument(
+        "--older-than", required=True, metavar="AGE", help="ended before this: 30d, 12h, 90m or 60s"
+    )
+    parser.add_argument(
+        "--archive", metavar="FOLDER", help="write their exports there first, compressed"
     )
 
 

@@ -122,8 +122,10 @@ class Worker:
     def _lose(self, run_id: str) -> None:
         if run_id in self._driven:
             driven, task = self._driven[run_id]
-            driven.was_lost = True
-            task.cancel()
+            if not driven.rests:
+                driven.was_lost = True
+                _log.warning("run %s was left: another worker may have it by now", run_id)
+                task.cancel()
 
     async def _turn(self, now: float) -> None:
         try:

@@ -468,10 +468,14 @@ class Run(Generic[AnswerT]):
 
     @property
     def _told_by(self) -> _core.SharedRuns | None:
-        """The shared store by which the run is told something, wherever it is driven."""
-        if self._store is None or (self._driver is not None and not self._rests):
+        """The shared store by which the run is told something, wherever it is driven.
+
+        `None` if its driver is here, or its agent is, which continues it here.
+        """
+        if self._store is None or self._store._shared is None:
             return None
-        return self._store._shared
+        is_here = self._agent is not None if self._driver is None else not self._rests
+        return None if is_here else self._store._shared
 
     def _replace_core(self, core: _core.Run) -> None:
         """Continue with the same run as its store has it now."""

@@ -163,13 +163,15 @@ impl PostgresStore {
     fn lease_below(&self, run_id: &str, above: &Arc<Leased>) -> Result<Arc<Leased>, StoreError> {
         let root = above.root();
         let Some(epoch) = root.epoch() else { return Ok(Leased::new(&self.shared, run_id, Some(root))) };
-        let sql = "UPDATE callslip.run SET epoch = $2 WHERE id = $1 AND holder = $3 \
-             AND EXISTS (SELECT FROM callslip.run AS top WHERE top.id = $3 AND top.epoch = $2) RETURNING first, next";
-        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &epoch, &root.run_id()]).await)?;
-        if let Some(row) = rows.first() {
-            return Ok(Leased::held(&self.shared, run_id, epoch, row.get(0), row.get(1), Some(root)));
+        let sql = "SELECT covered, run_first, run_next FROM callslip.cover($1, $2, $3)";
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &root.run_id(), &epoch]).await)?;
+        match rows.first() {
+            None => Ok(Leased::new(&self.shared, run_id, Some(root))),
+            Some(row) if row.get(0) => {
+                Ok(Leased::held(&self.shared, run_id, epoch, row.get(1), row.get(2), Some(root)))
+            }
+            Some(_) => Err(StoreError::Elsewhere { run_id: run_id.to_owned() }),
         }
-        if self.exists(run_id)? { self.lease_of(run_id) } else { Ok(Leased::new(&self.shared, run_id, Some(root))) }
     }
 
     fn leased(&self, claim: Claim, lease: Arc<Leased>) -> Result<Claim, StoreError> {

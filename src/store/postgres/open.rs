@@ -48,11 +48,12 @@ impl PostgresStore {
     /// without it. Returns the versions before and after.
     ///
     /// # Errors
-    /// `Address`, `Unreachable`, or the server refuses it.
+    /// `Address`, `Unreachable`, `NoQueue`, or the server refuses it.
     pub fn migrate(url: &str, pgmq: Option<&str>) -> Result<(i32, i32), StoreError> {
         let address = Address::read(url)?;
         let mut link = Link::new(address.clone())?;
         let done = schema::migrate(&mut link, pgmq).map_err(|failure| failure.of(&address))?;
+        let done = done.ok_or_else(|| StoreError::NoQueue { server: address.shown().to_owned() })?;
         if done.0 > schema::version() {
             let server = address.shown().to_owned();
             return Err(StoreError::NewerSchema { server, found: done.0, known: schema::version() });

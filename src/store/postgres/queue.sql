@@ -148,11 +148,20 @@ RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigin
     run_given text, run_over boolean, run_shape text) LANGUAGE plpgsql AS $$
 DECLARE
     found_run callslip.run;
+    top_run callslip.run;
+    is_covered boolean := false;
     new_epoch bigint;
 BEGIN
+    -- The run whose claim covers it before the run itself, as everywhere.
+    SELECT top.* INTO top_run FROM callslip.run JOIN callslip.run AS top ON top.id = run.holder WHERE run.id = wanted;
+    IF FOUND THEN
+        SELECT * INTO top_run FROM callslip.run WHERE id = top_run.id FOR UPDATE;
+        is_covered := top_run.msg IS NOT NULL AND NOT top_run.is_later
+            AND callslip.is_leased(top_run.queue, top_run.msg);
+    END IF;
     SELECT * INTO found_run FROM callslip.run WHERE id = wanted FOR UPDATE;
     IF NOT FOUND THEN RETURN; END IF;
-    IF found_run.holder IS NOT NULL THEN
+    IF is_covered THEN
         RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text;
         RETURN;
     END IF;
@@ -162,11 +171,38 @@ BEGIN
     END IF;
     IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
     new_epoch := nextval('callslip.epoch');
-    UPDATE callslip.run SET epoch = new_epoch, is_later = false, claims = 0,
+    -- It is driven by itself from now on, where nobody drives the run that covered it.
+    UPDATE callslip.run SET epoch = new_epoch, is_later = false, claims = 0, holder = NULL,
         msg = callslip.send(id, queue, lane, lease, false) WHERE key = found_run.key;
     UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
+    UPDATE callslip.inbox SET holder = wanted WHERE run = wanted;
     RETURN QUERY SELECT true, NULL::text, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
         found_run.finished_at IS NOT NULL, found_run.shape;
+END $$;
+
+-- Puts a run under the claim of another one, whose driver drives it too. No row: there is no such run.
+CREATE OR REPLACE FUNCTION callslip.cover(wanted text, top text, my_epoch bigint)
+RETURNS TABLE (covered boolean, run_first bigint, run_next bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+BEGIN
+    PERFORM FROM callslip.run WHERE id = top AND epoch = my_epoch FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT false, 0::bigint, 0::bigint;
+        RETURN;
+    END IF;
+    SELECT * INTO found_run FROM callslip.run WHERE id = wanted FOR UPDATE;
+    IF NOT FOUND THEN RETURN; END IF;
+    IF found_run.msg IS NOT NULL THEN
+        IF NOT found_run.is_later AND callslip.is_leased(found_run.queue, found_run.msg) THEN
+            RETURN QUERY SELECT false, 0::bigint, 0::bigint;
+            RETURN;
+        END IF;
+        PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
+    END IF;
+    UPDATE callslip.run SET epoch = my_epoch, holder = top, msg = NULL, is_later = false WHERE key = found_run.key;
+    UPDATE callslip.inbox SET holder = top WHERE run = wanted;
+    RETURN QUERY SELECT true, found_run.first, found_run.next;
 END $$;
 
 -- Lengthens the leases of runs. Says which are still held with their epochs, and which have an inbox.
@@ -182,6 +218,23 @@ BEGIN
         PERFORM pgmq.set_vt('callslip_' || part.queue, part.msgs, clock_timestamp() + make_interval(secs => lease));
         RETURN QUERY SELECT one, EXISTS (SELECT FROM callslip.inbox WHERE inbox.holder = one) FROM unnest(part.held) AS one;
     END LOOP;
+END $$;
+
+-- A run that waits for the end of another one has something to do.
+CREATE OR REPLACE FUNCTION callslip.wake(waiting text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    woken callslip.run;
+BEGIN
+    SELECT top.* INTO woken FROM callslip.run
+        JOIN callslip.run AS top ON top.id = coalesce(run.holder, run.id) WHERE run.id = waiting;
+    IF NOT FOUND THEN RETURN; END IF;
+    SELECT * INTO woken FROM callslip.run WHERE id = woken.id FOR UPDATE;
+    IF woken.finished_at IS NULL AND (woken.msg IS NULL OR woken.is_later) THEN
+        IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
+        UPDATE callslip.run SET is_later = false, msg = callslip.send(id, queue, lane, 0, false)
+            WHERE key = woken.key;
+        PERFORM pg_notify('callslip_queue', woken.queue);
+    END IF;
 END $$;
 
 -- Ends the work on a run: there is nothing to do before somebody tells it something, or before a delay. `rests`, or
@@ -207,9 +260,12 @@ DECLARE
 BEGIN
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
     IF NOT FOUND OR found_run.msg IS NULL THEN RETURN; END IF;
-    IF found_run.finished_at IS NOT NULL AND NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) THEN
+    IF NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) AND (found_run.finished_at IS NOT NULL
+        -- The run that has started it goes on with it.
+        OR EXISTS (SELECT FROM callslip.run WHERE id = found_run.parent AND finished_at IS NULL)) THEN
         PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
         UPDATE callslip.run SET epoch = nextval('callslip.epoch'), msg = NULL WHERE key = found_run.key;
+        PERFORM callslip.wake(found_run.parent);
     ELSE
         PERFORM pgmq.set_vt('callslip_' || found_run.queue, found_run.msg, clock_timestamp());
         UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0 WHERE key = found_run.key;

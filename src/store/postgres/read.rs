@@ -167,7 +167,13 @@ fn tickets_where(rest: &str) -> String {
     format!("{TICKET} {rest}")
 }
 
-const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
+/// A call that somebody has decided on awaits approval no more, also while the decision waits for its run.
+const PARKED: &str = "(ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
+     WHERE inbox.run = run.id AND inbox.ticket = ticket.id))";
+
+const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, \
+     (ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
+     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq, opened.data, \
      completed.seq, completed.data, blob.data, attempts, \
      approval_reason, ticket.parts FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
@@ -268,7 +274,7 @@ pub(super) async fn tickets(connected: &mut Connected, filter: &TicketFilter) ->
     admitted.add("run.id =", filter.run.clone());
     admitted.add("ticket.kind =", filter.kind.map(|kind| kind.as_str().to_owned()));
     admitted.add("run.parent =", filter.parent.clone());
-    admitted.add("ticket.parked =", filter.parked);
+    admitted.add(&format!("{PARKED} ="), filter.parked);
     admitted.add("opened_at >=", filter.since);
     admitted.add("opened_at <", filter.until);
     let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC";

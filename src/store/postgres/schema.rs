@@ -33,12 +33,12 @@ pub(super) fn check(link: &mut Link, server: &str) -> Result<Result<(), StoreErr
 }
 
 /// Brings a database to the present version. `pgmq` is the SQL of that library, for a database without it. Returns the
-/// versions before and after.
-pub(super) fn migrate(link: &mut Link, pgmq: Option<&str>) -> Result<(i32, i32), Failure> {
+/// versions before and after; `None` if there is no pgmq.
+pub(super) fn migrate(link: &mut Link, pgmq: Option<&str>) -> Result<Option<(i32, i32)>, Failure> {
     link.call(ANSWER * 20, async |connected| step(connected, pgmq).await)
 }
 
-async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<(i32, i32), Error> {
+async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<(i32, i32)>, Error> {
     let transaction = connected.transaction().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let has_pgmq = "SELECT to_regclass('pgmq.meta') IS NOT NULL";
@@ -48,6 +48,8 @@ async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<(i32, i32
             transaction.batch_execute("CREATE EXTENSION pgmq").await?;
         } else if let Some(sql) = pgmq {
             transaction.batch_execute(sql).await?;
+        } else {
+            return Ok(None);
         }
     }
     transaction
@@ -68,5 +70,5 @@ async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<(i32, i32
         transaction.execute("UPDATE callslip.meta SET version = $1", &[&version()]).await?;
     }
     transaction.commit().await?;
-    Ok((before, before.max(version())))
+    Ok(Some((before, before.max(version()))))
 }

@@ -189,7 +189,8 @@ SELECT
         coalesce(ticket.text, (completed.data::json -> 'outcome' -> ticket.outcome -> 'message')::text) END AS error,
     ticket.opened_at,
     ticket.completed_at,
-    ticket.parked,
+    ticket.parked AND NOT EXISTS (
+        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) AS parked,
     ticket.attempts,
     ticket.approval_reason
 FROM callslip.ticket

@@ -8,13 +8,17 @@ WITH given AS MATERIALIZED (
         cost double precision, started_at double precision, updated_at double precision, finished_at double precision)
 ), fenced AS MATERIALIZED (
     -- In the order of their keys, so that two writers can't wait for each other.
-    SELECT run.key FROM callslip.run JOIN given ON run.id = given.id
+    SELECT run.key, run.id FROM callslip.run JOIN given ON run.id = given.id
     WHERE run.epoch = given.epoch AND run.next = given.expected AND NOT given.is_new
     ORDER BY run.key FOR UPDATE OF run
-), covering AS MATERIALIZED (
+), held AS MATERIALIZED (
     SELECT run.id FROM callslip.run
     JOIN given ON run.id = given.holder AND run.epoch = given.epoch AND given.is_new
+    WHERE run.id NOT IN (SELECT id FROM given)
     ORDER BY run.key FOR SHARE OF run
+), covering AS MATERIALIZED (
+    -- A row that this very statement updates can't be locked once more.
+    SELECT id FROM held UNION ALL SELECT id FROM fenced
 ), changed AS (
     UPDATE callslip.run SET
         next = given.next,

@@ -304,6 +304,7 @@ def test_an_edit_at_rest_is_executed_when_the_run_is_resumed(path):
         assert store.tickets()[0].arguments == EDIT
 
 
+@pytest.mark.one_process
 def test_of_two_people_at_rest_one_wins_and_the_other_is_told(store):
     run_id = at_rest(store)
     first, second, third = (store.run(run_id) for _ in range(3))

@@ -76,6 +76,7 @@ def test_the_name_is_in_the_log_the_trace_and_the_page_and_not_with_the_model(de
 
 
 @DECISIONS
+@pytest.mark.one_process
 def test_the_name_is_kept_where_no_process_works_on_the_run(decide, store):
     run = store.run(left_waiting(store))
     decide(run)
@@ -132,6 +133,7 @@ def test_what_is_no_name_is_refused_and_nothing_is_decided(decide, by, says, sto
     assert store.tickets(awaiting_approval=True)
 
 
+@pytest.mark.one_process
 def test_the_first_of_two_is_named(store):
     run = store.run(left_waiting(store))
     approve(run, by=" ann ")

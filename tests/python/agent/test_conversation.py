@@ -201,6 +201,7 @@ def test_send_sync_waits_for_nothing_under_way():
     asyncio.run(main())
 
 
+@pytest.mark.one_process
 def test_a_kept_run_is_told_more_and_resumed(store):
     model = ScriptedModel([finish("first"), finish("second")])
     agent = Agent(model, store=store)

@@ -32,6 +32,7 @@ def page_of(client, run_id):
     return answer.text
 
 
+@pytest.mark.one_process
 def test_a_call_is_approved_and_the_run_goes_on(store):
     run_id = leave_waiting(store, pay_call(invoice=7))
     with opened(store) as client:

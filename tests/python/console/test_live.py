@@ -167,6 +167,7 @@ def test_a_page_is_at_most_so_long(several):
     assert ">34 more runs</a>" in page
 
 
+@pytest.mark.one_process
 def test_64_pages_are_open_at_once_and_each_is_told(store):
     run_id = leave_waiting(store, pay_call(invoice=7))
     with opened(store) as client, ExitStack() as pages:

@@ -61,12 +61,14 @@ def root_of(store):
     return next(run.run_id for run in store.runs() if run.parent_run is None)
 
 
+@pytest.mark.one_process
 def test_cancelling_a_run_ends_those_below_it(crashed):
     crashed.run(root_of(crashed)).cancel()
     assert [run.stop_reason for run in crashed.runs()] == ["cancelled", "cancelled"]
     assert crashed.tickets(status="IN_PROGRESS") == []
 
 
+@pytest.mark.one_process
 @pytest.mark.parametrize("which", ["root", "child"])
 def test_a_run_is_taken_up_once_somebody_has_approved_of_its_call(crashed, monkeypatch, which):
     root = root_of(crashed)

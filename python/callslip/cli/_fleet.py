@@ -1,0 +1,110 @@
+"""`callslip migrate`, `work`, `status` and `prune`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import re
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+from callslip.errors import UsageError
+from callslip.fleet import Fleet, FleetStatus, migrate, status
+from callslip.fleet._retention import archive_and_prune
+from callslip.store import TicketStore
+
+__all__ = ["run"]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out one of the commands."""
+    if options.command == "migrate":
+        before, after = migrate(options.url)
+        made = "made ready" if before == 0 else f"had version {before}"
+        print(f"the database {made}, and has version {after} of the tables")
+    elif options.command == "work":
+        _work(options)
+    elif options.command == "status":
+        with TicketStore(options.url) as store:
+            _print_status(status(store), options)
+    else:
+        with TicketStore(options.url) as store:
+            deleted = archive_and_prune(store, _seconds(options.older_than), options.archive)
+        print(f"{deleted} runs were deleted")
+    return 0
+
+
+def _work(options: argparse.Namespace) -> None:
+    fleet = _fleet(options.fleet)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    queues = options.queue or ["default"]
+    print(f"working on {', '.join(queues)}: Ctrl-C or SIGTERM to leave", file=sys.stderr)
+    asyncio.run(fleet.work(queues=queues, slots=options.slots, grace=options.grace))
+
+
+def _fleet(name: str) -> Fleet:
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise UsageError(f"expected the fleet as module:name: got {name}")
+    # As `python -m` has it: modules of the working folder are found.
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        fleet = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the fleet {name} cannot be imported: {error}") from error
+    if not isinstance(fleet, Fleet):
+        raise UsageError(f"expected {name} to be a Fleet: got {type(fleet).__name__}")
+    return fleet
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if found is None:
+        raise UsageError(f"expected an age such as 30d, 12h, 90m or 60s: got {text}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _print_status(now: FleetStatus, options: argparse.Namespace) -> None:
+    if options.metric is not None:
+        print(f"{now.metric(options.metric):g}")
+    elif options.json:
+        print(json.dumps(asdict(now), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(now)))
+
+
+def _lines(now: FleetStatus) -> list[str]:
+    lines = [
+        f"{now.queued} runs queued, {now.running} running ({now.resting} at rest), "
+        f"{now.finished} finished",
+        f"{now.awaiting_approval} calls await approval, {now.messages} messages wait",
+    ]
+    for queue in now.queues:
+        tenants = ", ".join(f"{name or 'no tenant'} {n}" for name, n in queue.tenants.items())
+        lines.append(
+            f"queue {queue.name}: {queue.waiting} waiting, the first for {queue.oldest:.1f} s; "
+            f"{queue.in_progress} in progress or later" + (f"; {tenants}" if tenants else "")
+        )
+    for worker in now.workers:
+        lines.append(
+            f"worker {worker.id}: {worker.busy} of {worker.slots} slots, "
+            f"agents {', '.join(worker.agents)}, queues {', '.join(worker.queues)}, "
+            f"lost {worker.lost}, refused {worker.refused}, version {worker.version}, "
+            f"seen {worker.seen:.0f} s ago"
+        )
+    lines.append(
+        f"database: {now.dead_rows} dead rows in queues, oldest transaction "
+        f"{now.oldest_transaction:.0f} s, "
+        + (", ".join(f"standby {n} {s}" for n, s in now.standbys.items()) or "no standby")
+    )
+    return lines

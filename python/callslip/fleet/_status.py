@@ -1,0 +1,193 @@
+"""What a fleet is doing, for people and for alarms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from callslip.errors import UsageError
+
+if TYPE_CHECKING:
+    from callslip.store import TicketStore
+
+__all__ = ["FleetStatus", "QueueStatus", "WorkerStatus", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """One queue.
+
+    Attributes:
+        name: The name; `"later"` for runs that begin later or were given back.
+        waiting: Runs that a worker may take now.
+        in_progress: Runs that are driven.
+        oldest: Seconds for which the first waiting run has waited; 0 if none does.
+        tenants: Waiting runs by the name of their tenant; `""` for none.
+    """
+
+    name: str
+    waiting: int
+    in_progress: int
+    oldest: float
+    tenants: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """One worker, as it said last.
+
+    Attributes:
+        id: Its machine, process and number.
+        version: Its version of callslip.
+        agents: The names of its agents.
+        queues: The names of its queues.
+        slots: Runs that it drives at once, at most.
+        busy: Runs that it drives.
+        lost: Runs that others have taken over from it.
+        refused: Runs that it gave back, because it has no agent for them.
+        seen: Seconds since it said this.
+    """
+
+    id: str
+    version: str
+    agents: list[str]
+    queues: list[str]
+    slots: int
+    busy: int
+    lost: int
+    refused: int
+    seen: float
+
+
+@dataclass(frozen=True, slots=True)
+class FleetStatus:
+    """A fleet.
+
+    Attributes:
+        queues: Its queues.
+        workers: The workers that were seen within the last hour.
+        queued: Runs that have not begun.
+        running: Runs that have begun and not ended, at rest or not.
+        resting: Those of them that rest: nobody works on them before they are told something.
+        finished: Runs that have ended.
+        awaiting_approval: Calls that are awaiting approval.
+        messages: Messages and decisions that do not stand in a log yet.
+        dead_rows: Rows of the queues that are still to be vacuumed.
+        oldest_transaction: Seconds for which the oldest transaction of the database is open. A long
+            one keeps dead rows, and makes claims slow.
+        standbys: For each standby of the database, its name and how it is synchronized.
+    """
+
+    queues: list[QueueStatus]
+    workers: list[WorkerStatus]
+    queued: int
+    running: int
+    resting: int
+    finished: int
+    awaiting_approval: int
+    messages: int
+    dead_rows: int
+    oldest_transaction: float
+    standbys: dict[str, str]
+
+    def metric(self, name: str) -> float:
+        """Return one number, for alarms and for scaling.
+
+        Args:
+            name: `"queue_age"`, the longest wait of any run in a queue, in seconds;
+                `"queue_length"`; `"busy"`, the part of all slots that are used; or the name of an
+                attribute that is a number.
+
+        Raises:
+            UsageError: There is no such number.
+        """
+        due = [queue for queue in self.queues if queue.name != "later"]
+        if name == "queue_age":
+            return max((queue.oldest for queue in due), default=0.0)
+        if name == "queue_length":
+            return float(sum(queue.waiting for queue in due))
+        if name == "busy":
+            slots = sum(worker.slots for worker in self.workers)
+            return sum(worker.busy for worker in self.workers) / slots if slots else 0.0
+        value = getattr(self, name, None)
+        if isinstance(value, int | float):
+            return float(value)
+        raise UsageError(
+            f"expected queue_age, queue_length, busy or a number of FleetStatus: got {name!r}"
+        )
+
+
+def status(store: TicketStore) -> FleetStatus:
+    """Return what the fleet of a store is doing now.
+
+    Raises:
+        UsageError: The store is not in a database.
+        StoreError: The database cannot be read.
+    """
+    if store._shared is None:
+        raise UsageError(
+            f'expected the store of a database: got {store!r}; pass TicketStore("postgresql://…")'
+        )
+    names = [
+        row["queue_name"]
+        for row in store.query(
+            "SELECT queue_name FROM pgmq.meta WHERE queue_name LIKE 'callslip\\_%' ORDER BY 1"
+        )
+    ]
+    counts = store.query(_COUNTS)[0]
+    standbys = store.query("SELECT application_name, sync_state FROM pg_stat_replication")
+    return FleetStatus(
+        queues=[_queue(store, name) for name in names],
+        workers=[WorkerStatus(**row) for row in store.query(_WORKERS)],
+        standbys={row["application_name"]: row["sync_state"] for row in standbys},
+        **counts,
+    )
+
+
+def _queue(store: TicketStore, name: str) -> QueueStatus:
+    # The name is one of pgmq's own list, so it needs no quoting.
+    row: dict[str, Any] = store.query(_QUEUE.format(table=f"pgmq.q_{name}"))[0]
+    tenants = store.query(_TENANTS.format(table=f"pgmq.q_{name}"))
+    return QueueStatus(
+        name=name.removeprefix("callslip_"),
+        tenants={one["tenant"]: one["waiting"] for one in tenants},
+        **row,
+    )
+
+
+_QUEUE = """
+SELECT count(*) FILTER (WHERE vt <= clock_timestamp()) AS waiting,
+    count(*) FILTER (WHERE vt > clock_timestamp()) AS in_progress,
+    coalesce(extract(epoch FROM clock_timestamp() - min(enqueued_at)
+        FILTER (WHERE vt <= clock_timestamp())), 0)::double precision AS oldest
+FROM {table}
+"""
+
+_TENANTS = """
+SELECT coalesce(run.tenant, '') AS tenant, count(*) AS waiting
+FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run'
+WHERE q.vt <= clock_timestamp() GROUP BY 1
+"""
+
+_COUNTS = """
+SELECT
+    (SELECT count(*) FROM callslip.run WHERE next = 0) AS queued,
+    (SELECT count(*) FROM callslip.run WHERE next > 0 AND finished_at IS NULL) AS running,
+    (SELECT count(*) FROM callslip.run
+        WHERE next > 0 AND finished_at IS NULL AND holder IS NULL AND (msg IS NULL OR is_later)
+    ) AS resting,
+    (SELECT count(*) FROM callslip.run WHERE finished_at IS NOT NULL) AS finished,
+    (SELECT count(*) FROM callslip.ticket WHERE parked) AS awaiting_approval,
+    (SELECT count(*) FROM callslip.inbox) AS messages,
+    (SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_user_tables
+        WHERE schemaname = 'pgmq') AS dead_rows,
+    (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(xact_start)), 0)::double precision
+        FROM pg_stat_activity WHERE datname = current_database() AND backend_xmin IS NOT NULL
+    ) AS oldest_transaction
+"""
+
+_WORKERS = """
+SELECT id, version, agents, queues, slots, busy, taken_over AS lost, refused,
+    extract(epoch FROM clock_timestamp() - seen)::double precision AS seen
+FROM callslip.worker WHERE seen > clock_timestamp() - interval '1 hour' ORDER BY id
+"""

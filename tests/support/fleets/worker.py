@@ -1,0 +1,33 @@
+"""`python -m fleets.worker URL`: one worker of a fleet, until it is killed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+
+from fleets.agents import agents
+
+from callslip import TicketStore
+from callslip.fleet import Fleet
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("--ledger")
+    parser.add_argument("--lease", type=float, default=3.0)
+    parser.add_argument("--slots", type=int, default=16)
+    parser.add_argument("--wait", type=float, default=0.01)
+    parser.add_argument("--grace", type=float, default=5.0)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    known = agents(options.ledger or options.url, wait=options.wait)
+    with TicketStore(options.url) as store:
+        fleet = Fleet(store, known, lease=options.lease)
+        print("ready", flush=True)
+        await fleet.work(slots=options.slots, grace=options.grace)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
