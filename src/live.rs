@@ -145,7 +145,15 @@ pub struct LiveRun {
 impl LiveRun {
     /// A run without a store.
     fn of(machine: RunMachine, log: Log) -> Self {
-        Self { machine, log, storage: None, contents: HashMap::new(), source: None, held: Vec::new(), taking: Vec::new() }
+        Self {
+            machine,
+            log,
+            storage: None,
+            contents: HashMap::new(),
+            source: None,
+            held: Vec::new(),
+            taking: Vec::new(),
+        }
     }
 
     /// A run that has not begun, claimed in the store that it is written to. `above` is the run whose driver drives this
@@ -153,12 +161,9 @@ impl LiveRun {
     ///
     /// # Errors
     /// `UnderWay`: a run of this id is claimed.
-    pub fn new(
-        machine: RunMachine,
-        store: Option<&Arc<dyn Store>>,
-        above: Option<&str>,
-    ) -> Result<Self, StoreError> {
-        let claim = |store: &Arc<dyn Store>| store.claim_new(machine.run_id(), above).map(|claim| Storage::new(store, claim));
+    pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>, above: Option<&str>) -> Result<Self, StoreError> {
+        let claim =
+            |store: &Arc<dyn Store>| store.claim_new(machine.run_id(), above).map(|claim| Storage::new(store, claim));
         let storage = store.map(claim).transpose()?;
         Ok(Self { storage, source: store.cloned(), ..Self::of(machine, Log::default()) })
     }
@@ -261,8 +266,7 @@ impl LiveRun {
     pub fn follow(&mut self, records: Vec<Arc<Record>>) -> Result<(), LiveError> {
         let run_id = self.machine.run_id().to_owned();
         if self.log.records().is_empty() {
-            self.machine = RunMachine::load(&records)
-                .map_err(|cause| LiveError::Unreadable { run_id, cause })?;
+            self.machine = RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id, cause })?;
             self.log = Log::new(records);
             return Ok(());
         }

@@ -305,7 +305,10 @@ class TicketStore:
         try:
             core = _core.Run.load(self._native, run_id)
         except StoreError:
-            if self._shared is None or (queued := _core.Run.load_queued(self._native, run_id)) is None:
+            if (
+                self._shared is None
+                or (queued := _core.Run.load_queued(self._native, run_id)) is None
+            ):
                 raise
             core, task = queued
             return Run(core, run_id, task, store=self)

@@ -89,7 +89,8 @@ impl PyRunView {
     #[getter]
     fn under_way(&self) -> CoreResult<Option<Vec<(u32, bool)>>> {
         let under_way = self.lock()?.machine().under_way();
-        let plain = |tickets: Vec<(TicketId, bool)>| tickets.into_iter().map(|(ticket, task)| (ticket.0, task)).collect();
+        let plain =
+            |tickets: Vec<(TicketId, bool)>| tickets.into_iter().map(|(ticket, task)| (ticket.0, task)).collect();
         Ok(under_way.map(plain))
     }
 

@@ -1,7 +1,7 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::{React, Message, Protocol, stored_protocol};
+use crate::protocol::{Message, Protocol, React, stored_protocol};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;

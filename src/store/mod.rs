@@ -14,8 +14,8 @@ mod row;
 pub mod sqlite;
 mod sync;
 
-pub use claim::{Claim, Hold};
 use claim::Claims;
+pub use claim::{Claim, Hold};
 pub use error::StoreError;
 pub use log::{Log, LogError};
 pub use memory::MemoryStore;

@@ -21,13 +21,14 @@ import threading
 import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Self
 
 import psycopg
 
 HOST = "127.0.0.1"
 USER = "callslip"
 
-# The server ends with whoever has started it: the pipe to its shell is closed then, whatever happens.
+# The server ends with whoever has started it: the pipe to its shell is closed then.
 _UNTIL_CLOSED = '"$@" & server=$!; read -r mode; kill -s "${mode:-QUIT}" $server; wait $server'
 
 
@@ -190,7 +191,7 @@ class Server:
     def drop_database(self, url: str) -> None:
         self.execute(f"DROP DATABASE IF EXISTS {url.rsplit('/', 1)[1]} WITH (FORCE)")
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -286,7 +287,7 @@ class Proxy:
             except (OSError, ValueError):
                 return
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,6 +15,7 @@ from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
+from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, Ticket
 from callslip.runs._conversation import run_lock

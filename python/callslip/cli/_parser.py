@@ -242,7 +242,9 @@ def _add_fleet(commands: Commands) -> None:
     )
 
     parser = _add(commands, "prune", "_fleet", "Delete finished runs of a store that are old.")
-    parser.add_argument("url", metavar="STORE", help="the URL of a database, or the file of a store")
+    parser.add_argument(
+        "url", metavar="STORE", help="the URL of a database, or the file of a store"
+    )
     parser.add_argument(
         "--older-than", required=True, metavar="AGE", help="ended before this: 30d, 12h, 90m or 60s"
     )

@@ -90,7 +90,7 @@ class KnownAgents:
                     continue
                 self._fitting[key] = agent
                 break
-        agent = self._fitting.get(key)
-        if agent is None:
+        found = self._fitting.get(key)
+        if found is None:
             self.refused.add(f"{name} {shape}")
-        return agent
+        return found

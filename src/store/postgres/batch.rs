@@ -48,7 +48,7 @@ struct Run<'a> {
 
 /// A new ticket.
 #[derive(Serialize)]
-pub(super) struct NewTicket {
+struct NewTicket {
     run: Arc<str>,
     id: u32,
     kind: &'static str,
@@ -235,7 +235,7 @@ impl Making {
             TicketChange::Opened(row) => {
                 // Its arguments stand in the event.
                 let row = TicketRow { arguments: None, ..*row };
-                self.open(run, NewTicket::new(run, &row, Some(record.seq))?);
+                self.open(run, NewTicket::new(run, &row, Some(record.seq)));
             }
             TicketChange::Completed { ticket, outcome, .. } => self.complete(run, ticket.0, outcome, record),
             TicketChange::Filled { ticket, arguments, parked } => self.change(run, ticket.0, |patch| {
@@ -255,7 +255,7 @@ impl Making {
             }),
             TicketChange::All(rows) => {
                 for row in rows {
-                    let mut ticket = NewTicket::new(run, &row, None)?;
+                    let mut ticket = NewTicket::new(run, &row, None);
                     self.keep_texts(&mut ticket, &row)?;
                     self.open(run, ticket);
                 }
@@ -318,9 +318,9 @@ impl Patch {
 }
 
 impl NewTicket {
-    pub(super) fn new(run: &Arc<str>, row: &TicketRow, seq: Option<u64>) -> serde_json::Result<Self> {
+    fn new(run: &Arc<str>, row: &TicketRow, seq: Option<u64>) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(|text| encode(text).into_owned());
-        Ok(Self {
+        Self {
             run: Arc::clone(run),
             id: row.ticket.0,
             kind: row.kind.as_str(),
@@ -340,7 +340,7 @@ impl NewTicket {
             attempts: row.attempts,
             approval_reason: text(&row.approval_reason),
             parts: None,
-        })
+        }
     }
 
     fn apply(&mut self, patch: Patch) {
@@ -367,9 +367,5 @@ pub(super) fn kept_texts(row: &TicketRow) -> serde_json::Result<(Option<String>,
 }
 
 fn unhex(digits: &str) -> Option<Vec<u8>> {
-    digits
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
+    digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

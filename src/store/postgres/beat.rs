@@ -32,7 +32,8 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
          FROM callslip.beat($1, $2, $3)";
     let seconds = lease.as_secs_f64();
     // An answer that comes after the next beat is due is of no use.
-    let answer = link.call_again(lease / BEATS, async |connected| connected.query(sql, &[&ids, &epochs, &seconds]).await);
+    let answer =
+        link.call_again(lease / BEATS, async |connected| connected.query(sql, &[&ids, &epochs, &seconds]).await);
     match answer {
         Ok(rows) => {
             shared.confirm(asked_at);
@@ -53,7 +54,9 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
         Err(Failure::Unreachable(_) | Failure::Again(_)) => give_up(&roots, shared, lease),
         Err(failure) => {
             let error = shared.error(failure);
-            roots.iter().for_each(|lease| lease.lose(error.clone()));
+            for lease in &roots {
+                lease.lose(error.clone());
+            }
             shared.wake();
         }
     }

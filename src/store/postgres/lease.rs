@@ -2,9 +2,9 @@
 
 use super::shared::{Shared, lock};
 use super::writer::Work;
+use crate::store::StoreError;
 use crate::store::claim::{Hold, Lease};
 use crate::store::row::RunRow;
-use crate::store::StoreError;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -64,13 +64,7 @@ impl Leased {
         Self::of(shared, run_id, Some(epoch), place, above)
     }
 
-    fn of(
-        shared: &Arc<Shared>,
-        run_id: &str,
-        epoch: Option<i64>,
-        place: Place,
-        above: Option<Arc<Self>>,
-    ) -> Arc<Self> {
+    fn of(shared: &Arc<Shared>, run_id: &str, epoch: Option<i64>, place: Place, above: Option<Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
             run_id: run_id.into(),
             epoch: epoch.map_or_else(OnceLock::new, OnceLock::from),

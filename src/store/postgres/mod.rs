@@ -275,7 +275,7 @@ impl Store for PostgresStore {
     fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError> {
         let doomed = self.read(async |connected| retention::trees(connected, run_ids).await)?;
         let claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
-        self.remove(doomed, &claims)
+        self.remove(&doomed, &claims)
     }
 
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError> {
@@ -288,7 +288,7 @@ impl Store for PostgresStore {
         for root in roots {
             let tree = self.read(async |connected| retention::trees(connected, std::slice::from_ref(&root)).await)?;
             if let Ok(claims) = self.claims.claim_all(tree.iter().map(String::as_str)) {
-                match self.remove(tree, &claims) {
+                match self.remove(&tree, &claims) {
                     Ok(runs) => removed += runs,
                     Err(StoreError::Elsewhere { .. }) => {}
                     Err(error) => return Err(error),

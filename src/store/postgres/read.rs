@@ -50,7 +50,11 @@ impl PostgresStore {
     ///
     /// # Errors
     /// `Query`: the database refuses it.
-    pub fn query_json(&self, sql: &str, parameters: &[super::query::SqlText]) -> Result<super::query::JsonTable, StoreError> {
+    pub fn query_json(
+        &self,
+        sql: &str,
+        parameters: &[super::query::SqlText],
+    ) -> Result<super::query::JsonTable, StoreError> {
         self.settle()?;
         let mut reader = lock(&self.reader);
         let link = reader.as_mut().ok_or(StoreError::Closed)?;
@@ -244,7 +248,8 @@ impl Ticket {
         // Those that were filled stand in the row itself.
         if let Some((seq, data)) = opened.filter(|_| row.arguments.is_none()) {
             let opened = serde_json::from_str::<Opened<'_>>(&data);
-            row.arguments = Some(opened.map_err(|error| unreadable(seq, error.to_string()))?.arguments.get().to_owned());
+            row.arguments =
+                Some(opened.map_err(|error| unreadable(seq, error.to_string()))?.arguments.get().to_owned());
         }
         let seq = completed_seq.unwrap_or_default();
         if let Some(bytes) = blob {

@@ -40,8 +40,8 @@ pub(super) async fn roots_to_prune(
 
 impl PostgresStore {
     /// Removes whole trees of runs, which this process has claimed, unless another one drives one of them.
-    pub(super) fn remove(&self, run_ids: Vec<String>, _claims: &[Claim]) -> Result<usize, StoreError> {
-        if let Some(run_id) = run_ids.iter().find(|run_id| lock(&self.shared.reserved).contains_key(&***run_id)) {
+    pub(super) fn remove(&self, run_ids: &[String], _claims: &[Claim]) -> Result<usize, StoreError> {
+        if let Some(run_id) = run_ids.iter().find(|run_id| lock(&self.shared.reserved).contains_key(run_id.as_str())) {
             return Err(StoreError::UnderWay { run_id: run_id.clone() });
         }
         let mut removed = 0;

@@ -1,4 +1,4 @@
-//! Texts as PostgreSQL keeps them: it has no character 0, so that one is written as two others.
+//! Texts as `PostgreSQL` keeps them: it has no character 0, so that one is written as two others.
 
 use std::borrow::Cow;
 

@@ -23,9 +23,16 @@ const EPOCHS: i64 = 64;
 /// What is handed to the writer.
 #[derive(Debug)]
 pub(super) enum Work {
-    Append { lease: Arc<Leased>, records: Vec<Arc<Record>>, with: With },
+    Append {
+        lease: Arc<Leased>,
+        records: Vec<Arc<Record>>,
+        with: With,
+    },
     /// The driver of a run has left it.
-    Leave { run_id: Arc<str>, epoch: i64 },
+    Leave {
+        run_id: Arc<str>,
+        epoch: i64,
+    },
 }
 
 pub(super) struct Writer {
@@ -88,7 +95,9 @@ impl Writer {
                 Err(Failure::Unreachable(_)) => std::thread::sleep(PAUSE),
                 Err(failure) if left.len() == 1 => {
                     let error = shared.error(failure);
-                    left.iter().for_each(|given| given.lease.lose(error.clone()));
+                    for given in &left {
+                        given.lease.lose(error.clone());
+                    }
                 }
                 // One of them can't be written; which one, each by itself will show.
                 Err(_) => {
@@ -107,7 +116,8 @@ impl Writer {
         for given in given {
             parts.push(self.part(given)?);
         }
-        let batch = Batch::new(&parts).map_err(|error| Failure::Refused(format!("a record has no JSON form: {error}")))?;
+        let batch =
+            Batch::new(&parts).map_err(|error| Failure::Refused(format!("a record has no JSON form: {error}")))?;
         let lease = shared.lease().as_secs_f64();
         let written = self.link.call(ANSWER, async |connected| send(connected, &batch, lease).await)?;
         shared.count_commit();

@@ -1,9 +1,9 @@
 //! From rows back to records and to what is listed.
 
-use crate::store::blob;
 use crate::part::Part;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::StoreError;
+use crate::store::blob;
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
 use crate::ticket::{Outcome, Status, TicketId, TicketKind};
 use rusqlite::types::Value;

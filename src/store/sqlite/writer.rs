@@ -1,12 +1,12 @@
 //! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
 
-use crate::store::blob::{Apart, INLINE, split};
 use super::files::{Files, Lost};
 use super::read::{self, ReadError};
 use super::retention;
 use super::shared::Shared;
 use crate::part::Content;
 use crate::run::{Record, Setup, StopReason};
+use crate::store::blob::{Apart, INLINE, split};
 use crate::store::projection::{self, TicketChange};
 use crate::store::row::{RunRow, TicketRow};
 use rusqlite::config::DbConfig;

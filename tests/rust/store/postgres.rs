@@ -77,7 +77,11 @@ impl Drop for Database {
 pub(crate) struct Claiming(Arc<PostgresStore>);
 
 impl Claiming {
-    fn claimed<T>(&self, run_id: &str, act: impl FnOnce(&PostgresStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn claimed<T>(
+        &self,
+        run_id: &str,
+        act: impl FnOnce(&PostgresStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         match self.0.claim(run_id, None) {
             Ok(_claim) => act(&self.0),
             Err(StoreError::UnderWay { .. }) => act(&self.0),
@@ -275,7 +279,7 @@ fn a_run_below_another_goes_with_it() {
     let error = other.claim("child", None).unwrap_err();
     assert_eq!(error, StoreError::Below { run_id: "child".into(), holder: "r".into() });
     lapse(&database, &other, "r");
-    let root_there = other.claim("r", None).unwrap();
+    let _root_there = other.claim("r", None).unwrap();
     let position = one.append("child", records(1, [asked(1)])).unwrap();
     assert!(one.wait(position, LONG).unwrap());
     assert!(matches!(below.hold(), Hold::Lost(StoreError::TakenOver { .. })));
@@ -308,7 +312,10 @@ fn a_run_rests_until_it_is_told_something() {
     let claim = one.claim("r", None).unwrap();
     let waiting = one.inbox("r").unwrap();
     assert_eq!(waiting.len(), 1);
-    assert_eq!((waiting[0].kind.as_str(), waiting[0].body.as_deref(), waiting[0].by.as_deref()), ("deny", Some("\0 no"), Some("Ann")));
+    assert_eq!(
+        (waiting[0].kind.as_str(), waiting[0].body.as_deref(), waiting[0].by.as_deref()),
+        ("deny", Some("\0 no"), Some("Ann"))
+    );
     assert_eq!(rest(&one, "r"), Rested::Told);
     let with = With { contents: Vec::new(), taken: vec![waiting[0].id] };
     let position = one.append_with("r", records(3, [resumed()]), with).unwrap();

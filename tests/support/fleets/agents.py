@@ -57,8 +57,6 @@ def agents(url: str, *, wait: float = 0.01) -> list[Agent]:
     def steps(names: list[str]) -> Any:
         async def model(messages: list[dict[str, Any]]) -> str:
             await pause()
-            done = sum(message["role"] == "assistant" for message in messages) - 1
-            # The first reply of an assistant is that of the example.
             done = _calls(messages)
             return call(names[done], number=done) if done < len(names) else finish()
 

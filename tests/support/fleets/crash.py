@@ -145,9 +145,7 @@ class FleetCrash:
             self.judge(store)
         return self.seen
 
-    def _disturb(
-        self, processes: Workers, frozen: list[tuple[float, int]], freeze: float
-    ) -> None:
+    def _disturb(self, processes: Workers, frozen: list[tuple[float, int]], freeze: float) -> None:
         now = time.monotonic()
         for item in [one for one in frozen if one[0] <= now]:
             frozen.remove(item)
@@ -211,7 +209,9 @@ class FleetCrash:
             if open_work == waiting == 0:
                 return
             await asyncio.sleep(0.2)
-        raise Wrong(f"{open_work} runs have not ended, {waiting} messages wait\n{processes.log()[-3000:]}")
+        raise Wrong(
+            f"{open_work} runs have not ended, {waiting} messages wait\n{processes.log()[-3000:]}"
+        )
 
     def judge(self, store: TicketStore) -> None:
         """Check what must hold of the logs and of the effects."""

@@ -41,6 +41,8 @@ def read(url: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return the key and tool of each effect, by run and ticket."""
     effects = defaultdict(list)
     with psycopg.connect(url) as connection:
-        for run, ticket, key, tool in connection.execute("SELECT run, ticket, key, tool FROM effect"):
+        for run, ticket, key, tool in connection.execute(
+            "SELECT run, ticket, key, tool FROM effect"
+        ):
             effects[run, ticket].append((key, tool))
     return effects
