@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -19,74 +18,16 @@ from callslip import _core
 from callslip._options import check_one_of
 from callslip._threads.commits import Commits
 from callslip.errors import StoreError, UsageError
-from callslip.limits import limit_message
-from callslip.runs import Run, StopReason, Ticket, TicketKind, TicketStatus, Usage
+from callslip.runs import Run, Ticket, TicketKind, TicketStatus
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
+from callslip.runs._stored import StoredRun, StoredRuns, stored_run
 from callslip.runs._view_imports import import_views
 from callslip.runs._watch import RunWatch
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "StoredRuns", "TicketStore", "replay"]
 
 Durability: TypeAlias = Literal["full", "normal", "memory"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """One run of a store in a list. `TicketStore.run` returns the whole run.
-
-    Attributes:
-        run_id: The id, unique among runs.
-        agent: The name of the agent.
-        protocol: `"ticket"`, `"chatty"` or `"react"`.
-        task: The task, as the user has written it.
-        parent_run: The id of the parent run; `None` for a run without one.
-        parent_ticket: The id of the ticket in the parent run.
-        status: `"running"` until the run is finished, even if no driver works on it.
-        stop_reason: The reason for the end of the run; `None` before that.
-        error: The error that has ended the run; `None` without one.
-        turns: The number of turns.
-        violations: The number of replies that broke the protocol.
-        usage: The usage of the run's own replies.
-        started_at: The time of the start, in Unix seconds.
-        updated_at: The time of the last event, in Unix seconds.
-        finished_at: The time of the end, in Unix seconds; `None` before that.
-    """
-
-    run_id: str
-    agent: str
-    protocol: Literal["ticket", "chatty", "react"]
-    task: str
-    parent_run: str | None
-    parent_ticket: str | None
-    status: RunStatus
-    stop_reason: StopReason | None
-    error: str | None
-    turns: int
-    violations: int
-    usage: Usage
-    started_at: float
-    updated_at: float
-    finished_at: float | None
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        return StoredRuns([self])._repr_mimebundle_()
-
-
-class StoredRuns(list[StoredRun]):
-    """Runs of a store, as `TicketStore.runs` lists them. A notebook shows them as a table."""
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        names = ("run", "agent", "state", "turns", "violations", "tokens in", "tokens out", "task")
-        rows = [_cells(run) for run in self]
-        bundle: dict[str, Any] = import_views().bundle_of_table(names, rows)
-        return bundle
-
-
-def _cells(run: StoredRun) -> list[str]:
-    numbers = (run.turns, run.violations, run.usage.input_tokens, run.usage.output_tokens)
-    state = (run.stop_reason or run.status).replace("_", " ")
-    return [run.run_id, run.agent, state, *map(str, numbers), run.task]
 
 
 open_stores: WeakSet[TicketStore] = WeakSet()
@@ -240,7 +181,7 @@ class TicketStore:
         rows = self._native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
         )
-        return StoredRuns(_stored_run(row) for row in rows)
+        return StoredRuns(stored_run(row) for row in rows)
 
     def tickets(
         self,
@@ -526,29 +467,6 @@ def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
     # Not `splitlines`, which splits at characters that strings of JSON may contain.
     lines = log.split("\n") if isinstance(log, str) else log
     return [line for line in lines if line.strip()]
-
-
-def _stored_run(row: _core.RunRow) -> StoredRun:
-    run = StoredRun(
-        run_id=row.run_id,
-        agent=row.agent,
-        protocol=row.protocol,
-        task=row.task,
-        parent_run=row.parent_run,
-        parent_ticket=row.parent_ticket,
-        status=row.status,
-        stop_reason=row.stop_reason,
-        error=row.error,
-        turns=row.turns,
-        violations=row.violations,
-        usage=Usage._from_core(row.usage),
-        started_at=row.started_at,
-        updated_at=row.updated_at,
-        finished_at=row.finished_at,
-    )
-    if run.stop_reason == "limit" and run.error is not None:
-        return replace(run, error=limit_message(run.error))
-    return run
 
 
 def _count(name: str, value: int | None) -> None:

@@ -90,7 +90,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if session.kept_while is not None:
         # A child run that its parent has given up ends; one whose parent is kept is kept with it.
         child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)
-    child.asker, child.inbox = session.asker, session.inbox
+    child.asker, child.beginning.inbox = session.asker, session.beginning.inbox
     feed = session.run._feed
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)

@@ -77,7 +77,6 @@ class Inbox:
             These commands, and those that follow from what it was told.
         """
         run = session.run
-        run._rests = self.is_of_worker
         self._runs[run.id] = run
         mine = [message for message in self._waiting if message.run_id == run.id]
         self._waiting = [message for message in self._waiting if message.run_id != run.id]

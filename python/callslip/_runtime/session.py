@@ -54,14 +54,16 @@ class Beginning:
     Attributes:
         said: The task of a new run, until it is started.
         unchecked_task: The task of a run that a program has started, until `check_task` was called.
+        inbox: What the run is told from elsewhere; `None` unless its store is shared.
     """
 
-    __slots__ = ("first_commands", "said", "unchecked_task")
+    __slots__ = ("first_commands", "inbox", "said", "unchecked_task")
 
     def __init__(self, first_commands: FirstCommands) -> None:
         self.first_commands: FirstCommands = first_commands
         self.said: Said | None = None
         self.unchecked_task: Content | None = None
+        self.inbox: Inbox | None = None
 
 
 class RunSession:
@@ -85,7 +87,6 @@ class RunSession:
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
         asker: Decides on calls that are awaiting approval; `None` if others do.
-        inbox: What the run is told from elsewhere; `None` unless its store is shared.
     """
 
     __slots__ = (
@@ -96,7 +97,6 @@ class RunSession:
         "asker",
         "beginning",
         "core",
-        "inbox",
         "kept_while",
         "requests",
         "root",
@@ -123,7 +123,6 @@ class RunSession:
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.kept_while: Callable[[], bool] | None = None
         self.asker: Asker | None = None
-        self.inbox: Inbox | None = None
         self._end = SessionEnd(self._result_of_run)
         self._resources = Resources()
         # The system's clock may be set while the run works; its time limit must not move.
@@ -179,8 +178,8 @@ class RunSession:
     def start(self) -> list[Command]:
         """Start or resume the run."""
         commands = self.beginning.first_commands(self)
-        if self.inbox is not None:
-            commands = self.inbox.take_up(self, commands)
+        if self.beginning.inbox is not None:
+            commands = self.beginning.inbox.take_up(self, commands)
         return self.publish_events(commands)
 
     def publish_events(self, commands: list[Command]) -> list[Command]:
@@ -366,7 +365,7 @@ class RunSession:
     @property
     def _own_inbox(self) -> Inbox | None:
         """The inbox, if no run above and no worker delivers what comes."""
-        inbox = self.inbox
+        inbox = self.beginning.inbox
         if inbox is None or inbox.is_of_worker or inbox.run_id != self.run.id:
             return None
         return inbox

@@ -70,7 +70,6 @@ def new_session(
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
-    earlier = check_messages(messages) if messages else None
     call = current_call()
     parent = above = None
     levels = depth
@@ -78,8 +77,7 @@ def new_session(
     if call is not None:
         parent, above = (call.session.run.id, call.ticket), call.session
         levels, root = levels_left(above.levels, depth), above.root
-        if deps is None:
-            deps = above.run._deps
+        deps = above.run._deps if deps is None else deps
         said = said_below(above, said)
         asker = asker or above.asker
     setup = worker._setup_at(levels)
@@ -92,19 +90,26 @@ def new_session(
         above=None if above is None else above.core,
         store=None if store is None else store._native,
         limits=None if limits is None else limits._to_json(),
-        messages=earlier,
+        messages=check_messages(messages) if messages else None,
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     if above is not None:
         above.run._add_child(run)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    session.beginning.said = said
     session.asker = asker
-    if store is not None and store._shared is not None:
-        is_below = above is not None and above.store is store
-        session.inbox = above.inbox if above and is_below else Inbox(store._shared, run_id)
+    session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
+
+
+def _inbox_of(session: RunSession, above: RunSession | None) -> Inbox | None:
+    """Return what a new run is told from elsewhere: by the inbox of the run that drives it."""
+    store = session.store
+    if store is None or store._shared is None:
+        return None
+    if above is not None and above.store is store:
+        return above.beginning.inbox
+    return Inbox(store._shared, session.run.id)
 
 
 def resumed_session(
@@ -153,7 +158,7 @@ def resumed_session(
     session.asker = asker
     if store._shared is not None:
         messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
-        session.inbox = Inbox(store._shared, run_id, messages)
+        session.beginning.inbox = Inbox(store._shared, run_id, messages)
     return session
 
 

@@ -48,7 +48,8 @@ class Commits:
         if position > self._store.durable():
             await self._wait_async(position)
         if self._is_shared:
-            while not run.check_claim():
+            # Rarely: nothing of a store runs Python, and so it cannot set an event.
+            while not run.check_claim():  # noqa: ASYNC110
                 await asyncio.sleep(_UNCONFIRMED)
 
     def written(self, run: _core.Run) -> None:

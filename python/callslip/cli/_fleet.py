@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import re
 import sys
@@ -12,6 +11,7 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
 from callslip.fleet import Fleet, FleetStatus, migrate, status
 from callslip.fleet._retention import archive_and_prune
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if options.command == "migrate":
         before, after = migrate(options.url)
         made = "made ready" if before == 0 else f"had version {before}"
-        print(f"the database {made}, and has version {after} of the tables")
+        print_text(f"the database {made}, and has version {after} of the tables")
     elif options.command == "work":
         _work(options)
     elif options.command == "status":
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         with TicketStore(options.url) as store:
             deleted = archive_and_prune(store, _seconds(options.older_than), options.archive)
-        print(f"{deleted} runs were deleted")
+        print_text(f"{deleted} runs were deleted")
     return 0
 
 
@@ -46,7 +46,7 @@ def _work(options: argparse.Namespace) -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     queues = options.queue or ["default"]
-    print(f"working on {', '.join(queues)}: Ctrl-C or SIGTERM to leave", file=sys.stderr)
+    print_text(f"working on {', '.join(queues)}: Ctrl-C or SIGTERM to leave", sys.stderr)
     asyncio.run(fleet.work(queues=queues, slots=options.slots, grace=options.grace))
 
 
@@ -76,11 +76,11 @@ def _seconds(text: str) -> float:
 
 def _print_status(now: FleetStatus, options: argparse.Namespace) -> None:
     if options.metric is not None:
-        print(f"{now.metric(options.metric):g}")
+        print_text(f"{now.metric(options.metric):g}")
     elif options.json:
-        print(json.dumps(asdict(now), indent=2, ensure_ascii=False))
+        print_json(asdict(now))
     else:
-        print("\n".join(_lines(now)))
+        print_text("\n".join(_lines(now)))
 
 
 def _lines(now: FleetStatus) -> list[str]:
@@ -95,13 +95,13 @@ def _lines(now: FleetStatus) -> list[str]:
             f"queue {queue.name}: {queue.waiting} waiting, the first for {queue.oldest:.1f} s; "
             f"{queue.in_progress} in progress or later" + (f"; {tenants}" if tenants else "")
         )
-    for worker in now.workers:
-        lines.append(
-            f"worker {worker.id}: {worker.busy} of {worker.slots} slots, "
-            f"agents {', '.join(worker.agents)}, queues {', '.join(worker.queues)}, "
-            f"lost {worker.lost}, refused {worker.refused}, version {worker.version}, "
-            f"seen {worker.seen:.0f} s ago"
-        )
+    lines += [
+        f"worker {worker.id}: {worker.busy} of {worker.slots} slots, "
+        f"agents {', '.join(worker.agents)}, queues {', '.join(worker.queues)}, "
+        f"lost {worker.lost}, refused {worker.refused}, version {worker.version}, "
+        f"seen {worker.seen:.0f} s ago"
+        for worker in now.workers
+    ]
     lines.append(
         f"database: {now.dead_rows} dead rows in queues, oldest transaction "
         f"{now.oldest_transaction:.0f} s, "

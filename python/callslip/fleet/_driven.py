@@ -73,11 +73,17 @@ class Driven:
         self.rests = False
         self.was_lost = False
 
-    async def drive(self) -> None:
-        """Drive the run until it is over, rests or is left, and log what a person should know."""
+    async def drive(self, after: asyncio.Task[None] | None = None) -> None:
+        """Drive the run until it is over, rests or is left, and log what a person should know.
+
+        Args:
+            after: An earlier driver of the run in this process, which ends first.
+        """
         run_id = self.claim.run_id
         try:
-            session = await asyncio.to_thread(self._open)
+            if after is not None:
+                await asyncio.wait([after])
+            session = await asyncio.to_thread(self._opened)
             if session is None:
                 return
             # Whoever watches in this process is told of the present reply from its beginning.
@@ -91,10 +97,16 @@ class Driven:
             if not self.rests:
                 self.was_lost = isinstance(error, TakenOver | NoLease)
                 _log.warning("run %s was left: %s", run_id, error)
-        except asyncio.CancelledError:
-            raise
-        except Exception:
+        except Exception:  # noqa: BLE001  # of the program's own functions; other runs go on
             _log.exception("run %s was left before its end", run_id)
+
+    def _opened(self) -> RunSession | None:
+        try:
+            return self._open()
+        except BaseException:
+            # Its lease is held by nobody else, and would be lengthened for ever.
+            self._shared.let_go(self.claim.run_id)
+            raise
 
     def _open(self) -> RunSession | None:
         """Return the session of the run; `None` if there is nothing to drive.
@@ -114,7 +126,7 @@ class Driven:
             self._shared.refuse(claim.run_id)
             return None
         session = self._session(agent)
-        self.inbox = session.inbox = Inbox(self._shared, claim.run_id, messages)
+        self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)
         self.inbox.is_of_worker = True
         # A worker that leaves a run leaves it to others.
         session.kept_while = lambda: True

@@ -39,6 +39,48 @@ _AWAY = 1.0
 """Seconds before a store that was away is asked again."""
 
 
+class _Entry:
+    """The entry of a worker in the list that people read.
+
+    Args:
+        shared: The shared store.
+        agents: The names of its agents.
+        queues: The names of its queues.
+        slots: Runs at once.
+    """
+
+    def __init__(
+        self, shared: _core.SharedRuns, agents: list[str], queues: list[str], slots: int
+    ) -> None:
+        self._shared = shared
+        self._name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(2).hex()}"
+        self._agents = agents
+        self._queues = queues
+        self.slots = slots
+        self.lost = 0
+        self.refused = 0
+        self._announced_at: float | None = None
+
+    def is_due(self, now: float) -> bool:
+        return self._announced_at is None or now - self._announced_at >= _ANNOUNCE
+
+    def announce(self, busy: int, now: float) -> None:
+        self._announced_at = now
+        self._shared.announce(
+            worker=self._name,
+            version=_core.__version__,
+            agents=self._agents,
+            queues=self._queues,
+            slots=self.slots,
+            busy=busy,
+            taken_over=self.lost,
+            refused=self.refused,
+        )
+
+    def withdraw(self) -> None:
+        self._shared.withdraw(self._name)
+
+
 class Worker:
     """Takes runs from queues and drives them, so many at once.
 
@@ -64,18 +106,14 @@ class Worker:
         self._shared = shared
         self._agents = agents
         self._queues = list(queues)
-        self._slots = slots
         self._grace = grace
         self._deps = deps
-        self.name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(2).hex()}"
+        self._entry = _Entry(shared, agents.names, list(queues), slots)
         self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
-        self._may_have_work = True
         self._told: set[str] = set()
         self._is_ending = False
-        self._lost = 0
-        self._refused = 0
-        self._announced_at = -_ANNOUNCE
+        self._may_have_work = True
         self._looked_at = 0.0
 
     async def work(self) -> None:
@@ -99,7 +137,7 @@ class Worker:
             # The task may be cancelled once more meanwhile: what is left is left then.
             await self._leave_all()
             with suppress(StoreError):
-                await asyncio.to_thread(self._shared.withdraw, self.name)
+                await asyncio.to_thread(self._entry.withdraw)
 
     def end(self) -> None:
         """Claim nothing more, and leave the runs."""
@@ -131,11 +169,10 @@ class Worker:
         try:
             await self._deliver()
             await self._let_rest()
-            if self._may_have_work and len(self._driven) < self._slots:
+            if self._may_have_work and len(self._driven) < self._entry.slots:
                 await self._claim()
-            if now - self._announced_at >= _ANNOUNCE:
-                self._announced_at = now
-                await self._announce()
+            if self._entry.is_due(now):
+                await asyncio.to_thread(self._entry.announce, len(self._driven), now)
         except StoreError as error:
             _log.warning("the store is away: %s", error)
             await asyncio.sleep(_AWAY)
@@ -159,14 +196,14 @@ class Worker:
         queues = self._queues
         self._queues = [*queues[1:], queues[0]]
         for queue in queues:
-            free = self._slots - len(self._driven)
+            free = self._entry.slots - len(self._driven)
             if free <= 0:
                 self._may_have_work = True
                 return
             claimed, given_back = await asyncio.to_thread(
                 self._shared.claim, queue, free, self._agents.names, sorted(self._agents.refused)
             )
-            self._refused += given_back
+            self._entry.refused += given_back
             for one in claimed:
                 self._start(Claim(*one))
             # There may be more of them.
@@ -174,14 +211,21 @@ class Worker:
 
     def _start(self, claim: Claim) -> None:
         driven = Driven(self._shared, self._agents, claim, self._deps)
+        before = self._driven.get(claim.run_id)
+        if before is not None:
+            # It was lost, and nobody else was faster.
+            before[0].was_lost = True
+            before[1].cancel()
+        following = driven.drive(after=None if before is None else before[1])
         loop = asyncio.get_running_loop()
-        task = loop.create_task(driven.drive(), name=f"run {claim.run_id}")
+        task = loop.create_task(following, name=f"run {claim.run_id}")
         self._driven[claim.run_id] = driven, task
         task.add_done_callback(lambda _: self._on_end(driven))
 
     def _on_end(self, driven: Driven) -> None:
-        del self._driven[driven.claim.run_id]
-        self._lost += driven.was_lost
+        if self._driven[driven.claim.run_id][0] is driven:
+            del self._driven[driven.claim.run_id]
+        self._entry.lost += driven.was_lost
         self._may_have_work = True
         self._wake.set()
 
@@ -223,20 +267,6 @@ class Worker:
         if not deadlines:
             return None
         return max(0.0, min(deadlines) - time.time() - self._shared.clock_offset)
-
-    async def _announce(self) -> None:
-        await asyncio.to_thread(
-            lambda: self._shared.announce(
-                worker=self.name,
-                version=_core.__version__,
-                agents=self._agents.names,
-                queues=self._queues,
-                slots=self._slots,
-                busy=len(self._driven),
-                taken_over=self._lost,
-                refused=self._refused,
-            )
-        )
 
     async def _leave_all(self) -> None:
         """Leave all runs as they are: at once where no call is under way, else after the grace."""

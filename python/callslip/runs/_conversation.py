@@ -16,6 +16,7 @@ from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs._elsewhere import ResultElsewhere, Told, tell, to_text
 from callslip.runs._feed import take_over_feed
+from callslip.runs._ticket import Ticket
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "checked_person",
     "decide_at_rest",
     "edited_arguments",
+    "find_ticket",
     "inject",
     "run_lock",
     "send",
@@ -108,6 +110,33 @@ def edited_arguments(arguments: Mapping[str, Any]) -> str:
         return to_json(dict(arguments))
     except ResultError as error:
         raise UsageError(f"expected arguments with values of JSON: {error}") from error
+
+
+def find_ticket(run: Run, ticket: Ticket | str) -> tuple[Run, int]:
+    """Return the run and the number of a ticket of a run or of one of its child runs.
+
+    Raises:
+        UsageError: It is no ticket of them.
+    """
+    if not isinstance(ticket, str | Ticket):
+        raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
+    run_id, ticket_id = (run.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
+    digits = ticket_id.removeprefix("T")
+    if not digits.isdecimal():
+        raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
+    found = _find(run, run_id)
+    if found is None:
+        raise UsageError(
+            f"ticket {ticket_id} is of run {run_id}, which is not a child run of {run.id}"
+        )
+    return found, int(digits)
+
+
+def _find(run: Run, run_id: str) -> Run | None:
+    if run_id == run.id:
+        return run
+    found = (_find(child, run_id) for child in run.children)
+    return next((one for one in found if one is not None), None)
 
 
 def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:

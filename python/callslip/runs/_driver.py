@@ -15,6 +15,10 @@ __all__ = ["Driver"]
 class Driver(Protocol):
     """The code that performs a run."""
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether it is a worker's, which may leave the run at rest at any moment."""
+
     def inject(self, make: Callable[[float], list[_core.Command]]) -> bool:
         """Admit a message or a decision, from any thread.
 

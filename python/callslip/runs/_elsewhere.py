@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from callslip import _core
 from callslip.errors import StoreError, UsageError
+from callslip.events import UserSaid
 from callslip.parts import Said
+from callslip.runs._result import RunResult
 
 if TYPE_CHECKING:
-    from callslip.runs._result import RunResult
     from callslip.runs._run import Run
 
 __all__ = ["ResultElsewhere", "Told", "from_text", "tell", "to_text"]
@@ -108,9 +109,6 @@ class ResultElsewhere:
         return self._wait().__await__()
 
     async def _wait(self) -> RunResult:
-        from callslip.events import UserSaid
-        from callslip.runs._result import RunResult
-
         is_read = False
         watch = self._run.watch(after=self._after)
         while True:

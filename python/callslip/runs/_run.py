@@ -18,6 +18,7 @@ from callslip.runs._conversation import (
     checked_person,
     decide_at_rest,
     edited_arguments,
+    find_ticket,
     inject,
     send,
     send_sync,
@@ -77,7 +78,6 @@ class Run(Generic[AnswerT]):
         "_levels",
         "_message_cache",
         "_raised",
-        "_rests",
         "_store",
         "id",
         "task",
@@ -107,11 +107,9 @@ class Run(Generic[AnswerT]):
         self._raised: BaseException | None = None
         # The exception with which a driver left the run before its end.
         self._left: BaseException | None = None
-        # Whether its driver is a worker, which may let it rest at any moment.
-        self._rests = False
         # For those who watch.
         self._feed: Feed | None = None
-        # How many levels of child runs may be below it, also when it is continued.
+        # How many levels of child runs may be below it.
         self._levels: int | None = None
         self._children: list[Run] | None = None
         self.id = run_id
@@ -179,7 +177,7 @@ class Run(Generic[AnswerT]):
             StoreError: The decision cannot be written down.
         """
         edited = None if arguments is None else edited_arguments(arguments)
-        run, number = self._find_ticket(ticket)
+        run, number = find_ticket(self, ticket)
         person = checked_person(by)
         run._decide(
             Told("approve", number, edited, person),
@@ -202,7 +200,7 @@ class Run(Generic[AnswerT]):
         if not isinstance(why, str):
             raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
         check_text("the reason", why)
-        run, number = self._find_ticket(ticket)
+        run, number = find_ticket(self, ticket)
         person = checked_person(by)
         run._decide(
             Told("deny", number, why, person),
@@ -220,13 +218,13 @@ class Run(Generic[AnswerT]):
         """
         if self.finished:
             return
-        store = self._store if self._driver is None else None
         if (shared := self._told_by) is not None:
             tell(self, shared, Told("cancel"))
             return
+        store = self._store if self._driver is None else None
         self._inject(self._core.cancel)
+        # A driver would have cancelled the child runs.
         if store is not None:
-            # A driver would have cancelled the child runs.
             store._end_children(self.id)
 
     def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
@@ -435,36 +433,13 @@ class Run(Generic[AnswerT]):
             self._children = []
         self._children.append(child)
 
-    def _find_ticket(self, ticket: Ticket | str) -> tuple[Run, int]:
-        if not isinstance(ticket, str | Ticket):
-            raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
-        run_id, ticket_id = (
-            (self.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
-        )
-        digits = ticket_id.removeprefix("T")
-        if not digits.isdecimal():
-            raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
-        run = self._find(run_id)
-        if run is None:
-            raise UsageError(
-                f"ticket {ticket_id} is of run {run_id}, which is not a child run of {self.id}"
-            )
-        return run, int(digits)
-
-    def _find(self, run_id: str) -> Run | None:
-        if run_id == self.id:
-            return self
-        found = (child._find(run_id) for child in self.children)
-        return next((run for run in found if run is not None), None)
-
     def _decide(self, told: Told, make: Callable[[float], list[_core.Command]]) -> None:
         """Pass a decision on a call to the driver; without one, append it to the latest log."""
         if (shared := self._told_by) is not None:
-            tell(self, shared, told)
-        elif self._store is not None and self._driver is None and not self.finished:
-            decide_at_rest(self, self._store, make)
-        else:
-            self._inject(make)
+            return tell(self, shared, told)
+        if self._store is not None and self._driver is None and not self.finished:
+            return decide_at_rest(self, self._store, make)
+        return self._inject(make)
 
     @property
     def _told_by(self) -> _core.SharedRuns | None:
@@ -474,7 +449,8 @@ class Run(Generic[AnswerT]):
         """
         if self._store is None or self._store._shared is None:
             return None
-        is_here = self._agent is not None if self._driver is None else not self._rests
+        driver = self._driver
+        is_here = not driver.may_rest if driver is not None else self._agent is not None
         return None if is_here else self._store._shared
 
     def _replace_core(self, core: _core.Run) -> None:

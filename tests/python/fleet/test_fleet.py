@@ -400,7 +400,7 @@ async def test_a_run_that_is_driven_is_refused_elsewhere(web, database):
     async with working(database, agent):
         fleet = Fleet(web)
         run_id = await fleet.submit("clerk", "?")
-        await until(lambda: web.runs())
+        await until(web.runs)
         with pytest.raises(StoreError, match="in progress in another process"):
             await agent.replace(store=web).resume(run_id)
         with pytest.raises(StoreError, match="in progress in another process"):

@@ -390,13 +390,13 @@ def test_nothing_begins_that_was_cancelled_before_it_was_written_down(
     path, protocol, on, monkeypatch
 ):
     done = []
-    written = Commits.wait_async
+    written = Commits.written_async
 
-    async def later(commits, position):
+    async def later(commits, run):
         await asyncio.sleep(0.02)
-        await written(commits, position)
+        await written(commits, run)
 
-    monkeypatch.setattr(Commits, "wait_async", later)
+    monkeypatch.setattr(Commits, "written_async", later)
 
     @tool
     async def work(n: int) -> int:
@@ -450,15 +450,15 @@ def test_what_was_cancelled_before_it_began_never_begins(first):
     async def main(store):
         # What is to be done waits until it is written down.
         waiting, go_on = asyncio.Event(), asyncio.Event()
-        written = store._commits.wait_async
+        written = store._commits.written_async
 
-        async def slow(position):
+        async def slow(run):
             if store.tickets():
                 waiting.set()
                 await go_on.wait()
-            await written(position)
+            await written(run)
 
-        store._commits.wait_async = slow
+        store._commits.written_async = slow
         agent = Agent(model, protocol="ticket", tools=[work], store=store)
         running = asyncio.create_task(agent.run("go"))
         await waiting.wait()

@@ -7,9 +7,8 @@ import json
 import random
 from typing import Any
 
-from fleets import ledger
-
 from callslip import Agent, Context, tool
+from fleets import ledger
 
 FINISH = {"thought": "All is done.", "action": "FINISH", "final_answer": "done"}
 

@@ -15,15 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from fleets import ledger
-
 from callslip import TicketStore, UsageError, replay
 from callslip.fleet import Fleet
+from fleets import ledger
 
 SUPPORT = Path(__file__).parents[1]
 
 
-class Wrong(AssertionError):
+class Wrong(AssertionError):  # noqa: N818  # it says what is so
     """Something that must hold does not."""
 
 

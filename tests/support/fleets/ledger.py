@@ -14,7 +14,8 @@ _here = threading.local()
 def make(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "CREATE TABLE IF NOT EXISTS effect (run text, ticket text, key text, tool text, pid int)"
+            "CREATE TABLE IF NOT EXISTS effect "
+            "(run text, ticket text, key text, tool text, pid int)"
         )
 
 

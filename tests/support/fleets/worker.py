@@ -6,10 +6,9 @@ import argparse
 import asyncio
 import logging
 
-from fleets.agents import agents
-
 from callslip import TicketStore
 from callslip.fleet import Fleet
+from fleets.agents import agents
 
 
 async def main() -> None:
