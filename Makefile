@@ -220,6 +220,10 @@ bench-grammar: dev ## Measure what a grammar costs the local model, as Markdown 
 bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and LangGraph, as Markdown
 	@$(PY) benches/store.py $(ARGS)
 
+.PHONY: bench-postgres
+bench-postgres: dev ## Measure a fleet on PostgreSQL beside one process on SQLite, as Markdown
+	@$(PY) benches/postgres.py $(ARGS)
+
 .PHONY: bench-openapi
 bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown
 	@$(PY) benches/openapi.py $(ARGS)

@@ -24,3 +24,6 @@ mod parts;
 #[cfg(feature = "postgres")]
 #[path = "store/postgres.rs"]
 mod postgres;
+#[cfg(feature = "postgres")]
+#[path = "store/races.rs"]
+mod races;

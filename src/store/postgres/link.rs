@@ -177,11 +177,10 @@ async fn connect(address: &Address) -> Result<Connected, Failure> {
         Ok(Ok(connected)) => connected,
         Ok(Err(error)) => {
             // A refusal by the server has a code; everything else is about reaching it.
-            let failure = Failure::from(error);
-            return Err(match failure {
-                Failure::Refused(cause) => Failure::Refused(cause),
-                Failure::Unreachable(cause) | Failure::Again(cause) => Failure::Unreachable(cause),
-                Failure::NoSchema => Failure::NoSchema,
+            let is_refusal = error.as_db_error().is_some();
+            return Err(match Failure::from(error) {
+                Failure::Refused(cause) if !is_refusal => Failure::Unreachable(cause),
+                failure => failure,
             });
         }
         Err(_) => return Err(Failure::Unreachable(format!("no answer within {} s", CONNECT.as_secs()))),

@@ -56,6 +56,10 @@ impl Database {
         Self { url: at(&name) }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(crate) fn open(&self) -> Arc<PostgresStore> {
         PostgresStore::open(&self.url).unwrap()
     }

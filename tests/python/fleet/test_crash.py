@@ -1,0 +1,38 @@
+"""Workers are killed and frozen, the database is stopped, the network is cut: nothing is lost."""
+
+import asyncio
+import os
+
+import pytest
+
+from fleets.__main__ import Disturbances
+from fleets.crash import FleetCrash
+from postgres import Proxy, Server
+
+# `make fleet-crash N=300` does it for longer, with a seed of its own.
+SEED = int(os.environ.get("CALLSLIP_FLEET_SEED", "11"))
+
+
+class Options:
+    def __init__(self, kills, stops=0, cuts=0):
+        self.kills, self.stops, self.cuts = kills, stops, cuts
+
+
+def test_nothing_is_lost_when_workers_are_killed_and_frozen(database):
+    test = FleetCrash(database, SEED)
+    seen = asyncio.run(test.run(30, freeze=0.3))
+    assert seen["killed"] + seen["frozen"] == 30
+    assert seen["runs"] > 30
+
+
+@pytest.mark.parametrize("how", ["the database is stopped", "the network is cut"])
+def test_nothing_is_lost_when(how):
+    is_stopped = how == "the database is stopped"
+    with Server(fsync=is_stopped) as server:
+        url = server.new_database()
+        with Proxy(url) as proxy:
+            options = Options(8, **({"stops": 3} if is_stopped else {"cuts": 3}))
+            test = FleetCrash(url, SEED, through=url if is_stopped else proxy.url)
+            disturb = Disturbances(server, proxy, options).disturb
+            seen = asyncio.run(test.run(8, workers=3, freeze=0.2, disturb=disturb))
+    assert seen["runs"] > 10

@@ -1,0 +1,265 @@
+"""What those do who run a fleet: make a database ready, look after it, deploy."""
+
+import asyncio
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psycopg
+import pytest
+
+from callslip import Agent, StoreError, TicketStore, UsageError
+from callslip.cli import main
+from callslip.fleet import Fleet, migrate, status
+from fleets import ledger
+from fleets.crash import SUPPORT, Workers
+from postgres import Proxy
+
+FINISH = json.dumps(
+    {"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": True}
+)
+
+
+@pytest.fixture
+def store(database):
+    with TicketStore(database) as store:
+        yield store
+
+
+@pytest.fixture
+def empty(postgres):
+    """The URL of a database without tables."""
+    url = postgres.new_database(ready=False)
+    yield url
+    postgres.drop_database(url)
+
+
+def run_one(store, agent=None):
+    return Agent(lambda messages: FINISH, store=store, name="clerk").run_sync("?").run.id
+
+
+def test_a_database_is_made_ready_once_and_the_tables_stay(empty, capsys):
+    with pytest.raises(StoreError, match="callslip migrate"):
+        TicketStore(empty)
+    assert main(["migrate", empty]) == 0
+    assert "made ready, and has version 1" in capsys.readouterr().out
+    with TicketStore(empty) as store:
+        run_id = run_one(store)
+    assert migrate(empty) == (1, 1)
+    with TicketStore(empty) as store:
+        assert store.run(run_id).finished
+
+
+def test_tables_of_a_later_version_are_refused(database):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE callslip.meta SET version = 99")
+    for act in (TicketStore, migrate):
+        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 1"):
+            act(database)
+
+
+def test_many_may_migrate_at_once(empty):
+    threads = [threading.Thread(target=migrate, args=[empty]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    with TicketStore(empty) as store:
+        assert status(store).queued == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("postgresql://", "no host"),
+        ("postgresql://nobody@127.0.0.1:1/nothing", "can't be reached"),
+        ("postgresql://host/db?sslmode=often", "sslmode"),
+    ],
+)
+def test_an_address_that_is_wrong_is_told(url, hint):
+    with pytest.raises(StoreError, match=hint):
+        TicketStore(url)
+
+
+def test_the_password_is_never_shown(database):
+    with_password = database.replace("callslip@", "callslip:secret@")
+    with TicketStore(with_password) as store:
+        assert "secret" not in f"{store!r} {store.address}"
+        assert store.address == database
+
+
+def test_durability_is_that_of_the_database(database):
+    with pytest.raises(UsageError, match="synchronous_commit"):
+        TicketStore(database, durability="normal")
+
+
+def test_status_says_what_waits(store, database, capsys):
+    async def submit():
+        fleet = Fleet(store)
+        for number in range(3):
+            await fleet.submit("clerk", str(number), tenant="acme" if number else None)
+
+    asyncio.run(submit())
+    run_one(store)
+    now = status(store)
+    (queue,) = [one for one in now.queues if one.name == "default"]
+    assert (now.queued, now.finished, queue.waiting) == (3, 1, 3)
+    assert queue.tenants == {"acme": 2, "": 1}
+    assert now.metric("queue_length") == 3
+    assert now.metric("queue_age") == queue.oldest > 0
+    assert now.metric("busy") == 0
+    with pytest.raises(UsageError, match="queue_age"):
+        now.metric("mood")
+    assert main(["status", database]) == 0
+    assert "3 runs queued, 0 running (0 at rest), 1 finished" in capsys.readouterr().out
+    assert main(["status", database, "--metric", "queued"]) == 0
+    assert capsys.readouterr().out == "3\n"
+    assert main(["status", database, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["queued"] == 3
+
+
+def test_old_runs_are_archived_and_deleted(store, database, tmp_path, capsys):
+    old = [run_one(store) for _ in range(3)]
+    kept = store.run(old[0]).export()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE callslip.run SET started_at = started_at - 1e6, finished_at = finished_at - 1e6"
+        )
+    young = run_one(store)
+    words = ["prune", database, "--older-than", "1d", "--archive", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "3 runs were deleted\n"
+    assert [run.run_id for run in store.runs()] == [young]
+    (path,) = tmp_path.glob(f"*/{old[0]}.jsonl.gz")
+    log = gzip.decompress(path.read_bytes()).decode()
+    assert log == kept
+    assert store.import_run(log) == old[0]
+    with pytest.raises(SystemExit):
+        main(["prune", database])
+    assert main(["prune", database, "--older-than", "soon"]) == 2
+
+
+def test_plain_sql_sees_the_same_in_the_views(store):
+    run_id = run_one(store)
+    query = "SELECT run_id, status, turns FROM callslip.runs WHERE run_id = $1"
+    (row,) = store.query(query, [run_id])
+    assert row == {"run_id": run_id, "status": "finished", "turns": 1}
+    events = store.query("SELECT seq, kind, data FROM callslip.events ORDER BY seq")
+    assert [one["kind"] for one in events] == [event.kind for event in store.run(run_id).log]
+    assert all(json.loads(one["data"]) is not None for one in events)
+    with pytest.raises(StoreError, match="can't be run"):
+        store.query("DELETE FROM callslip.run RETURNING id")
+    with pytest.raises(StoreError, match="nothing"):
+        store.query("SELECT nothing")
+
+
+FLEET = """
+import os
+from callslip import Agent, TicketStore
+from callslip.fleet import Fleet
+
+def model(messages):
+    return %r
+
+fleet = Fleet(TicketStore(os.environ["DATABASE_URL"]), [Agent(model, name="clerk")], lease=5)
+"""
+
+
+def test_the_command_works_until_it_is_told_to_end(store, database, tmp_path):
+    (tmp_path / "app.py").write_text(FLEET % FINISH)
+    environment = {**os.environ, "DATABASE_URL": database}
+    command = [sys.executable, "-m", "callslip", "work", "app:fleet", "--slots", "4"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    try:
+
+        async def submit():
+            fleet = Fleet(store)
+            return await fleet.result(await fleet.submit("clerk", "?"), timeout=60)
+
+        assert asyncio.run(submit()).value == "done"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert status(store).workers == []
+
+
+@pytest.mark.parametrize(
+    ("fleet", "said"),
+    [
+        ("app", "module:name"),
+        ("nothing:fleet", "cannot be imported"),
+        ("json:dumps", "to be a Fleet"),
+    ],
+)
+def test_the_command_says_what_is_wrong_with_its_fleet(fleet, said, capsys):
+    assert main(["work", fleet]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_all_workers_are_replaced_and_no_run_notices(store, database):
+    """Each is told to end while runs are under way; none ends as cancelled or waits for a lease."""
+    workers = Workers(database, 3, "--ledger", database, "--lease", "30", "--wait", "0.05")
+    ledger.make(database)
+
+    async def roll():
+        fleet = Fleet(store)
+        runs = [await fleet.submit("busy", f"TASK-{number}") for number in range(12)]
+        await asyncio.sleep(1.5)
+        for number in range(3):
+            workers.signal(number, signal.SIGTERM)
+            await asyncio.to_thread(workers.processes[number].wait, 60)
+            workers.restart_ended()
+        began = time.monotonic()
+        results = [await fleet.result(run_id, timeout=60) for run_id in runs]
+        return results, time.monotonic() - began
+
+    try:
+        results, seconds = asyncio.run(roll())
+    finally:
+        workers.close()
+    assert {result.value for result in results} == {"done"}
+    assert {one.outcome for result in results for one in result.tickets} == {"ok"}
+    # A lease is 30 seconds.
+    assert seconds < 25
+
+
+def test_a_store_waits_while_the_database_is_away_for_a_moment(database):
+    with Proxy(database) as proxy, TicketStore(proxy.url) as store:
+        run_one(store)
+        proxy.drop()
+        threading.Timer(1.0, proxy.resume).start()
+        assert store.run(run_one(store)).finished
+
+
+def test_a_store_opened_before_a_fork_is_not_usable_in_the_child(database):
+    program = """
+import os, sys
+from callslip import TicketStore, StoreError
+store = TicketStore(sys.argv[1])
+store.runs()
+child = os.fork()
+if child == 0:
+    try:
+        store.runs()
+    except StoreError as error:
+        os._exit(0 if "fork" in str(error) else 1)
+    os._exit(2)
+_, status = os.waitpid(child, 0)
+store.runs()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", program, database],
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
