@@ -8,6 +8,12 @@ Without `--model` a few lines of Python answer in place of a model, so that noth
 the page: ask for a mail or for a chart of 3 1 4, or send an image. The conversations are in
 `chat.sqlite`. Stop the program in the middle of an answer and start it again: the page connects
 again, and the answer is completed.
+
+With a database as the store, any number of these processes serve the page, and others answer:
+
+    callslip migrate postgresql://…
+    python examples/chat/app.py --store postgresql://…           # here and there
+    python examples/chat/app.py --store postgresql://… --work    # as many as you like
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ from callslip import (
     as_model,
     tool,
 )
+from callslip.fleet import Fleet
 from callslip.models import Message, Messages, Model
 
 PAGE = Path(__file__).with_name("page.html")
@@ -133,8 +140,14 @@ def _store(request: Request) -> TicketStore:
     return store
 
 
+def _fleet(request: Request) -> Fleet | None:
+    fleet: Fleet | None = request.app.state.fleet
+    return fleet
+
+
 Worker = Annotated[Agent, Depends(_agent)]
 Store = Annotated[TicketStore, Depends(_store)]
+Workers = Annotated[Fleet | None, Depends(_fleet)]
 
 
 @router.get("/")
@@ -193,14 +206,22 @@ Content = Annotated[list[str | File], Depends(read)]
 
 
 @router.post("/runs")
-async def begin(agent: Worker, content: Content) -> dict[str, str]:
+async def begin(agent: Worker, workers: Workers, content: Content) -> dict[str, str]:
     """Start a conversation."""
+    if workers is not None:
+        return {"run": await workers.submit(agent.name, content)}
     return {"run": agent.start(content).id}
 
 
 @router.post("/runs/{run_id}/messages")
-async def say(agent: Worker, run_id: str, content: Content) -> dict[str, str]:
+async def say(
+    agent: Worker, store: Store, workers: Workers, run_id: str, content: Content
+) -> dict[str, str]:
     """Take the next turn of a conversation."""
+    if workers is not None:
+        # One of them continues the run; the page reads it from the store.
+        await asyncio.to_thread(lambda: store.run(run_id).send(content))
+        return {"run": run_id}
     return {"run": agent.start(run=run_id, say=content).id}
 
 
@@ -270,16 +291,19 @@ def refused(_: Request, error: Exception) -> JSONResponse:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Resume the runs that a restart has interrupted."""
+    """Resume the runs that a restart has interrupted, where no worker does."""
+    if app.state.fleet is not None:
+        yield
+        return
     resuming = asyncio.create_task(app.state.agent.resume_all())
     yield
     resuming.cancel()
 
 
-def create_app(agent: Agent) -> FastAPI:
-    """Return the application for an agent that has a store."""
+def create_app(agent: Agent, fleet: Fleet | None = None) -> FastAPI:
+    """Return the application for an agent that has a store, or for the workers of a fleet."""
     app = FastAPI(lifespan=lifespan)
-    app.state.agent = agent
+    app.state.agent, app.state.fleet = agent, fleet
     app.include_router(router)
     app.add_exception_handler(StoreError, refused)
     app.add_exception_handler(UsageError, refused)
@@ -290,7 +314,8 @@ def main() -> None:
     """Serve the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", help="a model of OpenAI; default: a few lines of Python")
-    parser.add_argument("--store", default="chat.sqlite")
+    parser.add_argument("--store", default="chat.sqlite", help="a file, or the URL of a database")
+    parser.add_argument("--work", action="store_true", help="answer, and serve no page")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
     model: Model = StandIn()
@@ -298,8 +323,14 @@ def main() -> None:
         from openai import AsyncOpenAI
 
         model = as_model(AsyncOpenAI(), model=options.model)
-    agent = Agent(model, protocol="chatty", tools=[send_mail, draw_chart], store=options.store)
-    uvicorn.run(create_app(agent), port=options.port, timeout_graceful_shutdown=1)
+    store = TicketStore(options.store)
+    agent = Agent(model, protocol="chatty", tools=[send_mail, draw_chart], store=store, name="chat")
+    fleet = None if store.address is None else Fleet(store, [agent], lease=5)
+    if options.work:
+        assert fleet is not None, "--work needs a database as --store"
+        asyncio.run(fleet.work())
+        return
+    uvicorn.run(create_app(agent, fleet), port=options.port, timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":

@@ -157,6 +157,11 @@ impl PySharedRuns {
         Ok(py.detach(|| self.store.positions(&run_ids))?)
     }
 
+    /// Whether a run has more events than up to this position, or will have, because it was told something.
+    fn has_more(&self, py: Python<'_>, run_id: &str, next: u64) -> CoreResult<bool> {
+        Ok(py.detach(|| self.store.has_more(run_id, next))?)
+    }
+
     /// Says that a worker is there, for people who look.
     #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the worker")]

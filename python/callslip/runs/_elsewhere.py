@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from callslip import _core
 from callslip.errors import StoreError, UsageError
-from callslip.events import UserSaid
 from callslip.parts import Said
 from callslip.runs._result import RunResult
 
@@ -109,15 +108,8 @@ class ResultElsewhere:
         return self._wait().__await__()
 
     async def _wait(self) -> RunResult:
-        is_read = False
         watch = self._run.watch(after=self._after)
-        while True:
-            try:
-                event = await anext(watch)
-            except StopAsyncIteration:
-                if is_read:
-                    return RunResult._of(watch.run)
-                # It had ended before, and its next turn has not begun.
-                await watch._feed.wait(watch._feed.version)
-            else:
-                is_read = is_read or isinstance(event, UserSaid)
+        # It does not end before the message was read, and answered.
+        async for _ in watch:
+            pass
+        return RunResult._of(watch.run)

@@ -27,15 +27,14 @@ _TOLD_FOR = 60.0
 _followers: WeakKeyDictionary[AbstractEventLoop, dict[str | int, _Follower]] = WeakKeyDictionary()
 
 
-def follow(watcher: object, feed: Feed) -> None:
+def follow(watcher: object, feed: Feed, store: TicketStore) -> None:
     """Tell a feed what other processes write, for as long as this watcher lives.
 
     Args:
         watcher: Who is told. It is held weakly.
-        feed: The feed of a run in a shared store.
+        feed: The feed of a run.
+        store: The shared store that has the run.
     """
-    store = feed.run._store
-    assert store is not None
     loop = _lazy.asyncio.get_running_loop()
     of_loop = _followers.setdefault(loop, {})
     follower = of_loop.get(store._identity)

@@ -64,9 +64,9 @@ class RunWatch:
                 break
             if self._is_over():
                 raise StopAsyncIteration
-            store = feed.run._store
+            store = self._run._store
             if store is not None and store._shared is not None and feed.run._driver is None:
-                follow(self, feed)
+                follow(self, feed, store)
             await feed.wait(version)
         return self._ready.popleft()
 
@@ -115,6 +115,12 @@ class RunWatch:
             raise run._left
         # Another thread may continue the run at this very moment.
         if (ending := run._core.ending) is not None:
+            # Not the store of the driver, which may be closed by now.
+            store = self._run._store
+            shared = None if store is None else store._shared
+            if shared is not None and shared.has_more(run.id, run._core.event_count):
+                # So may another process.
+                return False
             raise_failure(run, ending, run._raised)
             return True
         if not is_stored:

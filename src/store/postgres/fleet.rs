@@ -330,6 +330,18 @@ impl PostgresStore {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get::<_, i64>(2).cast_unsigned())).collect())
     }
 
+    /// Whether a run has more events than up to this position, or will have, because it was told something.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn has_more(&self, run_id: &str, next: u64) -> Result<bool, StoreError> {
+        let sql = "SELECT next > $2 OR EXISTS (SELECT FROM callslip.inbox WHERE run = $1 AND kind = 'say') \
+             FROM callslip.run WHERE id = $1";
+        let next = next.cast_signed();
+        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &next]).await)?;
+        Ok(rows.first().is_some_and(|row| row.get(0)))
+    }
+
     /// The agent and the task of a run that waits for a worker and has not begun; `None` for any other.
     ///
     /// # Errors
