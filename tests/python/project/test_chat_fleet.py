@@ -9,8 +9,8 @@ import pytest
 
 from callslip import TicketStore
 from callslip.fleet import status
+from chatting import ANSWER, Page, begin, browser, decide, message
 from example_server import EXAMPLES, Server
-from test_chat_example import ANSWER, Page, begin, browser, decide, message
 
 
 @pytest.fixture
