@@ -83,7 +83,7 @@ class Driven:
         try:
             if after is not None:
                 await asyncio.wait([after])
-            session = await asyncio.to_thread(self._opened)
+            session = await self._open_in_thread()
             if session is None:
                 return
             # Whoever watches in this process is told of the present reply from its beginning.
@@ -99,6 +99,14 @@ class Driven:
                 _log.warning("run %s was left: %s", run_id, error)
         except Exception:  # noqa: BLE001  # of the program's own functions; other runs go on
             _log.exception("run %s was left before its end", run_id)
+
+    async def _open_in_thread(self) -> RunSession | None:
+        opening = asyncio.ensure_future(asyncio.to_thread(self._opened))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_release)
+            raise
 
     def _opened(self) -> RunSession | None:
         try:
@@ -152,9 +160,20 @@ class Driven:
             raise
         if claim.claims > _IN_VAIN:
             session.beginning.first_commands = _give_up
+        elif claim.is_over:
+            # It continues with what it was told.
+            session.beginning.first_commands = lambda _: []
         else:
             session.beginning.first_commands = _go_on
         return session
+
+
+def _release(opening: asyncio.Future[RunSession | None]) -> None:
+    """Give up a run that was opened all the same."""
+    if not opening.cancelled() and opening.exception() is None:
+        session = opening.result()
+        if session is not None:
+            session.core.release()
 
 
 def _reopens(message: InboxMessage, run_id: str) -> bool:
@@ -162,8 +181,11 @@ def _reopens(message: InboxMessage, run_id: str) -> bool:
 
 
 def _go_on(session: RunSession) -> list[_core.Command]:
-    # A run that is over continues with what it was told.
-    return [] if session.core.finished else resume(session)
+    core, now = session.core, session.now()
+    if core.deadline is not None and now >= core.deadline and core.under_way == []:
+        # It was reached while the run was at rest; resuming begins the time anew.
+        core.time_out(now)
+    return resume(session)
 
 
 def _give_up(session: RunSession) -> list[_core.Command]:

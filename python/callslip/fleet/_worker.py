@@ -32,6 +32,9 @@ _POLL = 1.0
 _TICK = 0.1
 """Seconds between two looks at the runs that are driven: whether they rest."""
 
+_SOON = 1.0
+"""Seconds to the time limit of a run for which it is not worth a rest."""
+
 _ANNOUNCE = 10.0
 """Seconds between two entries in the list of workers."""
 
@@ -200,14 +203,27 @@ class Worker:
             if free <= 0:
                 self._may_have_work = True
                 return
-            claimed, given_back = await asyncio.to_thread(
-                self._shared.claim, queue, free, self._agents.names, sorted(self._agents.refused)
-            )
-            self._entry.refused += given_back
-            for one in claimed:
-                self._start(Claim(*one))
+            claimed = await self._claim_from(queue, free)
+            for claim in claimed:
+                self._start(claim)
             # There may be more of them.
             self._may_have_work = self._may_have_work or bool(claimed)
+
+    async def _claim_from(self, queue: str, slots: int) -> list[Claim]:
+        names, refused = self._agents.names, sorted(self._agents.refused)
+        claiming = asyncio.ensure_future(
+            asyncio.to_thread(self._shared.claim, queue, slots, names, refused)
+        )
+        try:
+            rows, given_back = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # What is claimed all the same is nobody's.
+            rows, _ = await claiming
+            for row in rows:
+                self._shared.let_go(row[0])
+            raise
+        self._entry.refused += given_back
+        return [Claim(*row) for row in rows]
 
     def _start(self, claim: Claim) -> None:
         driven = Driven(self._shared, self._agents, claim, self._deps)
@@ -223,8 +239,12 @@ class Worker:
         task.add_done_callback(lambda _: self._on_end(driven))
 
     def _on_end(self, driven: Driven) -> None:
-        if self._driven[driven.claim.run_id][0] is driven:
+        present = self._driven.get(driven.claim.run_id)
+        if present is not None and present[0] is driven:
             del self._driven[driven.claim.run_id]
+        if driven.run is None:
+            # Its task may have been cancelled before it began.
+            self._shared.let_go(driven.claim.run_id)
         self._entry.lost += driven.was_lost
         self._may_have_work = True
         self._wake.set()
@@ -237,14 +257,17 @@ class Worker:
                 await asyncio.to_thread(driven[0].inbox.deliver)
 
     async def _let_rest(self) -> None:
-        resting = [
-            (driven, task)
-            for driven, task in self._driven.values()
-            if driven.run is not None and not driven.rests and is_at_rest(driven.run)
-        ]
+        resting, delays = [], []
+        for driven, task in self._driven.values():
+            if driven.run is None or driven.rests or not is_at_rest(driven.run):
+                continue
+            delay = self._delay(driven.run)
+            # Its own timer is about to end it.
+            if delay is None or delay > _SOON:
+                resting.append((driven, task))
+                delays.append((driven.claim.run_id, delay))
         if not resting:
             return
-        delays = [(driven.claim.run_id, self._delay(driven.run)) for driven, _ in resting]
         for driven, _ in resting:
             # Its driver may see at once that nothing more of the run is written here.
             driven.rests = True
@@ -272,10 +295,13 @@ class Worker:
         """Leave all runs as they are: at once where no call is under way, else after the grace."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._grace
+        left: set[asyncio.Task[None]] = set()
         while self._driven:
             over = loop.time() >= until
             for driven, task in list(self._driven.values()):
-                if over or not _is_calling(driven.run):
+                if task not in left and (over or not _is_calling(driven.run)):
+                    # Once: a tool that cleans up must be able to wait for that.
+                    left.add(task)
                     task.cancel()
             tasks = [task for _, task in self._driven.values()]
             await asyncio.wait(tasks, timeout=0.02)

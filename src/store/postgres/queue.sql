@@ -248,7 +248,7 @@ BEGIN
     IF NOT FOUND THEN RETURN 'lost'; END IF;
     IF EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) THEN RETURN 'inbox'; END IF;
     PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
-    UPDATE callslip.run SET epoch = nextval('callslip.epoch'), is_later = delay IS NOT NULL,
+    UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0, is_later = delay IS NOT NULL,
         msg = CASE WHEN delay IS NOT NULL THEN callslip.send(id, queue, lane, delay, true) END WHERE key = found_run.key;
     RETURN 'rests';
 END $$;

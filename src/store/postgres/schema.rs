@@ -8,6 +8,8 @@ use tokio_postgres::Error;
 const STEPS: &[&str] = &[include_str!("version_1.sql")];
 /// The functions are those of this version, whatever was there before.
 const FUNCTIONS: &str = include_str!("queue.sql");
+/// Who may do what.
+const RIGHTS: &str = include_str!("rights.sql");
 /// The version of pgmq with which the tests pass.
 pub const PGMQ: &str = "1.13.0";
 /// One migration at a time: `cslp`.
@@ -67,6 +69,7 @@ async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<(i
         }
         transaction.batch_execute(FUNCTIONS).await?;
         transaction.batch_execute("SELECT callslip.make_queue('default'), callslip.make_queue('later')").await?;
+        transaction.batch_execute(RIGHTS).await?;
         transaction.execute("UPDATE callslip.meta SET version = $1", &[&version()]).await?;
     }
     transaction.commit().await?;

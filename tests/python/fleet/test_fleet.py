@@ -6,6 +6,7 @@ import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from callslip import (
@@ -13,6 +14,7 @@ from callslip import (
     Context,
     Image,
     Limits,
+    ModelError,
     ProtocolError,
     RunCancelled,
     ScriptedModel,
@@ -422,6 +424,57 @@ async def test_a_program_with_an_engine_drives_a_run_itself(web):
         await fleet.drive("nothing")
     with pytest.raises(UsageError, match="expected an agent of the name 'clerk'"):
         await Fleet(web).drive(await fleet.submit("clerk", "?"))
+
+
+async def test_a_run_that_ends_its_workers_is_given_up(web, database):
+    agent = agent_of(call("pay", amount=7), finish())
+    async with working(database, agent):
+        run_id = await Fleet(web).submit("clerk", "Pay 7.")
+        await parked(web, run_id)
+    with psycopg.connect(database, autocommit=True) as connection:
+        # As after five claims that have written nothing.
+        connection.execute("UPDATE callslip.run SET claims = 5, claimed_next = next, msg = NULL")
+        connection.execute("SELECT callslip.wake(%s)", [run_id])
+    async with working(database, agent):
+        with pytest.raises(ModelError, match="5 workers in a row"):
+            await Fleet(web).result(run_id, timeout=LONG)
+    # Somebody has looked at it, and says so.
+    web.run(run_id).send("Go on.")
+    async with working(database, agent):
+        assert (await Fleet(web).result(run_id, timeout=LONG)).value == "done"
+
+
+async def test_a_run_at_rest_ends_at_its_time_limit(web, database):
+    agent = agent_of(call("pay", amount=7), finish("in time"))
+    async with working(database, agent):
+        fleet = Fleet(web)
+        run_id = await fleet.submit("clerk", "Pay 7.", limits=Limits(seconds=2))
+        await parked_until_later(web, run_id)
+        result = await fleet.result(run_id, timeout=LONG)
+        assert (result.stop_reason, result.tickets[0].outcome) == ("limit", "cancelled")
+    run = web.run(run_id)
+    assert replay(run).log == run.log
+
+
+async def parked_until_later(store, run_id):
+    query = "SELECT is_later FROM callslip.run WHERE id = $1"
+    await until(lambda: store.query(query, [run_id]) == [{"is_later": True}], "it rests")
+
+
+async def test_a_worker_that_is_cancelled_at_any_moment_keeps_no_run(web, database):
+    """Also one that it has claimed and not opened: another worker has it at once."""
+    fleet = Fleet(web)
+    runs = [await fleet.submit("clerk", str(number)) for number in range(20)]
+    with TicketStore(database) as store:
+        for steps in range(40):
+            task = asyncio.create_task(Fleet(store, [agent_of(finish())], lease=60).work())
+            for _ in range(steps):
+                await asyncio.sleep(0.001)
+            task.cancel()
+            await asyncio.wait([task])
+        async with working(database, agent_of(finish())):
+            for run_id in runs:
+                assert (await fleet.result(run_id, timeout=LONG)).value == "done"
 
 
 async def test_a_run_of_this_process_is_approved_from_another(web, database):

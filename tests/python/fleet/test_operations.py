@@ -158,6 +158,38 @@ def test_plain_sql_sees_the_same_in_the_views(store):
         store.query("SELECT nothing")
 
 
+def as_role(url, role, name):
+    """The URL of a database for a new user with this role alone."""
+    user = f"{name}_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {user} LOGIN IN ROLE {role}")
+    return url.replace("callslip@", f"{user}@")
+
+
+def test_a_web_server_submits_decides_and_reads_and_writes_no_log(store, database):
+    web = as_role(database, "callslip_client", "web")
+    work = as_role(database, "callslip_worker", "work")
+
+    async def main():
+        with TicketStore(web) as client, TicketStore(work) as shared:
+            agent = Agent(lambda messages: FINISH, name="clerk", store=shared)
+            working = asyncio.create_task(Fleet(shared, [agent]).work(queues=["default", "own"]))
+            fleet = Fleet(client)
+            run_id = await fleet.submit("clerk", "?", queue="own")
+            assert (await fleet.result(run_id, timeout=30)).value == "done"
+            again = await asyncio.wait_for(client.run(run_id).send("more"), 30)
+            assert again.value == "done"
+            assert status(client).finished == 1
+            with pytest.raises(StoreError, match="permission denied"):
+                await Agent(lambda messages: FINISH, store=client).run("?")
+            with pytest.raises(StoreError, match="permission denied"):
+                client.delete(run_id)
+            working.cancel()
+            await asyncio.wait([working])
+
+    asyncio.run(main())
+
+
 FLEET = """
 import os
 from callslip import Agent, TicketStore

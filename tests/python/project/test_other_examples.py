@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import os
 import re
 import signal
 import subprocess
@@ -171,3 +172,27 @@ def test_a_call_is_approved_in_a_chat_tool_also_after_a_restart(tmp_path, slack,
         assert end["value"] == ("Paid." if action == "approve" else "Not paid.")
     finally:
         server.kill()
+
+
+# The fleet.
+
+
+def test_a_task_is_given_to_the_workers_of_a_fleet(database):
+    folder = EXAMPLES / "fleet"
+    environment = {**os.environ, "DATABASE_URL": database}
+    words = [sys.executable, "-m", "callslip", "work", "app:fleet", "--slots", "4"]
+    worker = subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        asked = subprocess.run(
+            [sys.executable, "app.py", "Refund order 7"],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    finally:
+        worker.terminate()
+        worker.wait(30)
+    assert asked.stdout == "Order 7 is refunded.\n"
