@@ -13,6 +13,7 @@ mod queue;
 mod row;
 pub mod sqlite;
 mod sync;
+mod ticket_texts;
 
 use claim::Claims;
 pub use claim::{Claim, Hold};

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from callslip.agent import Agent
+from callslip.cli._imports import imported
 from callslip.errors import UsageError
 from callslip.models import Model, as_model
 from callslip.store import TicketStore
@@ -28,7 +27,7 @@ def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[An
     return Agent(
         _model(options.model, options.base_url),
         protocol=options.protocol or "react",
-        tools=[_tool(name) for name in options.tool],
+        tools=[imported("the tool", name, "--tool as module:function") for name in options.tool],
         store=store,
     )
 
@@ -59,17 +58,3 @@ def _client(provider: str, base_url: str | None) -> object:
         return make(base_url=base_url)
     except Exception as error:  # each package has errors of its own, as for a missing key
         raise UsageError(f"the client of {provider} cannot be made: {error}") from error
-
-
-def _tool(name: str) -> Any:
-    module, _, function = name.partition(":")
-    if not module or not function:
-        raise UsageError(f"expected --tool as module:function: got {name}")
-    # As `python -m` has it: modules of the working folder are found.
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        return getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the tool {name} cannot be imported: {error}") from error

@@ -8,9 +8,8 @@ import logging
 import re
 import sys
 from dataclasses import asdict
-from importlib import import_module
-from pathlib import Path
 
+from callslip.cli._imports import imported
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
 from callslip.fleet import Fleet, FleetStatus, migrate, status
@@ -51,17 +50,7 @@ def _work(options: argparse.Namespace) -> None:
 
 
 def _fleet(name: str) -> Fleet:
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise UsageError(f"expected the fleet as module:name: got {name}")
-    # As `python -m` has it: modules of the working folder are found.
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        fleet = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the fleet {name} cannot be imported: {error}") from error
+    fleet = imported("the fleet", name, "the fleet as module:name")
     if not isinstance(fleet, Fleet):
         raise UsageError(f"expected {name} to be a Fleet: got {type(fleet).__name__}")
     return fleet

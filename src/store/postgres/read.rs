@@ -3,13 +3,11 @@
 use super::link::Connected;
 use super::text::decode;
 use super::{PostgresStore, lock};
-use crate::part::Part;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
+use crate::store::ticket_texts::TicketTexts;
 use crate::store::{StoreError, blob};
-use crate::ticket::{Outcome, Status, TicketId, TicketKind};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use crate::ticket::{Status, TicketId, TicketKind};
 use std::sync::Arc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -185,27 +183,11 @@ const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, 
      LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)";
 
-#[derive(Deserialize)]
-struct Opened<'a> {
-    #[serde(borrow)]
-    arguments: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Completed {
-    outcome: Outcome,
-    #[serde(default)]
-    parts: Vec<Part>,
-}
-
 /// A ticket with what its events say, before they are read.
 pub(super) struct Ticket {
     row: TicketRow,
-    opened: Option<(i64, String)>,
     completed_seq: Option<i64>,
-    completed: Option<String>,
-    blob: Option<Vec<u8>>,
-    parts: Option<String>,
+    texts: Result<TicketTexts, String>,
 }
 
 impl Ticket {
@@ -231,40 +213,26 @@ impl Ticket {
             approval_reason: text(19),
             parts: Vec::new(),
         };
-        let opened = row.get::<_, Option<i64>>(13).zip(row.get(14));
-        let (completed_seq, completed) = (row.get(15), row.get(16));
-        Self { row: ticket, opened, completed_seq, completed, blob: row.get(17), parts: row.get(20) }
+        let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);
+        let completed_seq = row.get(15);
+        let blob = row.get::<_, Option<Vec<u8>>>(17).map(String::from_utf8).transpose();
+        let texts = blob.map_err(|error| error.to_string()).map(|blob| TicketTexts {
+            opened: event(row.get(13), row.get(14)),
+            completed: event(completed_seq, row.get(16)),
+            blob,
+            parts: row.get(20),
+        });
+        Self { row: ticket, completed_seq, texts }
     }
 
     /// The whole ticket.
     pub(super) fn finish(self) -> Result<TicketRow, StoreError> {
-        let Self { mut row, opened, completed_seq, completed, blob, parts } = self;
-        let run_id = row.run_id.clone();
-        let unreadable = |seq: i64, cause: String| StoreError::Unreadable {
-            run_id: run_id.clone(),
-            seq: seq.cast_unsigned(),
-            cause,
-        };
-        // Those that were filled stand in the row itself.
-        if let Some((seq, data)) = opened.filter(|_| row.arguments.is_none()) {
-            let opened = serde_json::from_str::<Opened<'_>>(&data);
-            row.arguments =
-                Some(opened.map_err(|error| unreadable(seq, error.to_string()))?.arguments.get().to_owned());
+        let Self { mut row, texts, .. } = self;
+        let filled = texts.map_err(|cause| (0, cause)).and_then(|texts| texts.fill(&mut row));
+        match filled {
+            Ok(()) => Ok(row),
+            Err((seq, cause)) => Err(StoreError::Unreadable { run_id: row.run_id, seq, cause }),
         }
-        let seq = completed_seq.unwrap_or_default();
-        if let Some(bytes) = blob {
-            row.text = Some(String::from_utf8(bytes).map_err(|error| unreadable(seq, error.to_string()))?);
-        }
-        if let Some(data) = completed.filter(|data| row.text.is_none() || data.contains("\"parts\":")) {
-            let completed: Completed =
-                serde_json::from_str(&data).map_err(|error| unreadable(seq, error.to_string()))?;
-            row.parts = completed.parts;
-            row.text = row.text.or_else(|| Some(completed.outcome.text().to_owned()));
-        }
-        if let Some(data) = parts {
-            row.parts = serde_json::from_str(&data).map_err(|error| unreadable(seq, error.to_string()))?;
-        }
-        Ok(row)
     }
 }
 

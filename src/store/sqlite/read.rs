@@ -1,15 +1,13 @@
 //! From rows back to records and to what is listed.
 
-use crate::part::Part;
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::StoreError;
 use crate::store::blob;
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
-use crate::ticket::{Outcome, Status, TicketId, TicketKind};
+use crate::store::ticket_texts::TicketTexts;
+use crate::ticket::{Status, TicketId, TicketKind};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
@@ -172,57 +170,17 @@ const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, des
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
 
-#[derive(Deserialize)]
-struct Opened<'a> {
-    #[serde(borrow)]
-    arguments: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Completed {
-    outcome: Outcome,
-    #[serde(default)]
-    parts: Vec<Part>,
-}
-
 /// A ticket with what its events say, and the position of its completion.
 // Columns by their positions in `TICKET`: names would be looked up for each row.
 fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
-    let run_id: String = row.get(0)?;
-    let unreadable = |seq: Option<i64>, error: &serde_json::Error| ReadError::Record {
-        run_id: run_id.clone(),
-        seq: seq.unwrap_or_default().cast_unsigned(),
-        cause: error.to_string(),
-    };
-    let mut arguments: Option<String> = row.get(11)?;
-    let opened: Option<String> = row.get(14)?;
-    // Those that were filled stand in the row itself.
-    if let Some(data) = opened.filter(|_| arguments.is_none()) {
-        let opened = serde_json::from_str::<Opened<'_>>(&data);
-        let seq = row.get(13)?;
-        arguments = Some(opened.map_err(|error| unreadable(seq, &error))?.arguments.get().to_owned());
-    }
-    let completed_seq: Option<i64> = row.get(15)?;
-    let completed: Option<String> = row.get(16)?;
-    let mut text: Option<String> =
-        row.get::<_, Option<String>>(17)?.map_or_else(|| row.get(12), |data| Ok(Some(data)))?;
-    let mut parts = Vec::new();
-    // A large result stands elsewhere, so that its event is read for its parts alone.
-    if let Some(data) = completed.filter(|data| text.is_none() || data.contains("\"parts\":")) {
-        let completed: Completed = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
-        parts = completed.parts;
-        text = text.or_else(|| Some(completed.outcome.text().to_owned()));
-    }
-    if let Some(data) = row.get::<_, Option<String>>(20)? {
-        parts = serde_json::from_str(&data).map_err(|error| unreadable(completed_seq, &error))?;
-    }
     let kind: String = row.get(2)?;
-    let ticket = TicketRow {
+    let mut ticket = TicketRow {
+        run_id: row.get(0)?,
         ticket: TicketId(row.get(1)?),
         kind: TicketKind::from_name(&kind).unwrap_or_default(),
         tool: row.get(3)?,
         description: row.get(4)?,
-        arguments,
+        arguments: row.get(11)?,
         turn: row.get(5)?,
         call_id: row.get(6)?,
         parked: row.get(7)?,
@@ -231,10 +189,18 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         opened_at: row.get(8)?,
         completed_at: row.get(9)?,
         outcome: row.get(10)?,
-        text,
-        parts,
-        run_id,
+        text: row.get(12)?,
+        parts: Vec::new(),
     };
+    let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);
+    let completed_seq: Option<i64> = row.get(15)?;
+    let texts = TicketTexts {
+        opened: event(row.get(13)?, row.get(14)?),
+        completed: event(completed_seq, row.get(16)?),
+        blob: row.get(17)?,
+        parts: row.get(20)?,
+    };
+    texts.fill(&mut ticket).map_err(|(seq, cause)| ReadError::Record { run_id: ticket.run_id.clone(), seq, cause })?;
     Ok((ticket, completed_seq.map(i64::cast_unsigned)))
 }
 
