@@ -325,7 +325,8 @@ impl PostgresStore {
     /// # Errors
     /// It can't be read.
     pub fn positions(&self, run_ids: &[String]) -> Result<Vec<(String, Option<String>, u64)>, StoreError> {
-        let sql = "SELECT id, holder, next FROM callslip.run WHERE id = ANY ($1) OR holder = ANY ($1) ORDER BY key";
+        let sql = "SELECT id, holder, next FROM (SELECT id, holder, next, key FROM callslip.run WHERE id = ANY ($1) \
+             UNION ALL SELECT id, holder, next, key FROM callslip.run WHERE holder = ANY ($1)) AS followed ORDER BY key";
         let rows = self.read(async |connected| connected.query(sql, &[&run_ids]).await)?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get::<_, i64>(2).cast_unsigned())).collect())
     }
