@@ -25,6 +25,9 @@ LOCKED := $(if $(CI),--locked)
 NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
 RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail,test --lib --bins --tests) --no-fail-fast $(LOCKED)
 
+# What needs no interpreter. One set of features, so that nothing is compiled twice.
+NO_PYTHON := --no-default-features --features postgres
+
 # pyo3 builds against this Python, whoever calls cargo.
 export PYO3_PYTHON := $(abspath $(PY))
 
@@ -57,8 +60,8 @@ test: ## Build everything and run every test, type check and lint
 
 .PHONY: test-rs
 test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
-	$(CARGO) test --doc --no-default-features $(LOCKED)
-	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) --no-default-features --features postgres
+	$(CARGO) test --doc $(NO_PYTHON) $(LOCKED)
+	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) $(NO_PYTHON)
 	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
 .PHONY: test-py
@@ -71,7 +74,7 @@ test-shared: dev ## Try other people's replies, prompts and scripts in SHARED=..
 ifeq ($(wildcard $(SHARED)/conformance),)
 	@echo "$(SHARED) is not there: other people's replies, prompts and scripts are not tried"
 else
-	$(CARGO) test --no-default-features $(LOCKED) --test conformance --test reply_properties --test scripts -- --ignored
+	$(CARGO) test $(NO_PYTHON) $(LOCKED) --test conformance --test reply_properties --test scripts -- --ignored
 	$(PY) -m pytest -n auto --dist loadfile -m shared tests/python/protocols tests/python/sandbox
 endif
 
@@ -91,7 +94,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
-	$(CARGO) clippy --all-targets --no-default-features --features postgres $(LOCKED) -- -D warnings
+	$(CARGO) clippy --all-targets $(NO_PYTHON) $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
@@ -110,7 +113,7 @@ docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a 
 
 .PHONY: codes
 codes: ## Write docs/reference/codes.md from the code
-	CALLSLIP_WRITE_CODES=1 $(CARGO) test --no-default-features --test codes
+	CALLSLIP_WRITE_CODES=1 $(CARGO) test $(NO_PYTHON) --test codes
 
 .PHONY: cli-reference
 cli-reference: ## Write docs/reference/cli.md from the code
