@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callslip.errors import UsageError
 
-__all__ = ["check_one_of", "check_text"]
+__all__ = ["check_one_of", "check_text", "is_url"]
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -33,3 +33,8 @@ def check_text(what: str, text: object) -> None:
             f"{what} contains half of a surrogate pair at {error.start}, which is not a "
             "character: decode the text again"
         ) from None
+
+
+def is_url(name: str) -> bool:
+    """Whether this is the URL of a database, and no path of a file."""
+    return name.startswith(("postgresql://", "postgres://"))

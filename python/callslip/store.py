@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
-from callslip._options import check_one_of
+from callslip._options import check_one_of, is_url
 from callslip._threads.commits import Commits
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
@@ -100,7 +100,7 @@ class TicketStore:
             raise UsageError(
                 f"expected the path of a file: got {path!r}; use TicketStore() for memory"
             )
-        self._url = path if isinstance(path, str) and _is_url(path) else None
+        self._url = path if isinstance(path, str) and is_url(path) else None
         if self._url is not None and durability != "full":
             raise UsageError(
                 f"expected durability='full' for a database: got {durability!r}; set "
@@ -459,10 +459,6 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
     """
     core = _core.Run.replay(_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
-
-
-def _is_url(path: str) -> bool:
-    return path.startswith(("postgresql://", "postgres://"))
 
 
 def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:

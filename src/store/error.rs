@@ -54,6 +54,13 @@ pub enum StoreError {
         /// The process that opened it.
         owner: u32,
     },
+    /// The store of a database was opened before a fork.
+    #[error("the store at {server} was opened by process {owner}, before this process ({pid}) was forked from it: a store does not survive a fork. Open a store of its own in the child", pid = std::process::id())]
+    ForkedShared {
+        server: String,
+        /// The process that opened it.
+        owner: u32,
+    },
     /// The file is open with another durability.
     #[error("{path} is open in this process with durability \"{open}\": close that store before it is opened with \"{asked}\"", path = .path.display())]
     OtherDurability {

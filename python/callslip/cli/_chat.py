@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from callslip._store_file import StoreFile
 from callslip.agent import Agent
 from callslip.cli._agents import agent_of
-from callslip.cli._files import find_run
+from callslip.cli._files import find_run, open_store
 from callslip.cli._output import print_text, report
 from callslip.cli._streaming import print_answer
 from callslip.errors import RunFailed, UsageError
@@ -36,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 def _kept_run(options: argparse.Namespace) -> str:
     if options.store is None:
         raise UsageError("expected --resume with --store: got no file; pass the file of the store")
-    with StoreFile(Path(options.store)) as file:
+    with open_store(options.store) as file:
         run_id = find_run(file, options.resume)
         kept = next(one for one in file.runs() if one.run_id == run_id)
     # A run keeps its protocol.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
-from callslip._store_file import StoreFile
-from callslip.cli._files import find_run
+from callslip._options import is_url
+from callslip.cli._files import find_run, open_store
 from callslip.cli._output import print_text
 from callslip.errors import UsageError
 from callslip.store import TicketStore
@@ -19,7 +18,7 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Write a decision into the store. If another process owns it, the error names the process."""
     arguments = _arguments(options)
-    with StoreFile(Path(options.file)) as file:
+    with open_store(options.file) as file:
         run_id = find_run(file, options.run)
     with TicketStore(options.file) as store:
         found = store.run(run_id)
@@ -30,7 +29,10 @@ def run(options: argparse.Namespace) -> int:
         call = next((one.call for one in found.tickets if one.id == options.ticket), "")
     done = "approved" if options.command == "approve" else "denied"
     print_text(f"{done} {options.ticket} of run {run_id}: {call}")
-    print_text("the run continues when its program resumes it, with agent.resume")
+    if is_url(options.file):
+        print_text("the run continues as soon as a worker has a slot for it")
+    else:
+        print_text("the run continues when its program resumes it, with agent.resume")
     return 0
 
 

@@ -6,12 +6,32 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from callslip._store_file import StoreFile
+from callslip._options import is_url
+from callslip._store_database import StoreDatabase
+from callslip._store_file import StoreFile, is_store_file
 from callslip.errors import UsageError
 
-__all__ = ["exported_runs", "find_run", "read_text", "split_export"]
+__all__ = ["exported_runs", "find_run", "is_store", "open_store", "read_text", "split_export"]
 
 _INPUT = "-"
+
+
+def is_store(name: str) -> bool:
+    """Whether a command names a store: a database, or the file of one, and no export.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    return is_url(name) or (name != _INPUT and is_store_file(Path(name)))
+
+
+def open_store(name: str) -> StoreFile | StoreDatabase:
+    """Return what a command reads: the file of a store, or a database.
+
+    Raises:
+        StoreError: It cannot be read, or is not a store.
+    """
+    return StoreDatabase(name) if is_url(name) else StoreFile(Path(name))
 
 
 def read_text(name: str) -> str:
@@ -28,7 +48,7 @@ def read_text(name: str) -> str:
         raise UsageError(f"expected {name} to be text in UTF-8: {error}") from error
 
 
-def find_run(file: StoreFile, prefix: str) -> str:
+def find_run(file: StoreFile | StoreDatabase, prefix: str) -> str:
     """Return the id of the run whose id begins with a text.
 
     Raises:
@@ -42,7 +62,7 @@ def find_run(file: StoreFile, prefix: str) -> str:
     raise UsageError(f"expected the id of one run: got {prefix}, with which {len(found)} begin")
 
 
-def exported_runs(file: StoreFile, prefixes: Sequence[str]) -> Iterator[list[str]]:
+def exported_runs(file: StoreFile | StoreDatabase, prefixes: Sequence[str]) -> Iterator[list[str]]:
     """Yield the lines of each run, of all runs by default, the oldest first."""
     ids = [find_run(file, prefix) for prefix in prefixes]
     if not prefixes:

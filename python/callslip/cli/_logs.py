@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from callslip._store_file import StoreFile, is_store_file
-from callslip.cli._files import exported_runs, read_text, split_export
+from callslip.cli._files import (
+    exported_runs,
+    is_store,
+    open_store,
+    read_text,
+    split_export,
+)
 from callslip.cli._output import print_text
 from callslip.errors import ReplayError, UsageError
 from callslip.store import TicketStore, replay
@@ -22,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    with StoreFile(Path(options.file)) as file:
+    with open_store(options.file) as file:
         for lines in exported_runs(file, options.run):
             for line in lines:
                 print_text(line)
@@ -38,9 +42,8 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    path = Path(options.file)
-    if is_store_file(path):
-        with StoreFile(path) as file:
+    if is_store(options.file):
+        with open_store(options.file) as file:
             runs = list(exported_runs(file, options.run))
     elif options.run:
         raise UsageError("expected RUN with the file of a store: got an export; leave RUN out")

@@ -51,11 +51,15 @@ def _add_tasks(commands: Commands) -> None:
         "task", metavar="QUESTION", nargs="?", help="the task; - or nothing to read it from input"
     )
     _add_agent(parser)
-    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+    parser.add_argument(
+        "--store", metavar="FILE", help="the file or the URL of a store that keeps the run"
+    )
 
     parser = _add(commands, "chat", "_chat", "Hold a conversation, one message a line.")
     _add_agent(parser)
-    parser.add_argument("--store", metavar="FILE", help="the file of a store that keeps the run")
+    parser.add_argument(
+        "--store", metavar="FILE", help="the file or the URL of a store that keeps the run"
+    )
     parser.add_argument(
         "--resume", metavar="RUN", help="the id of a run of the store, or its beginning"
     )
@@ -86,7 +90,7 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
 
 def _add_runs(commands: Commands) -> None:
     parser = _add(commands, "runs", "_runs", "List the runs of a store, the latest first.")
-    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
     parser.add_argument("--status", choices=("running", "finished"), help="only these runs")
     parser.add_argument("--agent", metavar="NAME", help="only runs of the agent of this name")
     parser.add_argument("--failed", action="store_true", help="only runs that ended with an error")
@@ -102,7 +106,9 @@ def _add_runs(commands: Commands) -> None:
 def _add_views(commands: Commands) -> None:
     parser = _add(commands, "show", "_show", "Show a run: its turns, its calls and its answer.")
     parser.add_argument(
-        "file", metavar="FILE", help="the file of a store or an export, or - for an export as input"
+        "file",
+        metavar="STORE",
+        help="the file or the URL of a store, or an export, or - for an export as input",
     )
     parser.add_argument(
         "run",
@@ -125,7 +131,7 @@ def _add_views(commands: Commands) -> None:
     parser = _add(
         commands, "watch", "_watch", "Print the events of a run as they happen, until it ends."
     )
-    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
     parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
     parser.add_argument("--json", action="store_true", help="print the lines of the log")
 
@@ -137,7 +143,7 @@ def _add_console(commands: Commands) -> None:
         "_console",
         "Serve the runs of a store as live pages on this machine, where calls are decided.",
     )
-    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
     parser.add_argument(
         "--port", metavar="N", type=_count, default=0, help="the port; default a free one"
     )
@@ -153,7 +159,9 @@ def _add_decisions(commands: Commands) -> None:
     ):
         parser = _add(commands, name, "_decisions", about)
         parser.add_argument(
-            "file", metavar="FILE", help="the file of the store, which no other process may own"
+            "file",
+            metavar="FILE",
+            help="the URL of the store, or its file, which no other process may own",
         )
         parser.add_argument("run", metavar="RUN", help="the id of the run, or its beginning")
         parser.add_argument("ticket", metavar="TICKET", help="the id of the ticket, such as T1")
@@ -172,11 +180,13 @@ def _add_decisions(commands: Commands) -> None:
 
 def _add_logs(commands: Commands) -> None:
     parser = _add(commands, "export", "_logs", "Print the logs of runs as JSON lines.")
-    parser.add_argument("file", metavar="FILE", help="the file of the store")
+    parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
     parser.add_argument("run", metavar="RUN", nargs="*", help="the ids of the runs; default all")
 
     parser = _add(commands, "import", "_logs", "Import exported runs into a store.")
-    parser.add_argument("file", metavar="FILE", help="the file of the store, created if missing")
+    parser.add_argument(
+        "file", metavar="FILE", help="the URL of the store, or its file, created if missing"
+    )
     parser.add_argument("log", metavar="LOG", help="the file with the export, or - for input")
 
     parser = _add(
@@ -185,7 +195,9 @@ def _add_logs(commands: Commands) -> None:
         "_logs",
         "Compute runs again from their logs, and compare each event.",
     )
-    parser.add_argument("file", metavar="FILE", help="the file of a store or an export")
+    parser.add_argument(
+        "file", metavar="STORE", help="the file or the URL of a store, or an export"
+    )
     parser.add_argument("run", metavar="RUN", nargs="*", help="the ids of the runs; default all")
 
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 
+from callslip._store_database import StoreDatabase
 from callslip._store_file import StoreFile
+from callslip.cli._files import open_store
 from callslip.cli._output import print_json, print_table
 from callslip.store import StoredRun
 
@@ -21,7 +22,7 @@ _TASK = 60
 
 def run(options: argparse.Namespace) -> int:
     """List runs."""
-    with StoreFile(Path(options.file)) as file:
+    with open_store(options.file) as file:
         waiting = file.waiting()
         found = list(islice(_matching(file, waiting, options), options.limit))
     if options.json:
@@ -32,7 +33,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _matching(
-    file: StoreFile, waiting: dict[str, list[str]], options: argparse.Namespace
+    file: StoreFile | StoreDatabase,
+    waiting: dict[str, list[str]],
+    options: argparse.Namespace,
 ) -> Iterator[StoredRun]:
     for one in file.runs(agent=options.agent):
         if options.status not in (None, one.status):

@@ -8,8 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from callslip._store_file import StoreFile, is_store_file
-from callslip.cli._files import find_run, read_text, split_export
+from callslip.cli._files import find_run, is_store, open_store, read_text, split_export
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
 from callslip.look import to_html
@@ -53,9 +52,8 @@ def _write_page(trace: Trace, options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> Run[Any]:
-    path = Path(options.file)
-    if options.file != "-" and is_store_file(path):
-        with StoreFile(path) as file:
+    if is_store(options.file):
+        with open_store(options.file) as file:
             found = find_run(file, options.run) if options.run else _latest(list(file.runs()))
             return file.run(found)
     store = TicketStore()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 
-from callslip._store_file import StoreFile
-from callslip.cli._files import find_run
+from callslip.cli._files import find_run, open_store
 from callslip.cli._output import print_text
 from callslip.events import Event, RunFinished, read_event
 from callslip.look._event_lines import event_line
@@ -21,7 +19,7 @@ _POLL = 0.25
 
 def run(options: argparse.Namespace) -> int:
     """Print the events of a run until it ends, also while another process works on it."""
-    with StoreFile(Path(options.file)) as file:
+    with open_store(options.file) as file:
         run_id = find_run(file, options.run)
         last: Event | None = None
         while True:

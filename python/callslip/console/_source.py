@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callslip import _lazy
+from callslip._options import is_url
 from callslip._store_file import StoreFile, is_open_here
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
@@ -86,11 +87,15 @@ class _OwnStore(Source):
 
     def __init__(self, store: TicketStore) -> None:
         self._store = store
-        self.name = "runs in memory" if store.path is None else Path(store.path).name
+        self.name = store.address or "runs in memory"
+        if store.path is not None:
+            self.name = Path(store.path).name
 
     def version(self) -> object:
         if self._store.path is not None:
             return _stamp(self._store.path)
+        if self._store.address is not None:
+            return self._store.query(_LATEST)
         return [(run.run_id, run.updated_at, run.finished_at) for run in self._store.runs()]
 
     def listing(self) -> Listing:
@@ -108,6 +113,11 @@ class _OwnStore(Source):
     def owner(self) -> str | None:
         return None
 
+
+_LATEST = """
+SELECT count(*) AS runs, max(updated_at) AS last, (SELECT max(id) FROM callslip.inbox) AS told
+FROM callslip.run
+"""
 
 _locks: dict[Path, threading.Lock] = {}
 """In one process, closing a file in one place lets go of what locks it in another."""
@@ -195,6 +205,8 @@ def source_of(store: TicketStore | str | os.PathLike[str]) -> Source:
     """
     if isinstance(store, TicketStore):
         return _OwnStore(store)
+    if isinstance(store, str) and is_url(store):
+        return _OwnStore(TicketStore(store))
     if isinstance(store, str | os.PathLike):
         return _File(Path(store).resolve())
     raise UsageError(

@@ -98,7 +98,7 @@ impl PostgresStore {
         if self.pid == std::process::id() {
             return Ok(());
         }
-        Err(StoreError::Forked { path: self.shared.address.shown().into(), owner: self.pid })
+        Err(StoreError::ForkedShared { server: self.shared.address.shown().to_owned(), owner: self.pid })
     }
 
     /// Waits until the database has everything that was handed in.

@@ -13,7 +13,7 @@ import time
 import psycopg
 import pytest
 
-from callslip import Agent, StoreError, TicketStore, UsageError
+from callslip import Agent, ScriptedModel, StoreError, TicketStore, UsageError, tool
 from callslip.cli import main
 from callslip.fleet import Fleet, migrate, status
 from fleets import ledger
@@ -156,6 +156,47 @@ def test_plain_sql_sees_the_same_in_the_views(store):
         store.query("DELETE FROM callslip.run RETURNING id")
     with pytest.raises(StoreError, match="nothing"):
         store.query("SELECT nothing")
+
+
+def test_the_commands_of_stores_take_the_url(store, database, tmp_path, capsys):
+    run_id = run_one(store)
+    assert main(["runs", database]) == 0
+    assert run_id in capsys.readouterr().out
+    assert main(["show", database, run_id[:5]]) == 0
+    assert "done" in capsys.readouterr().out
+    assert main(["watch", database, run_id, "--json"]) == 0
+    assert capsys.readouterr().out.splitlines() == store.run(run_id).export().splitlines()
+    assert main(["export", database]) == 0
+    log = capsys.readouterr().out
+    (tmp_path / "log").write_text(log)
+    store.delete(run_id)
+    assert main(["import", database, str(tmp_path / "log")]) == 0
+    assert main(["replay", database, run_id]) == 0
+    assert "all the same" in capsys.readouterr().out
+    assert main(["show", database, "nothing"]) == 2
+    assert f"there is no run nothing in {database}" in capsys.readouterr().err
+
+
+def test_a_decision_at_the_terminal_reaches_the_workers(store, database, capsys):
+    call = json.dumps({"thought": "t", "action": "pay", "args": {"amount": 7}})
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    agent = Agent(ScriptedModel([call, FINISH]), tools=[pay], name="clerk")
+
+    async def work():
+        fleet = Fleet(store, [agent])
+        run_id = await fleet.submit("clerk", "Pay 7.")
+        assert await fleet.drive(run_id) == "rests"
+        assert main(["approve", database, run_id, "T1", "--by", "Ann"]) == 0
+        assert "as soon as a worker" in capsys.readouterr().out
+        assert await fleet.drive(run_id) == "over"
+        assert store.tickets(run=run_id)[0].result == "paid 7"
+
+    asyncio.run(work())
 
 
 def as_role(url, role, name):
