@@ -349,6 +349,15 @@ impl LiveRun {
         self.storage.as_ref().map_or_else(Position::default, |storage| storage.position)
     }
 
+    /// Whether everything up to `position` is durable in its own store, which may not be the one that is open now: after a
+    /// failure a file is opened anew.
+    ///
+    /// # Errors
+    /// That store has failed.
+    pub fn is_durable(&self) -> Result<bool, StoreError> {
+        self.storage.as_ref().map_or(Ok(true), |storage| Ok(storage.store.durable()? >= storage.position))
+    }
+
     /// Whether its store has failed: later events are not stored.
     pub fn has_lost_its_store(&self) -> bool {
         let lost = |storage: &Storage| matches!(storage.claim.hold(), Hold::Lost(_));

@@ -75,6 +75,11 @@ impl PyRunView {
         Ok(self.lock()?.has_lost_its_store())
     }
 
+    /// Whether its own store has written down all its events. Raises `StoreError` once that store has failed.
+    fn is_durable(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.is_durable()?)
+    }
+
     /// Whether its claim on the store is sure to hold just now. Raises `TakenOver` or `NoLease` once it is lost.
     fn check_claim(&self) -> CoreResult<bool> {
         match self.lock()?.claim_hold() {

@@ -44,9 +44,9 @@ class Commits:
             TakenOver: Another worker has the run.
             NoLease: The store was away for longer than the lease of the run.
         """
-        position = run.position
-        if position > self._store.durable():
-            await self._wait_async(position)
+        # The store of the run: after a failure, another thread may have opened the file again.
+        if not run.is_durable():
+            await self._wait_async(run.position)
         if self._is_shared:
             # Rarely: nothing of a store runs Python, and so it cannot set an event.
             while not run.check_claim():  # noqa: ASYNC110
@@ -54,7 +54,8 @@ class Commits:
 
     def written(self, run: _core.Run) -> None:
         """Wait in this thread. As `written_async`; Ctrl-C interrupts it."""
-        self.wait(run.position)
+        if not run.is_durable():
+            self.wait(run.position)
         if self._is_shared:
             while not run.check_claim():
                 time.sleep(_UNCONFIRMED)

@@ -204,6 +204,8 @@ def inject(run: Run, make: Make) -> Driver | None:
         The driver; `None` if no driver works on the run.
     """
     core, store = run._core, run._store
+    # Of this moment: after a failure, another thread may open the file again meanwhile.
+    commits = None if store is None else store._commits
     position = 0
 
     def make_and_note_position(now: float) -> list[_core.Command]:
@@ -215,9 +217,9 @@ def inject(run: Run, make: Make) -> Driver | None:
 
     while (driver := run._driver) is not None:
         if driver.inject(make_and_note_position):
-            if store is not None:
+            if commits is not None:
                 # This cannot deadlock: the thread that writes depends on no loop and no Python.
-                store._commits.wait(position)
+                commits.wait(position)
             return driver
         # The driver is in another thread, and is about to leave the run.
         time.sleep(0.001)
