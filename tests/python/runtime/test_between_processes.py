@@ -73,16 +73,16 @@ def test_cancelling_a_run_ends_those_below_it(crashed):
 def test_a_run_is_taken_up_once_somebody_has_approved_of_its_call(crashed, monkeypatch, which):
     root = root_of(crashed)
     approving, resumed = threading.Event(), threading.Event()
-    wait = crashed._commits.wait
+    written = crashed._commits.written
 
-    def slow(position):
+    def slow(run):
         if not approving.is_set():
             approving.set()
             # Long enough for the other thread to come by; it has to wait for this one.
             resumed.wait(0.3)
-        wait(position)
+        written(run)
 
-    monkeypatch.setattr(crashed._commits, "wait", slow)
+    monkeypatch.setattr(crashed._commits, "written", slow)
     word = crashed.run(root if which == "root" else f"{root}.T1")
 
     def say():
