@@ -9,7 +9,15 @@ from typing import Any, Self
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
 
-__all__ = ["StoreDatabase"]
+__all__ = ["StoreDatabase", "waiting_in"]
+
+
+def waiting_in(store: TicketStore) -> dict[str, list[str]]:
+    """Return the ids of the tickets that are awaiting approval, by the id of their run."""
+    waiting: dict[str, list[str]] = {}
+    for ticket in store.tickets(awaiting_approval=True)[::-1]:
+        waiting.setdefault(ticket.run_id, []).append(ticket.id)
+    return waiting
 
 
 class StoreDatabase:
@@ -39,10 +47,7 @@ class StoreDatabase:
 
     def waiting(self) -> dict[str, list[str]]:
         """Return the ids of the tickets that are awaiting approval, by the id of their run."""
-        waiting: dict[str, list[str]] = {}
-        for ticket in self._store.tickets(awaiting_approval=True)[::-1]:
-            waiting.setdefault(ticket.run_id, []).append(ticket.id)
-        return waiting
+        return waiting_in(self._store)
 
     def events(self, run_id: str, *, after: int = -1) -> list[str]:
         """Return the events of a run as lines of its export. As `StoreFile.events`."""

@@ -31,11 +31,6 @@ impl PySharedRuns {
     }
 
     /// How long a run stays with a driver that says nothing, in seconds.
-    #[getter]
-    fn lease(&self) -> f64 {
-        self.store.lease().as_secs_f64()
-    }
-
     fn set_lease(&self, seconds: f64) -> CoreResult<()> {
         let lease = Duration::try_from_secs_f64(seconds).map_err(|cause| error::value(cause.to_string()))?;
         self.store.set_lease(lease);
@@ -184,11 +179,6 @@ impl PySharedRuns {
     /// Takes that back.
     fn withdraw(&self, py: Python<'_>, worker: &str) -> CoreResult<()> {
         Ok(py.detach(|| self.store.withdraw(worker))?)
-    }
-
-    /// Whether a run is driven here, and its lease is not lost.
-    fn is_held(&self, run_id: &str) -> bool {
-        self.store.is_held(run_id)
     }
 
     /// What other processes tell, from now on.

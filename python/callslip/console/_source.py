@@ -14,6 +14,7 @@ from pathlib import Path
 
 from callslip import _lazy
 from callslip._options import is_url
+from callslip._store_database import waiting_in
 from callslip._store_file import StoreFile, is_open_here
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
@@ -99,10 +100,7 @@ class _OwnStore(Source):
         return [(run.run_id, run.updated_at, run.finished_at) for run in self._store.runs()]
 
     def listing(self) -> Listing:
-        waiting: dict[str, list[str]] = {}
-        for ticket in self._store.tickets(awaiting_approval=True)[::-1]:
-            waiting.setdefault(ticket.run_id, []).append(ticket.id)
-        return Listing(self._store.runs(), waiting)
+        return Listing(self._store.runs(), waiting_in(self._store))
 
     def read(self, run_id: str) -> Run:
         return self._store.run(run_id)

@@ -384,10 +384,4 @@ impl PostgresStore {
         let old = "DELETE FROM callslip.worker WHERE id = $1 OR seen < clock_timestamp() - interval '1 day'";
         self.ask(async |connected| connected.query(old, &[&worker_id]).await).map(drop)
     }
-
-    /// The lease of a run, if it is driven here.
-    pub fn is_held(&self, run_id: &str) -> bool {
-        let lease: Option<Arc<Leased>> = self.shared.held(run_id);
-        lease.is_some_and(|lease| lease.lost().is_none())
-    }
 }

@@ -23,7 +23,6 @@ mod writer;
 pub use fleet::{Claimed, Message, Rested, Submit, Told, Worker};
 pub use listen::{Listen, Notice};
 pub use query::{JsonTable, SqlText};
-pub use schema::PGMQ;
 
 use super::claim::{Claim, Claims};
 use super::memory::conflict;

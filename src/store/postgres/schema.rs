@@ -10,8 +10,6 @@ const STEPS: &[&str] = &[include_str!("version_1.sql")];
 const FUNCTIONS: &str = include_str!("queue.sql");
 /// Who may do what.
 const RIGHTS: &str = include_str!("rights.sql");
-/// The version of pgmq with which the tests pass.
-pub const PGMQ: &str = "1.13.0";
 /// One migration at a time: `cslp`.
 const LOCK: i64 = 0x6373_6c70;
 
