@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcp.shared import message as mcp_message
     from mcp_types import methods as mcp_methods
     from mcp_types import version as mcp_version
+    from obstore import store as obstore_store
     from rich import text as rich_text
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "mcp_streamable_http",
     "mcp_types",
     "mcp_version",
+    "obstore_store",
     "pwd",
     "pydantic",
     "pydantic_core",
@@ -96,6 +98,7 @@ _MODULES = {
     "mcp_streamable_http": "mcp.client.streamable_http",
     "mcp_types": "mcp_types",
     "mcp_version": "mcp_types.version",
+    "obstore_store": "obstore.store",
     "pwd": "pwd",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",

@@ -141,8 +141,8 @@ class RunnerLost(SandboxError):
 class ScriptRefused(CallslipError):
     """A script was not run. The message is for the author of the script.
 
-    `code` is `bad_code`, `dependency_rejected`, `dependency_denied`, `dependency_install_failed` or
-    `interactive_unavailable`.
+    `code` is `bad_code`, `dependency_rejected`, `dependency_denied`, `dependency_install_failed`,
+    `interactive_unavailable` or `files_unavailable`.
     """
 
     def __init__(self, message: str, code: str = "bad_code") -> None:

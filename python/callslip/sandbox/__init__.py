@@ -15,7 +15,8 @@ from callslip.sandbox._command import CommandRunner
 from callslip.sandbox._events import InputRequest, ScriptEvent
 from callslip.sandbox._limits import ScriptLimits
 from callslip.sandbox._result import Artifact, Isolation, ScriptResult
-from callslip.sandbox._runner import PythonRunner, ScriptSession
+from callslip.sandbox._runner import PythonRunner
+from callslip.sandbox._session import ScriptSession
 from callslip.sandbox._stream import CodeRunner, Place, ScriptStream
 
 __all__ = [

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callslip import _core
@@ -30,17 +31,28 @@ class NativePlace:
         profile: The profile of the sandbox.
         python: The interpreter of scripts; `None` for that of this program.
         keeps_files: Whether files stay for later scripts.
+        folder: The files to begin with; `None` for none.
     """
 
     def __init__(
-        self, profile: Profile, python: str | os.PathLike[str] | None, *, keeps_files: bool
+        self,
+        profile: Profile,
+        python: str | os.PathLike[str] | None,
+        *,
+        keeps_files: bool,
+        folder: WorkFolder | None = None,
     ) -> None:
         self._profile = profile
         self._python = python
         self._keeps_files = keeps_files
         self._lock = threading.Lock()
         self._streams: weakref.WeakSet[NativeStream] = weakref.WeakSet()
-        self._folder: WorkFolder | None = None
+        self._folder = folder
+
+    @property
+    def path(self) -> Path | None:
+        """The folder with the files of the scripts so far; `None` without one."""
+        return None if self._folder is None else self._folder.path
 
     def start(self, request: ScriptRequest) -> NativeStream:
         """Start a script."""

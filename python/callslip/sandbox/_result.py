@@ -149,6 +149,8 @@ class ScriptResult:
         artifacts: The files that it left in `out/`.
         isolation: The sandbox that was in force.
         hints: Hints about its errors, for the model that wrote it.
+        checkpoint: The name under which the files of its session are kept (`files=` of the runner);
+            `None` if there are none, or they are not kept.
     """
 
     status: ScriptStatus
@@ -166,6 +168,7 @@ class ScriptResult:
     artifacts: tuple[Artifact, ...] = ()
     isolation: Isolation
     hints: tuple[str, ...] = ()
+    checkpoint: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -184,7 +187,8 @@ class ScriptResult:
         if interactive:
             words = {"ok": "session ended", "cancelled": "session cancelled"}
             status = words.get(self.status, "session failed")
-            return {"status": status, "exit_code": self.exit_code}
+            told = {"status": status, "exit_code": self.exit_code}
+            return {**told, "checkpoint": self.checkpoint} if self.checkpoint else told
         return self._for_model_within(MODEL_BYTES)
 
     def _for_model_within(
@@ -210,6 +214,8 @@ class ScriptResult:
                 if row["path"] in images:
                     row["image"] = images[row["path"]]
             told["artifacts"] = _first_rows(rows, most // 4)
+        if self.checkpoint:
+            told["checkpoint"] = self.checkpoint
         told["truncated"] = self.stdout_truncated or self.stderr_truncated
         told["duration_s"] = round(self.duration_ms / 1000, 3)
         left = max(0, most - _size(told) - _SPARE)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from callslip import _core
 from callslip._options import check_one_of
-from callslip._threads.current_loop import interruptible, is_in_loop
-from callslip.errors import ScriptRefused, UsageError
-from callslip.sandbox._answerers import Ask, ListAnswerer, check_ask, find_answerer
+from callslip.errors import UsageError
+from callslip.sandbox._answerers import Ask, check_ask
 from callslip.sandbox._approval import Deps, PackageApproval
-from callslip.sandbox._collector import EventCollector, OnEvent
+from callslip.sandbox._collector import OnEvent
 from callslip.sandbox._events import ScriptEvent
-from callslip.sandbox._folders import ArtifactFolder
+from callslip.sandbox._file_stores import FileStore, SharedFiles, open_file_store
 from callslip.sandbox._limits import ScriptLimits
 from callslip.sandbox._native import (
     NativeStream,
@@ -31,20 +29,18 @@ from callslip.sandbox._native import (
     probe_profiles,
 )
 from callslip.sandbox._native_place import NativePlace
-from callslip.sandbox._result import Isolation, ScriptResult
-from callslip.sandbox._steps import (
-    ApprovePackages,
-    FollowScript,
-    Steps,
-    WaitForTurn,
-    perform,
-    perform_async,
-)
+from callslip.sandbox._result import ScriptResult
+from callslip.sandbox._run_files import RunFiles, delete_files
+from callslip.sandbox._session import OpenSessions, ScriptSession
 from callslip.sandbox._stream import CodeRunner, Place
 from callslip.sandbox._tool import ScriptTool
 from callslip.tools import NeedsApproval
 
-__all__ = ["PythonRunner", "ScriptSession"]
+if TYPE_CHECKING:
+    from callslip.runs import Run
+    from callslip.sandbox._folders import WorkFolder
+
+__all__ = ["PythonRunner"]
 
 _PROFILES = ("auto", "isolated", "restricted", "unconfined")
 
@@ -73,6 +69,10 @@ class PythonRunner:
             environment.
         artifacts: A folder for artifacts. Each script that leaves any gets a folder of its own in
             it. Default: a temporary folder, which is deleted with the result.
+        files: A place that all processes share, where the files of a run's session are kept after
+            each of its scripts: a folder; a URL such as `"s3://bucket/agents"`, or a store of
+            obstore (extra `shared`). A run that is resumed in another process has the files of its
+            last script. Default: the files are deleted when the run rests, ends or is left.
         index: The package index. Default: that of this program's environment.
         backend: Runs the scripts elsewhere, for example a `CommandRunner`. It replaces `profile`,
             `python` and `index`.
@@ -91,6 +91,7 @@ class PythonRunner:
         on_event: OnEvent | None = None,
         python: str | os.PathLike[str] | None = None,
         artifacts: str | os.PathLike[str] | None = None,
+        files: SharedFiles | None = None,
         index: str | None = None,
         backend: CodeRunner | None = None,
     ) -> None:
@@ -102,6 +103,10 @@ class PythonRunner:
             raise UsageError(
                 f"expected backend with `about` and `open()`, as a CommandRunner: got {backend!r}"
             )
+        if backend is not None and files is not None:
+            raise UsageError(
+                "expected files or backend: got both; the files of another place stay there"
+            )
         self.profile = profile
         self.limits: ScriptLimits = limits or ScriptLimits()
         self.ask = ask
@@ -111,9 +116,8 @@ class PythonRunner:
         self._on_event = on_event
         self._artifacts = None if artifacts is None else Path(artifacts)
         self._index = index
-        self._lock = threading.Lock()
-        self._sessions: set[ScriptSession] = set()
-        self._closed = False
+        self._files = None if files is None else open_file_store(files)
+        self._sessions = OpenSessions()
 
     def run(
         self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
@@ -173,11 +177,42 @@ class PythonRunner:
 
     def close(self) -> None:
         """End all sessions and their scripts. May be called more than once."""
-        with self._lock:
-            self._closed = True
-            sessions = list(self._sessions)
-        for session in sessions:
-            session.close()
+        self._sessions.close()
+
+    def save_files(
+        self,
+        run: Run,
+        directory: str | os.PathLike[str],
+        *,
+        tool: str = "execute_python_code",
+    ) -> list[Path]:
+        """Copy the files that the last script of a run has left, artifacts in `out/` among them.
+
+        Links are not copied, and the content is untrusted.
+
+        Args:
+            run: The run. Any process may have worked on it.
+            directory: The directory for the files, which keep their paths below it.
+            tool: The name of the tool for scripts.
+
+        Returns:
+            The paths of the copies.
+
+        Raises:
+            UsageError: The runner has no `files=…`.
+            SandboxError: The files are damaged, are gone, or cannot be read.
+            OSError: A copy cannot be written, for example because there is a file of that name.
+        """
+        return RunFiles(self._file_store(), run, tool, self.limits).save(Path(directory))
+
+    def delete_files(self, *run_ids: str) -> None:
+        """Delete all files that are kept of runs, for example of runs that are deleted themselves.
+
+        Raises:
+            UsageError: The runner has no `files=…`, or an id is empty.
+            OSError: Files in a folder cannot be deleted. Object stores raise errors of their own.
+        """
+        delete_files(self._file_store(), run_ids)
 
     def __enter__(self) -> Self:
         return self
@@ -194,22 +229,27 @@ class PythonRunner:
         where = f"profile={self.profile!r}" if self.backend is None else f"backend={self.backend!r}"
         return f"PythonRunner({where})"
 
-    def _session(self, *, keeps_files: bool) -> ScriptSession:
-        session = ScriptSession(self, keeps_files=keeps_files)
-        with self._lock:
-            if self._closed:
-                raise UsageError("this PythonRunner is closed: make a new one")
-            self._sessions.add(session)
+    def _session(self, *, keeps_files: bool, files: RunFiles | None = None) -> ScriptSession:
+        session = ScriptSession(self, keeps_files=keeps_files, files=files)
+        self._sessions.add(session)
         return session
 
-    def _forget_session(self, session: ScriptSession) -> None:
-        with self._lock:
-            self._sessions.discard(session)
+    def _session_of_run(self, run: Run, tool: str) -> ScriptSession:
+        """Return the session of a run, with the files that it has left in other processes."""
+        files = None
+        if self._files is not None:
+            files = RunFiles(self._files, run, tool, self.limits)
+        return self._session(keeps_files=True, files=files)
 
-    def _place(self, *, keeps_files: bool) -> Place:
+    def _file_store(self) -> FileStore:
+        if self._files is None:
+            raise UsageError("this PythonRunner keeps no files of runs: pass files=… to it")
+        return self._files
+
+    def _place(self, folder: WorkFolder | None, *, keeps_files: bool) -> Place:
         if self.backend is not None:
             return self.backend.open()
-        return NativePlace(self.profile, self.python, keeps_files=keeps_files)
+        return NativePlace(self.profile, self.python, keeps_files=keeps_files, folder=folder)
 
     def _install(self, dependencies: list[str], packages: list[str] | None) -> NativeStream:
         request = install_request(
@@ -225,236 +265,6 @@ class PythonRunner:
             else given
         )
 
-
-class ScriptSession:
-    """Scripts that share a working directory. Created by `PythonRunner.session`.
-
-    Each script is a process of its own; only files are shared.
-    """
-
-    def __init__(self, runner: PythonRunner, *, keeps_files: bool) -> None:
-        self._runner = runner
-        self._keeps_files = keeps_files
-        self._lock = threading.Lock()
-        self._turn = threading.Lock()
-        self._place: Place | None = None
-        self._installations: set[NativeStream] = set()
-        self._note: str | None = None
-        self._closed = False
-
-    def run(
-        self,
-        code: str,
-        *,
-        interactive: bool = False,
-        answers: Sequence[str] | None = None,
-    ) -> ScriptResult:
-        """Run a script in this thread, like `PythonRunner.run`."""
-        return self._run(code, interactive=interactive, answers=answers)
-
-    async def arun(
-        self,
-        code: str,
-        *,
-        interactive: bool = False,
-        answers: Sequence[str] | None = None,
-    ) -> ScriptResult:
-        """Run a script on the caller's event loop, like `PythonRunner.arun`."""
-        return await self._arun(code, interactive=interactive, answers=answers)
-
-    def close(self) -> None:
-        """End the scripts of the session and remove its files. May be called more than once.
-
-        A script whose packages are still being approved or installed ends as `cancelled`.
-        """
-        with self._lock:
-            self._closed = True
-            place, self._place = self._place, None
-            installations = list(self._installations)
-        for installation in installations:
-            installation.cancel()
-        if place is not None:
-            place.close()
-        self._runner._forget_session(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _run(
-        self,
-        code: str,
-        *,
-        interactive: bool,
-        answers: Sequence[str] | None = None,
-        listener: OnEvent | None = None,
-        wanted: Callable[[], bool] = lambda: True,
-    ) -> ScriptResult:
-        """Run a script in this thread while `wanted` returns true. `listener` gets its events."""
-        steps = self._steps(code, interactive, answers, listener)
-        if is_in_loop():
-            with interruptible():
-                return perform(steps, wanted)
-        return perform(steps, wanted)
-
-    async def _arun(
-        self,
-        code: str,
-        *,
-        interactive: bool,
-        answers: Sequence[str] | None = None,
-        listener: OnEvent | None = None,
-    ) -> ScriptResult:
-        """Run a script on this event loop. `listener` gets its events."""
-        return await perform_async(self._steps(code, interactive, answers, listener))
-
-    def _open_place(self) -> Place | None:
-        """Return the place of the session's scripts; `None` once the session is closed."""
-        with self._lock:
-            if not self._closed and self._place is None:
-                self._place = self._runner._place(keeps_files=self._keeps_files)
-            return self._place
-
-    def _is_open(self) -> bool:
-        return not self._closed
-
-    def _install(
-        self, dependencies: list[str], packages: list[str] | None, collector: EventCollector
-    ) -> Steps[None]:
-        """Install packages, or resolve them if `packages` is `None`."""
-        stream = self._runner._install(dependencies, packages)
-        with self._lock:
-            self._installations.add(stream)
-            if self._closed:
-                stream.cancel()
-        try:
-            yield FollowScript(stream, collector)
-        finally:
-            with self._lock:
-                self._installations.discard(stream)
-
-    def _install_packages(
-        self, script: dict[str, Any], listeners: list[OnEvent]
-    ) -> Steps[str | None]:
-        """Have the packages of a script approved and installed.
-
-        Returns their folder; `None` if the session was closed meanwhile.
-        """
-        dependencies, approval = script["dependencies"], self._runner.approval
-        collector = EventCollector(listeners)
-        yield from self._install(dependencies, None, collector)
-        if self._closed:
-            return None
-        packages, path = collector.packages()
-        brought = approval.unapproved_packages(packages, script["names"])
-        if brought and not (yield ApprovePackages(approval, brought, self._is_open)):
-            return None
-        if path is None:
-            collector = EventCollector(listeners)
-            yield from self._install(dependencies, packages, collector)
-            path = None if self._closed else collector.path()
-        return path
-
-    def _read_script(self, code: str) -> dict[str, Any]:
-        """Read the declarations of a script.
-
-        Raises:
-            ScriptRefused: The script cannot be run.
-        """
-        runner = self._runner
-        version = None if runner.backend is not None else find_interpreter(runner.python).version
-        read: dict[str, Any] = json.loads(_core.read_script(code, version))
-        if refused := read.get("refused"):
-            raise ScriptRefused(refused["message"], refused["code"])
-        return read
-
-    def _hints(self, code: str, collector: EventCollector, *, interactive: bool) -> list[str]:
-        """Return hints about the errors of a script, for the model that wrote it."""
-        if collector.status == "ok":
-            return []
-        runner = self._runner
-        # A place elsewhere may have a network.
-        network = runner.backend is not None or runner.profile == "unconfined"
-        stderr = collector.stderr
-        return _core.script_hints(code, stderr, interactive=interactive, network=network)
-
-    def _steps(
-        self,
-        code: str,
-        interactive: bool,  # noqa: FBT001  # private
-        answers: Sequence[str] | None,
-        listener: OnEvent | None,
-    ) -> Steps[ScriptResult]:
-        runner = self._runner
-        _check_arguments(code, interactive=interactive, answers=answers)
-        if self._closed:
-            raise UsageError("this session is closed: its files are gone")
-        script = self._read_script(code)
-        # First of all: without an answerer, nothing is started.
-        answerer = find_answerer(runner.ask, answers) if interactive else None
-        listeners = runner._listeners(listener)
-        unapproved = runner.approval.unapproved(script["dependencies"], script["names"])
-        if unapproved and not (yield ApprovePackages(runner.approval, unapproved, self._is_open)):
-            return _CANCELLED
-        more: dict[str, Any] = {}
-        if script["dependencies"] and runner.backend is None:
-            packages = yield from self._install_packages(script, listeners)
-            if packages is None:
-                return _CANCELLED
-            more["packages"] = packages
-        # One script at a time, because they share their files.
-        if not (yield WaitForTurn(self._turn)):
-            return _CANCELLED
-        try:
-            folder = ArtifactFolder(runner._artifacts)
-            if runner.backend is None:
-                more["artifacts"] = str(folder.path)
-            request = {
-                "type": "run",
-                "version": 1,
-                "code": script["code"],
-                "interactive": interactive,
-                "limits": runner.limits.to_dict(),
-                "dependencies": script["dependencies"],
-                **more,
-            }
-            collector = EventCollector(listeners, folder)
-            place = self._open_place()
-            if place is None:
-                return _CANCELLED
-            yield FollowScript(place.start(request), collector, answerer)
-        finally:
-            self._turn.release()
-        hints = [*script["hints"], *self._hints(script["code"], collector, interactive=interactive)]
-        is_about_input = "EOFError" in "\n".join(collector.stderr.splitlines()[-_LAST:])
-        if isinstance(answerer, ListAnswerer) and answerer.ran_out and is_about_input:
-            hints.append(answerer.hint)
-        return collector.result(hints)
-
-
-def _check_arguments(code: str, *, interactive: bool, answers: Sequence[str] | None) -> None:
-    if not isinstance(code, str):
-        raise UsageError(f"expected the script as a string: got {type(code).__name__}")
-    if not isinstance(interactive, bool):
-        raise UsageError(f"expected interactive to be True or False: got {interactive!r}")
-    if answers is not None and not interactive:
-        raise UsageError("answers need interactive=True: pass both")
-
-
-_CANCELLED = ScriptResult(
-    status="cancelled", exit_code=None, stdout="", stderr="", isolation=Isolation("none")
-)
-"""The result of a script that was cancelled before it started."""
-
-_LAST = 8
-"""The last lines of the standard error, which contain the error that ended a script."""
 
 _warned = threading.Event()
 

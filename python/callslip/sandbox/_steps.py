@@ -10,7 +10,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from callslip import _lazy
 from callslip._threads import pool
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApprovePackages",
     "FollowScript",
+    "InThread",
     "Step",
     "Steps",
     "WaitForTurn",
@@ -118,6 +119,31 @@ class WaitForTurn:
         while not self._lock.acquire(blocking=False):  # threads wait for it too
             await _lazy.asyncio.sleep(_LOOK / 10)
         return True
+
+
+class InThread(Generic[T]):
+    """Call a function that takes long and knows nothing of the script.
+
+    A call that nobody waits for any more still ends by itself.
+    """
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+
+    def perform(self, wanted: Callable[[], bool]) -> T | None:
+        """Wait in this thread. Returns `None` if the script is not wanted any more."""
+        future = pool.submit(self._function)
+        while wanted():
+            try:
+                ended = future.result(_LOOK)
+            except TimeoutError:
+                continue
+            return ended.get()
+        return None
+
+    async def perform_async(self) -> T:
+        """Wait without blocking the event loop."""
+        return (await _lazy.asyncio.wrap_future(pool.submit(self._function))).get()
 
 
 class ApprovePackages:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from callslip._runtime.calls import Call
     from callslip.sandbox._events import ScriptEvent
     from callslip.sandbox._result import ScriptResult
-    from callslip.sandbox._runner import PythonRunner, ScriptSession
+    from callslip.sandbox._runner import PythonRunner
+    from callslip.sandbox._session import ScriptSession
 
 __all__ = ["ScriptTool"]
 
@@ -158,7 +159,8 @@ class ScriptTool(Tool[..., Any]):
 
     def _outcome_of_failure(self, error: Exception) -> Outcome:
         if isinstance(error, ScriptRefused):
-            return Outcome.Error(f"{error.code}: {error}")
+            # The very same script may be run once the files can be fetched.
+            return Outcome.Error(f"{error.code}: {error}", error.code == "files_unavailable")
         if isinstance(error, RunCancelled):
             return self._outcome_of_error(error)
         # Not a failure of the model or its script, so it ends the run.
@@ -173,8 +175,10 @@ class ScriptTool(Tool[..., Any]):
 
     def _start_session(self, call: Call) -> ScriptSession:
         """Create the session of a run, which may have had one in another process."""
-        session = self.runner.session()
-        if any(one.tool == self.name and one.outcome == "ok" for one in call.session.run.tickets):
+        session = self.runner._session_of_run(call.session.run, self.name)
+        if session._files is None and any(
+            one.tool == self.name and one.outcome == "ok" for one in call.session.run.tickets
+        ):
             session._note = _RESUMED
         return session
 

@@ -100,7 +100,7 @@ def test_files_stay_for_the_calls_of_one_run(make, protocol, how, monkeypatch):
             "truncated",
         }
         assert "hints" not in told[1]
-    assert runner._sessions == set()
+    assert len(runner._sessions) == 0
 
 
 def test_a_session_of_this_machine_ends_with_its_run(monkeypatch, tmp_path):
@@ -132,7 +132,7 @@ def test_a_run_that_fails_ends_its_session(external, how):
     runner = external()
     with pytest.raises(Exception, match="gone"):
         run(Agent(model, protocol="react", python=runner), how)
-    assert runner._sessions == set()
+    assert len(runner._sessions) == 0
 
 
 @both
@@ -328,7 +328,7 @@ def test_cancelling_a_run_ends_its_scripts(make, calls):
         return time.monotonic() - since
 
     assert asyncio.run(main()) < 30
-    assert runner._sessions == set()
+    assert len(runner._sessions) == 0
 
 
 @pytest.mark.parametrize("calls", [1, 2])
@@ -355,9 +355,9 @@ def test_ctrl_c_ends_the_scripts_of_a_run(make, calls):
     with pytest.raises(KeyboardInterrupt):
         agent.run_sync("x")
     until = time.monotonic() + 10
-    while runner._sessions and time.monotonic() < until:
+    while len(runner._sessions) and time.monotonic() < until:
         time.sleep(0.02)
-    assert runner._sessions == set()
+    assert len(runner._sessions) == 0
     assert time.monotonic() - since < 40
 
 

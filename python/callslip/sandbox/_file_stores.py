@@ -1,0 +1,193 @@
+"""Places that many processes share: a folder, or an object store."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TypeAlias, cast
+
+from callslip import _lazy
+from callslip.errors import UsageError
+
+__all__ = ["FileStore", "SharedFiles", "open_file_store"]
+
+SharedFiles: TypeAlias = str | os.PathLike[str] | Any
+"""A folder, the URL of an object store, or a store object of obstore."""
+
+_PIECE = 1 << 20
+
+_PATIENCE = 30
+"""Seconds in which a request to an object store is repeated."""
+
+
+class FileStore(Protocol):
+    """A place of files under keys such as `run/tool/name`.
+
+    Whatever goes wrong is an `OSError`, or an error of the object store's client.
+    """
+
+    def put(self, key: str, content: BinaryIO) -> None:
+        """Write a file: all of it, durably, or nothing."""
+
+    def get(self, key: str) -> BinaryIO:
+        """Return the content of a file.
+
+        Raises:
+            FileNotFoundError: There is none of this key.
+        """
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete files. Those that are not there are left out."""
+
+    def delete_all(self, first: str) -> None:
+        """Delete all files whose keys begin with `first` and a slash."""
+
+
+def open_file_store(files: SharedFiles) -> FileStore:
+    """Return the place that a program has named.
+
+    Raises:
+        UsageError: It names none, or obstore is not installed.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        raise UsageError("files=… needs Python 3.11.4 or newer, which reads archives safely")
+    if isinstance(files, str) and "://" in files:
+        return ObjectStore(_store_of_url(files))
+    if isinstance(files, (str, os.PathLike)) and os.fspath(files):
+        return FolderStore(Path(files).absolute())
+    if all(callable(getattr(files, name, None)) for name in ("put", "get", "list", "delete")):
+        return ObjectStore(files)
+    raise UsageError(
+        "expected files as a folder, a URL such as 's3://bucket/agents' or a store of obstore: "
+        f"got {files!r}"
+    )
+
+
+def _store_of_url(url: str) -> Any:
+    scheme = url.partition("://")[0]
+    try:
+        obstore = _lazy.obstore_store
+    except ImportError:
+        raise UsageError(
+            f"files='{scheme}://…' needs the package obstore: pip install 'callslip[shared]', or "
+            "pass a folder"
+        ) from None
+    if scheme == "memory":
+        return obstore.MemoryStore()
+    seconds = timedelta(seconds=_PATIENCE)
+    try:
+        return obstore.from_url(url, retry_config={"max_retries": 10, "retry_timeout": seconds})
+    except Exception as error:  # noqa: BLE001  # the client has many
+        # The message may contain the URL, and that a password.
+        why = "it is not valid" if set("@?") & set(url) else first_line(error)
+        raise UsageError(f"files='{scheme}://…' can't be used: {why}") from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the message of an error, without what obstore adds for its own developers."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+class FolderStore:
+    """A folder, which may be on a network file system that knows renaming.
+
+    Args:
+        folder: It is made with the first file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, key: str, content: BinaryIO) -> None:
+        """Write a file beside its place, and rename it."""
+        path = self._folder / key
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = path.parent / f".{secrets.token_hex(8)}"
+        try:
+            with unfinished.open("xb") as file:
+                shutil.copyfileobj(content, file, _PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
+        for folder in (path.parent, path.parent.parent, self._folder):
+            _sync_folder(folder)
+
+    def get(self, key: str) -> BinaryIO:
+        """Open a file."""
+        return (self._folder / key).open("rb")
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete files."""
+        for key in keys:
+            (self._folder / key).unlink(missing_ok=True)
+
+    def delete_all(self, first: str) -> None:
+        """Delete a folder."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._folder / first)
+
+    def __repr__(self) -> str:
+        return repr(str(self._folder))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder written to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ObjectStore:
+    """A store of obstore: S3, Google Cloud, Azure, memory and others.
+
+    Args:
+        store: The store object.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def put(self, key: str, content: BinaryIO) -> None:
+        """Write an object. It is there as a whole or not at all."""
+        self._store.put(key, content)
+
+    def get(self, key: str) -> BinaryIO:
+        """Copy an object into a temporary file."""
+        found = self._store.get(key)
+        file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
+        try:
+            for piece in found.stream(min_chunk_size=_PIECE):
+                file.write(piece)
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        for key in keys:
+            # Some services fail if there is none, others do not.
+            with suppress(FileNotFoundError):
+                self._store.delete(key)
+
+    def delete_all(self, first: str) -> None:
+        """Delete all objects below a prefix."""
+        for objects in self._store.list(f"{first}/"):
+            self.delete([one["path"] for one in objects])
+
+    def __repr__(self) -> str:
+        return repr(self._store)
