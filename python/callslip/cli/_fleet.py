@@ -34,7 +34,9 @@ def run(options: argparse.Namespace) -> int:
             _print_status(status(store), options)
     else:
         with TicketStore(options.url) as store:
-            deleted = archive_and_prune(store, _seconds(options.older_than), options.archive)
+            deleted = archive_and_prune(
+                store, _seconds(options.older_than), options.archive, options.files
+            )
         print_text(f"{deleted} runs were deleted")
     return 0
 

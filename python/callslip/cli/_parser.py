@@ -263,6 +263,11 @@ def _add_fleet(commands: Commands) -> None:
     parser.add_argument(
         "--archive", metavar="FOLDER", help="write their exports there first, compressed"
     )
+    parser.add_argument(
+        "--files",
+        metavar="PLACE",
+        help="a folder or a URL: delete the files that their scripts have left there, too",
+    )
 
 
 def _count(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import io
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from callslip import Agent, ScriptedModel, StoreError, TicketStore, UsageError, tool
 from callslip.cli import main
 from callslip.fleet import Fleet, migrate, status
+from callslip.sandbox._file_stores import FolderStore
 from fleets import ledger
 from fleets.crash import SUPPORT, Workers
 from postgres import Proxy
@@ -142,6 +144,24 @@ def test_old_runs_are_archived_and_deleted(store, database, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["prune", database])
     assert main(["prune", database, "--older-than", "soon"]) == 2
+
+
+def test_files_of_scripts_are_deleted_with_their_runs(store, database, tmp_path, capsys):
+    old, young = run_one(store), run_one(store)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE callslip.run SET started_at = started_at - 1e6, "
+            "finished_at = finished_at - 1e6 WHERE id = %s",
+            [old],
+        )
+    place = FolderStore(tmp_path)
+    for run_id in (old, young, "of-another-store"):
+        place.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
+    words = ["prune", database, "--older-than", "1d", "--files", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "1 runs were deleted\n"
+    assert [run.run_id for run in store.runs()] == [young]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young, "of-another-store"])
 
 
 def test_plain_sql_sees_the_same_in_the_views(store):

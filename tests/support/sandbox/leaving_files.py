@@ -1,7 +1,8 @@
 """`python -m sandbox.leaving_files STORE FILES`: a process that runs scripts which leave files.
 
-Without `--fleet` it begins a run. With `--hang TURN` it never gets the reply of
-that turn: it prints `hangs`, and waits to be killed.
+Without `--fleet` it begins a run. With `--hang TURN` it never gets the reply of that turn: it
+prints `hangs`, and waits to be killed. With `--slow` no files are written before there is a file
+`FILES.go_on`; meanwhile there is a file `FILES.begun`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from callslip import Agent, PythonRunner, TicketStore, tool
 from callslip.fleet import Fleet
+from callslip.sandbox._file_stores import FolderStore
 from scripted import act, finish, turn_of
 
 NAME = "execute_python_code"
 LEASE = 3.0
 
 WRITE = (
-    "import os\nos.makedirs('out')\nopen('out/table.csv', 'w').write('1,2')\n"
+    "import os, time\nos.makedirs('out')\nopen('stamp', 'w').write(str(time.time_ns()))\n"
+    "open('out/table.csv', 'w').write('1,2')\n"
     "open('notes', 'w').write('written by the first script')"
 )
 READ = "import os\nprint(open('notes').read(), sorted(os.listdir('out')), end='')"
@@ -69,14 +72,28 @@ def start(store: str, files: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
+class SlowFolder(FolderStore):
+    """A folder that is written to when the test says so."""
+
+    def put(self, key: str, content: BinaryIO) -> None:
+        path = str(self._folder)
+        Path(path + ".begun").touch()
+        while not Path(path + ".go_on").exists():
+            time.sleep(0.01)
+        super().put(key, content)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("store")
     parser.add_argument("files")
     parser.add_argument("--hang", type=int)
     parser.add_argument("--fleet", action="store_true")
+    parser.add_argument("--slow", action="store_true")
     options = parser.parse_args()
     runner = PythonRunner(files=options.files, deps=[])
+    if options.slow:
+        runner._files = SlowFolder(Path(options.files))
     with TicketStore(options.store) as store:
         if options.fleet:
             fleet = Fleet(store, [agent(runner, hang=options.hang)], lease=LEASE)
