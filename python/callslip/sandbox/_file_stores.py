@@ -18,7 +18,24 @@ from callslip.errors import UsageError
 
 __all__ = ["FileStore", "SharedFiles", "open_file_store"]
 
-SharedFiles: TypeAlias = str | os.PathLike[str] | Any
+
+class ObjectClient(Protocol):
+    """The methods that are used of a store object of obstore."""
+
+    def put(self, path: str, file: Any, /) -> Any:
+        """Write an object."""
+
+    def get(self, path: str, /) -> Any:
+        """Return an object, whose `stream` returns its content in pieces."""
+
+    def list(self, prefix: str, /) -> Any:
+        """Return lists of dicts, with the `path` of each object."""
+
+    def delete(self, path: str, /) -> Any:
+        """Delete an object."""
+
+
+SharedFiles: TypeAlias = str | os.PathLike[str] | ObjectClient
 """A folder, the URL of an object store, or a store object of obstore."""
 
 _PIECE = 1 << 20
@@ -63,14 +80,14 @@ def open_file_store(files: SharedFiles) -> FileStore:
     if isinstance(files, (str, os.PathLike)) and os.fspath(files):
         return FolderStore(Path(files).absolute())
     if all(callable(getattr(files, name, None)) for name in ("put", "get", "list", "delete")):
-        return ObjectStore(files)
+        return ObjectStore(cast("ObjectClient", files))
     raise UsageError(
         "expected files as a folder, a URL such as 's3://bucket/agents' or a store of obstore: "
         f"got {files!r}"
     )
 
 
-def _store_of_url(url: str) -> Any:
+def _store_of_url(url: str) -> ObjectClient:
     scheme = url.partition("://")[0]
     try:
         obstore = _lazy.obstore_store
@@ -157,7 +174,7 @@ class ObjectStore:
         store: The store object.
     """
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: ObjectClient) -> None:
         self._store = store
 
     def put(self, key: str, content: BinaryIO) -> None:

@@ -87,7 +87,12 @@ class WorkFolder:
 
     It is locked while it is in use. Folders of a process that was killed are therefore recognised,
     and removed when the next one is created.
+
+    Attributes:
+        path: The path of the folder.
     """
+
+    path: Path
 
     def __init__(self) -> None:
         while True:

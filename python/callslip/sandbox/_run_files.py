@@ -195,7 +195,7 @@ class RunFiles:
         number = 1 if self._last is None else self._last.number + 1
         checkpoint = Checkpoint(number, digest.text())
         with tempfile.TemporaryFile() as archive:
-            compressed = gzip.GzipFile("", "wb", 3, cast("BinaryIO", archive), mtime=0)
+            compressed = gzip.GzipFile("", "wb", 1, cast("BinaryIO", archive), mtime=0)
             with compressed:
                 pack(folder, compressed)
             archive.seek(0)

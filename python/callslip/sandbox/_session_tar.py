@@ -30,6 +30,7 @@ _NOWHERE = "/nowhere"
 """Where links are thought to be when they are judged: what lies on this machine is no matter."""
 
 _PIECE = 1 << 16
+"""Bytes at a time: other threads wait for Python between two pieces."""
 
 
 class UnreadableArchiveError(Exception):
@@ -90,8 +91,8 @@ def pack(folder: Path, sink: _Sink) -> tuple[int, int]:
 
 
 def _new_archive(sink: _Sink) -> tarfile.TarFile:
-    file = cast("IO[bytes]", sink)
-    return tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT, encoding="utf-8")
+    file, kind = cast("IO[bytes]", sink), tarfile.PAX_FORMAT
+    return tarfile.open(fileobj=file, mode="w|", bufsize=_PIECE, format=kind, encoding="utf-8")
 
 
 def _entries(directory: int, above: str) -> Iterator[tuple[int, str, str]]:
@@ -222,7 +223,8 @@ class _Counted:
 def _extract(source: _Counted, folder: Path, most: int, files: int) -> None:
     seen: set[str] = set()
     links: set[str] = set()
-    with tarfile.open(fileobj=cast("IO[bytes]", source), mode="r|", encoding="utf-8") as archive:
+    file = cast("IO[bytes]", source)
+    with tarfile.open(fileobj=file, mode="r|", bufsize=_PIECE, encoding="utf-8") as archive:
         for entry in archive:
             files -= 1
             most -= -(-entry.size // _BLOCK) * _BLOCK

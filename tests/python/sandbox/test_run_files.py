@@ -361,18 +361,36 @@ def test_files_of_a_run_are_copied_for_people_and_deleted(files, store, tmp_path
     assert len(web.save_files(runs[1], tmp_path / "e")) == 1
 
 
+class Slow(MemoryStore):
+    """An object store that is written to when the test says so."""
+
+    def __init__(self):
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def put(self, *args, **options):
+        self.begun.set()
+        self.go_on.wait(LONG)
+        return super().put(*args, **options)
+
+
+def test_files_of_a_session_that_is_closed_meanwhile_do_not_count():
+    place, results = Slow(), []
+    session = runner(place)._session_of_run(log_of()[0], NAME)
+    running = threading.Thread(target=lambda: results.append(session.run(APPEND)))
+    running.start()
+    assert place.begun.wait(LONG)
+    session.close()
+    place.go_on.set()
+    running.join(LONG)
+    assert [(one.stdout, one.checkpoint) for one in results] == [("1\n", None)]
+
+
 @both
 def test_a_run_that_is_cancelled_does_not_wait_for_a_slow_place(store, how):
-    begun, go_on = threading.Event(), threading.Event()
-
-    class Slow(MemoryStore):
-        def put(self, *args, **options):
-            begun.set()
-            go_on.wait(LONG)
-            return super().put(*args, **options)
-
+    place = Slow()
+    begun, go_on = place.begun, place.go_on
     work = Work(how, store, APPEND, fails=())
-    agent = Agent(work.model, protocol="react", python=runner(Slow()), store=store)
+    agent = Agent(work.model, protocol="react", python=runner(place), store=store)
 
     async def main():
         task = asyncio.create_task(agent.run("x"))
