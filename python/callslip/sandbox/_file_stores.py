@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -125,6 +126,8 @@ class FolderStore:
     def put(self, key: str, content: BinaryIO) -> None:
         """Write a file beside its place, and rename it."""
         path = self._folder / key
+        # Names that are new have to reach the disk too, the one of the folder among them.
+        above = self._folder if self._folder.exists() else self._folder.parent
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = path.parent / f".{secrets.token_hex(8)}"
         try:
@@ -137,8 +140,10 @@ class FolderStore:
             with suppress(OSError):
                 unfinished.unlink()
             raise
-        for folder in (path.parent, path.parent.parent, self._folder):
+        for folder in path.parents:
             _sync_folder(folder)
+            if folder == above:
+                break
 
     def get(self, key: str) -> BinaryIO:
         """Open a file."""
@@ -163,6 +168,10 @@ def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems write names at once, and know no other way.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
     finally:
         os.close(descriptor)
 

@@ -206,19 +206,21 @@ class RunFiles:
         return Kept(str(checkpoint), (_LEFT_OUT.format(left_out),) if left_out else ())
 
     def _delete_old(self) -> None:
-        """Delete files that no process can need: those before the last ones in a written log."""
+        """Delete files that no process can need: those before the last ones in the written log."""
+        if len(self._in_place) <= _SPARE:
+            return
         run = self._run._core
-        if len(self._in_place) <= _SPARE or not run.is_durable():
-            return
-        last = _latest(row for row in run.tickets() if _is_result(row, self._tool))
-        if last is None:
-            return
-        old = [one for one in self._in_place if one.number < last.number]
-        self._in_place = [one for one in self._in_place if one.number >= last.number]
         try:
+            last = _latest(row for row in run.tickets() if _is_result(row, self._tool))
+            # In this order: a store that has refused events knows first that the run is lost.
+            if last is None or not (run.is_durable() and run.check_claim()):
+                return
+            old = [one for one in self._in_place if one.number < last.number]
             self._store.delete([self._key(one) for one in old])
         except Exception as error:  # noqa: BLE001  # they only take room
             _log(f"old files of the run {self._run.id} can't be deleted", error)
+        else:
+            self._in_place = [one for one in self._in_place if one.number >= last.number]
 
     def _key(self, checkpoint: Checkpoint) -> str:
         return f"{_quoted(self._run.id)}/{_quoted(self._tool)}/{checkpoint}.tar.gz"
