@@ -445,12 +445,12 @@ class Run(Generic[AnswerT]):
     def _told_by(self) -> _core.SharedRuns | None:
         """The shared store by which the run is told something, wherever it is driven.
 
-        `None` if its driver is here, or its agent is, which continues it here.
+        `None` if its driver is here, or its agent, which continues what no driver has left midway.
         """
         if self._store is None or self._store._shared is None:
             return None
-        driver = self._driver
-        is_here = not driver.may_rest if driver is not None else self._agent is not None
+        driver, may_continue = self._driver, self._agent is not None and self._left is None
+        is_here = may_continue if driver is None else not driver.may_rest
         return None if is_here else self._store._shared
 
     def _replace_core(self, core: _core.Run) -> None:
