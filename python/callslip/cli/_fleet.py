@@ -97,5 +97,6 @@ def _lines(now: FleetStatus) -> list[str]:
         f"database: {now.dead_rows} dead rows in queues, oldest transaction "
         f"{now.oldest_transaction:.0f} s, "
         + (", ".join(f"standby {n} {s}" for n, s in now.standbys.items()) or "no standby")
+        + f", commits wait for {'a standby' if now.is_synchronous else 'no standby'}"
     )
     return lines

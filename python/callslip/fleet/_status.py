@@ -76,6 +76,8 @@ class FleetStatus:
         oldest_transaction: Seconds for which the oldest transaction of the database is open. A long
             one keeps dead rows, and makes claims slow.
         standbys: For each standby of the database, its name and how it is synchronized.
+        is_synchronous: Whether commits wait for a standby. Without, a failover may lose the last
+            ones, and what they said was done may be done again.
     """
 
     queues: list[QueueStatus]
@@ -89,6 +91,7 @@ class FleetStatus:
     dead_rows: int
     oldest_transaction: float
     standbys: dict[str, str]
+    is_synchronous: bool
 
     def metric(self, name: str) -> float:
         """Return one number, for alarms and for scaling.
@@ -183,7 +186,9 @@ SELECT
         WHERE schemaname = 'pgmq') AS dead_rows,
     (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(xact_start)), 0)::double precision
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xmin IS NOT NULL
-    ) AS oldest_transaction
+    ) AS oldest_transaction,
+    current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local') AS is_synchronous
 """
 
 _WORKERS = """

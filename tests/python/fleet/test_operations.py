@@ -118,7 +118,9 @@ def test_status_says_what_waits(store, database, capsys):
     with pytest.raises(UsageError, match="queue_age"):
         now.metric("mood")
     assert main(["status", database]) == 0
-    assert "3 runs queued, 0 running (0 at rest), 1 finished" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 runs queued, 0 running (0 at rest), 1 finished" in said
+    assert "no standby, commits wait for no standby" in said
     assert main(["status", database, "--metric", "queued"]) == 0
     assert capsys.readouterr().out == "3\n"
     assert main(["status", database, "--json"]) == 0
