@@ -13,6 +13,7 @@ import os
 import pwd
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -73,9 +75,10 @@ class Server:
     Args:
         fsync: Whether what is committed survives the death of the machine. Tests that stop the
             server by force want it.
+        standby_of: A server that this one follows, until `promote`.
     """
 
-    def __init__(self, *, fsync: bool = False) -> None:
+    def __init__(self, *, fsync: bool = False, standby_of: Server | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="callslip-pg-"))
         self._user = None
         self._programs = find_postgres()
@@ -85,16 +88,31 @@ class Server:
             self._programs = self._reachable(self._programs)
             os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
         self._data = self._folder / "data"
-        self._run(
-            "initdb", "-D", str(self._data), "--no-sync", "-A", "trust", "-U", USER,
-            "--locale=C", "-E", "UTF8",
-        )  # fmt: skip
+        if standby_of is None:
+            self._run(
+                "initdb", "-D", str(self._data), "--no-sync", "-A", "trust", "-U", USER,
+                "--locale=C", "-E", "UTF8",
+            )  # fmt: skip
+        else:
+            self._copy(standby_of)
         self.port = _free_port()
         self._fsync = fsync
         self._count = 0
         self._template: str | None = None
         self._shell: subprocess.Popen[bytes] | None = None
         self.start()
+
+    def _copy(self, primary: Server) -> None:
+        """Begin as a copy of another server, and follow it."""
+        primary.stop("fast")
+        shutil.copytree(primary._data, self._data)
+        primary.start()
+        (self._data / "standby.signal").touch()
+        with (self._data / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"primary_conninfo = 'host={HOST} port={primary.port} user={USER}'\n")
+        if self._user is not None:
+            for path in [self._data, *self._data.rglob("*")]:
+                os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     def _reachable(self, programs: Path) -> Path:
         """Return the programs where another user can reach them."""
@@ -152,13 +170,38 @@ class Server:
         """Stop it: `immediate` as if it were killed, `fast` in good order."""
         if self._shell is None:
             return
-        signal = {"immediate": b"QUIT\n", "fast": b"INT\n"}[mode]
+        name = {"immediate": b"QUIT\n", "fast": b"INT\n"}[mode]
         assert self._shell.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._shell.stdin.write(signal)
+            self._shell.stdin.write(name)
             self._shell.stdin.close()
         self._shell.wait(timeout=60)
         self._shell = None
+
+    def kill(self) -> None:
+        """Kill it. It ends without a word to anybody, and is not started again."""
+        lines = (self._data / "postmaster.pid").read_text().splitlines()
+        os.kill(int(lines[0]), signal.SIGKILL)
+        self.stop()
+        # What it can't give back itself: its key in the system's memory, "key id".
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            subprocess.run(["ipcrm", "-m", lines[6].split()[1]], check=False, capture_output=True)
+
+    def require_standby(self) -> None:
+        """From now on, what is committed is on a standby too."""
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        sql = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
+        until = time.monotonic() + 60
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            while connection.execute(sql).fetchone() is None:
+                if time.monotonic() > until:
+                    raise RuntimeError(f"there is no synchronous standby:\n{self.log()}")
+                time.sleep(0.02)
+
+    def promote(self) -> None:
+        """Take the place of the server that it followed."""
+        self.execute("SELECT pg_promote()")
 
     def close(self) -> None:
         self.stop()
@@ -206,9 +249,8 @@ class Proxy:
     """
 
     def __init__(self, url: str) -> None:
-        address, self._database = url.split("@")[1].split("/")
-        host, port = address.split(":")
-        self._server = host, int(port)
+        self.lead_to(url)
+        self._database = url.rsplit("/", 1)[1]
         self._listening = socket.create_server((HOST, 0))
         self.url = f"postgresql://{USER}@{HOST}:{self._listening.getsockname()[1]}/{self._database}"
         self._state = "works"
@@ -216,6 +258,13 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def lead_to(self, url: str) -> None:
+        """Lead new connections to this server."""
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        self._server = parts.hostname, parts.port
 
     def drop(self) -> None:
         """Close all connections, and admit none."""

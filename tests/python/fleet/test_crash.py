@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from callslip import TicketStore
+from callslip.fleet import status
 from fleets.__main__ import Disturbances
 from fleets.crash import FleetCrash
 from postgres import Proxy, Server
@@ -36,4 +38,28 @@ def test_nothing_is_lost_when(how):
             test = FleetCrash(url, SEED, through=url if is_stopped else proxy.url)
             disturb = Disturbances(server, proxy, options).disturb
             seen = asyncio.run(test.run(8, workers=3, freeze=0.2, disturb=disturb))
+    assert seen["runs"] > 10
+
+
+def test_nothing_is_lost_when_a_synchronous_standby_takes_over():
+    with Server() as primary, Server(standby_of=primary) as standby:
+        primary.require_standby()
+        url = primary.new_database()
+        with Proxy(url) as proxy:
+            with TicketStore(proxy.url) as store:
+                assert set(status(store).standbys.values()) == {"sync"}
+                assert status(store).is_synchronous
+
+            def disturb(number):
+                if number == 2:
+                    primary.kill()
+                    proxy.drop()
+                    standby.promote()
+                    proxy.lead_to(standby.url(url.rsplit("/", 1)[1]))
+                    proxy.resume()
+
+            test = FleetCrash(proxy.url, SEED)
+            seen = asyncio.run(test.run(5, workers=3, freeze=0, disturb=disturb))
+            with TicketStore(proxy.url) as store:
+                assert not status(store).is_synchronous
     assert seen["runs"] > 10

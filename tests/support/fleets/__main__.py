@@ -8,7 +8,8 @@ import random
 import sys
 import time
 
-from fleets.crash import FleetCrash, Wrong
+from fleets.crash import FleetCrash
+from fleets.judge import Wrong
 from postgres import Proxy, Server
 
 

@@ -15,15 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from callslip import TicketStore, UsageError, replay
+from callslip import TicketStore, UsageError
 from callslip.fleet import Fleet
 from fleets import ledger
+from fleets.judge import Judge, Wrong
 
 SUPPORT = Path(__file__).parents[1]
-
-
-class Wrong(AssertionError):  # noqa: N818  # it says what is so
-    """Something that must hold does not."""
 
 
 class Workers:
@@ -214,43 +211,10 @@ class FleetCrash:
 
     def judge(self, store: TicketStore) -> None:
         """Check what must hold of the logs and of the effects."""
-        effects = ledger.read(self._url)
         known = {run.run_id for run in store.runs()}
         if lost := set(self._runs) - known:
             raise Wrong(f"runs are lost: {sorted(lost)}")
+        judge = Judge(store, ledger.read(self._url), seen=self.seen)
         for run_id in self._runs:
-            run = store.run(run_id)
-            self._judge_log(run)
-            for ticket in run.tickets:
-                of_ticket = effects.pop((run_id, ticket.id), [])
-                self._judge_ticket(run_id, ticket, of_ticket)
-        if effects:
-            raise Wrong(f"calls took effect that no log has: {dict(list(effects.items())[:5])}")
-        self.seen["runs"] = len(self._runs)
-
-    def _judge_log(self, run: object) -> None:
-        events = run.log
-        if [event.seq for event in events] != list(range(len(events))):
-            raise Wrong(f"the log of run {run.id} has gaps")
-        kinds = Counter(event.kind for event in events)
-        if not run.finished or events[-1].kind != "run_finished" or kinds["run_started"] != 1:
-            raise Wrong(f"run {run.id} has not ended: {kinds}")
-        if replay(run).log != events:
-            raise Wrong(f"the replay of run {run.id} differs")
-        told = [event.text for event in events if event.kind == "user_said"]
-        if sorted(told) != sorted(self._said.get(run.id, [])):
-            raise Wrong(f"run {run.id} was told {self._said.get(run.id)}, its log has {told}")
-        self.seen["events"] += len(events)
-
-    def _judge_ticket(self, run_id: str, ticket: object, effects: list[tuple[str, str]]) -> None:
-        if ticket.outcome is None:
-            raise Wrong(f"ticket {ticket.id} of run {run_id} is open")
-        self.seen["calls"] += 1
-        self.seen[f"outcome {ticket.outcome}"] += 1
-        if ticket.tool != "store" and len(effects) > 1:
-            raise Wrong(f"{ticket.tool} of {run_id} {ticket.id} took effect {len(effects)} times")
-        if len({key for key, _ in effects}) > 1:
-            raise Wrong(f"{ticket.tool} of {run_id} {ticket.id} has several keys")
-        if ticket.outcome == "ok" and not effects:
-            raise Wrong(f"{ticket.tool} of {run_id} {ticket.id} has a result, and took no effect")
-        self.seen["idempotent calls made again"] += len(effects) > 1
+            judge.judge(run_id, self._said.get(run_id, []))
+        judge.check_all_known()
