@@ -163,6 +163,10 @@ crash-test: dev ## Kill N=300 processes at work and check what others make of it
 fleet-crash: dev ## Kill or freeze N=300 workers of a fleet and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m fleets $(N) $(ARGS)
 
+.PHONY: fleet-points
+fleet-points: dev ## Kill and freeze processes of a fleet between any two of their messages (ARGS="worker-killed")
+	PYTHONPATH=tests/support $(PY) -m fleets.all_points $(ARGS)
+
 .PHONY: decisions
 decisions: dev ## Kill DECISIONS=1000 processes right after a decision was acknowledged (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m crash.decisions $(DECISIONS) $(ARGS)

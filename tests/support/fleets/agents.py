@@ -57,7 +57,10 @@ def agents(url: str, *, wait: float = 0.01) -> list[Agent]:
         async def model(messages: list[dict[str, Any]]) -> str:
             await pause()
             done = _calls(messages)
-            return call(names[done], number=done) if done < len(names) else finish()
+            if done >= len(names):
+                return finish()
+            given = {"task": f"TASK-{done}"} if names[done] == "keeper" else {"number": done}
+            return call(names[done], **given)
 
         return model
 
@@ -70,7 +73,14 @@ def agents(url: str, *, wait: float = 0.01) -> list[Agent]:
         name="careful",
         delegate=False,
     )
-    return [busy, careful]
+    keeper = Agent(steps(["store"]), tools=[store], name="keeper", delegate=False)
+    thorough = Agent(
+        steps(["charge", "store", "keeper", "refund"]),
+        tools=[charge, store, refund, keeper.as_tool(description="Keeps a number.")],
+        name="thorough",
+        delegate=False,
+    )
+    return [busy, careful, thorough, keeper]
 
 
 def _calls(messages: list[dict[str, Any]]) -> int:
