@@ -8,7 +8,7 @@ import pytest
 from fleets.points import LIVES, Place, every_point
 
 # `make fleet-points` tries all of them.
-SAMPLE = 40
+SAMPLE = 30
 SEED = int(os.environ.get("CALLSLIP_FLEET_SEED") or int.from_bytes(os.urandom(4)))
 
 
@@ -25,7 +25,7 @@ def test_nothing_is_lost_at_any_point(name, place):
     seen = asyncio.run(every_point(place, LIVES[name], sample=SAMPLE, seed=SEED))
     tried = min(SAMPLE, seen["points"])
     # Some are not reached: a worker looks around more or less often each time.
-    assert seen["killed"] + seen["frozen"] > tried * 3 // 4
+    assert seen["killed"] + seen["frozen"] + seen["told"] > tried * 3 // 4
     assert seen["runs"] > tried
-    if name == "worker-frozen":
+    if name in ("worker-frozen", "worker-robbed"):
         assert seen["refused"] > 0

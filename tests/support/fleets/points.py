@@ -154,11 +154,22 @@ class Lane:
         with suppress(UsageError):
             run.approve("T4", by="Ann")
 
+    async def expire(self) -> None:
+        """Have all leases end now."""
+        await self.rows(f"UPDATE pgmq.q_callslip_{self.queue} SET vt = clock_timestamp()")
+
+    async def claim(self) -> list[str]:
+        """Claim what another worker would claim now."""
+        await self.expire()
+        known = [agent.name for agent in agents(self.place.url)]
+        claim = self.store._shared.claim
+        rows, _ = await asyncio.to_thread(claim, self.queue, 4, known, [])
+        return [row[0] for row in rows]
+
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Another worker, which takes over."""
-        # As if the lease had ended.
-        await self.rows(f"UPDATE pgmq.q_callslip_{self.queue} SET vt = clock_timestamp()")
+        await self.expire()
         fleet = self.place.fleet
         task = asyncio.create_task(fleet.work(queues=[self.queue], slots=4, grace=5))
         try:
@@ -211,13 +222,17 @@ class Life:
         log = self._lane.log
         self.pid = self._nursery.start(self._name, log, self.proxy.url, *arguments)
 
-    def has_stopped(self) -> bool:
-        """Whether it has reached its point, or has ended without reaching it."""
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
         if not self.is_gone and (code := self._nursery.ended(self.pid)) is not None:
             self.is_gone = True
             if code != 0:
                 raise Wrong(f"the process has ended with {code}\n{self._lane.written()}")
-        return self.is_gone or self.reached.is_set()
+        return self.is_gone
+
+    def has_stopped(self) -> bool:
+        """Whether it has reached its point, or has ended without reaching it."""
+        return self.has_ended() or self.reached.is_set()
 
     async def stopped(self) -> None:
         until = time.monotonic() + _SECONDS
@@ -236,6 +251,13 @@ class Life:
             await self._nursery.end(self.pid)
             self.is_gone = True
         await asyncio.to_thread(self.proxy.close)
+
+    async def end(self) -> None:
+        """Have it end in good order."""
+        self.signal(signal.SIGTERM)
+        if not self.is_gone:
+            await self._nursery.end(self.pid)
+            self.is_gone = True
 
     async def quiet(self) -> None:
         """Wait until it has nothing more to say, but for its looking around now and then."""
@@ -268,7 +290,38 @@ async def kill_worker(lane: Lane, point: Point | None) -> list[str]:
 
 
 async def freeze_worker(lane: Lane, point: Point | None) -> list[str]:
-    """Have a worker freeze at a point, another one go on, and the first one wake up then."""
+    """Have a worker freeze at a point, another one end its run, and the first one wake up then."""
+    return await _freeze_worker(lane, point, is_driven_on=True)
+
+
+async def rob_worker(lane: Lane, point: Point | None) -> list[str]:
+    """Have a worker freeze at a point, and wake up when another one has claimed its run."""
+    return await _freeze_worker(lane, point, is_driven_on=False)
+
+
+async def tell_worker(lane: Lane, point: Point | None) -> list[str]:
+    """Tell a run something while its worker stops at a point, and have that go on."""
+    run_id = await lane.submit()
+    said = ["Be quick."]
+    await asyncio.to_thread(lambda: lane.store.run(run_id).send("Be quick."))
+    async with Life(lane, point, "work") as worker:
+        worker.start(lane.place.url, lane.queue)
+        if await lane.decide(run_id, said=said, stop=worker.has_stopped):
+            worker.signal(signal.SIGTERM)
+            await worker.stopped()
+        if worker.reached.is_set():
+            await asyncio.to_thread(lambda: lane.store.run(run_id).send("By the way."))
+            said.append("By the way.")
+            lane.place.seen["told"] += 1
+            worker.proxy.release()
+            await lane.decide(run_id, said=said, stop=worker.has_ended)
+        await worker.end()
+    await lane.finish(run_id, said=said)
+    await asyncio.to_thread(lane.judge, run_id, said)
+    return worker.proxy.messages
+
+
+async def _freeze_worker(lane: Lane, point: Point | None, *, is_driven_on: bool) -> list[str]:
     run_id = await lane.submit()
     said = ["Be quick."]
     await asyncio.to_thread(lambda: lane.store.run(run_id).send("Be quick."))
@@ -280,18 +333,21 @@ async def freeze_worker(lane: Lane, point: Point | None) -> list[str]:
         worker.signal(signal.SIGSTOP)
         lane.place.seen["frozen"] += worker.reached.is_set()
         is_held = await lane.is_held(run_id)
-        await lane.finish(run_id, said=said)
+        claimed = []
+        if is_driven_on:
+            await lane.finish(run_id, said=said)
+        else:
+            claimed = await lane.claim()
         before = await asyncio.to_thread(_written, lane, run_id)
         worker.proxy.release()
         worker.signal(signal.SIGCONT)
         await worker.quiet()
-        worker.signal(signal.SIGTERM)
-        if not worker.is_gone:
-            await lane.place.nursery.end(worker.pid)
-            worker.is_gone = True
+        await worker.end()
     after = await asyncio.to_thread(_written, lane, run_id)
     if before != after:
         raise Wrong(f"who woke up has written\n{before}\n{after}")
+    for one in claimed:
+        lane.store._shared.let_go(one)
     await lane.finish(run_id, said=said)
     await asyncio.to_thread(lane.judge, run_id, said)
     lane.place.seen["frozen with a run"] += is_held
@@ -420,5 +476,7 @@ async def every_point(
 LIVES = {
     "worker-killed": kill_worker,
     "worker-frozen": freeze_worker,
+    "worker-robbed": rob_worker,
+    "worker-told": tell_worker,
     "teller-killed": kill_teller,
 }
