@@ -30,8 +30,12 @@ import psycopg
 HOST = "127.0.0.1"
 USER = "callslip"
 
-# The server ends with whoever has started it: the pipe to its shell is closed then.
-_UNTIL_CLOSED = '"$@" & server=$!; read -r mode; kill -s "${mode:-QUIT}" $server; wait $server'
+# The server ends with whoever has started it: the pipe to its shell is closed then, without a word,
+# and nobody is left to remove its folder.
+_UNTIL_CLOSED = (
+    'folder=$1; shift; "$@" & server=$!; read -r mode; kill -s "${mode:-QUIT}" $server; '
+    'wait $server; [ -n "$mode" ] || rm -rf "$folder"'
+)
 
 
 def find_postgres() -> Path:
@@ -152,7 +156,7 @@ class Server:
         log = (self._folder / "log").open("ab")
         with log:
             self._shell = subprocess.Popen(
-                ["sh", "-c", _UNTIL_CLOSED, "sh", *command],
+                ["sh", "-c", _UNTIL_CLOSED, "sh", str(self._folder), *command],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder, **self._as_user(),
             )  # fmt: skip
         until = time.monotonic() + 60
