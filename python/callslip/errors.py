@@ -86,7 +86,11 @@ class TakenOver(StoreError):
 
 
 class NoLease(StoreError):
-    """The database was away for longer than the lease of the run. Another worker may have it."""
+    """Another worker may have the run.
+
+    The database was away for longer than the lease of the run, or the run has made no progress for
+    longer than `Fleet(stuck=)`.
+    """
 
 
 class Busy(StoreError):

@@ -87,8 +87,10 @@ impl From<CoreError> for PyErr {
             }
             CoreError::Live(LiveError::Store(StoreError::TakenOver { .. }))
             | CoreError::Store(StoreError::TakenOver { .. }) => exceptions::TakenOver::new_err(message),
-            CoreError::Live(LiveError::Store(StoreError::NoLease { .. }))
-            | CoreError::Store(StoreError::NoLease { .. }) => exceptions::NoLease::new_err(message),
+            CoreError::Live(LiveError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }))
+            | CoreError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }) => {
+                exceptions::NoLease::new_err(message)
+            }
             CoreError::Live(
                 LiveError::Store(_)
                 | LiveError::Unreadable { .. }

@@ -37,6 +37,18 @@ impl PySharedRuns {
         Ok(())
     }
 
+    /// How long a worker keeps a run that makes no progress, in seconds; `None` for ever.
+    fn set_stuck(&self, seconds: Option<f64>) -> CoreResult<()> {
+        let stuck = seconds.map(Duration::try_from_secs_f64).transpose();
+        self.store.set_stuck(stuck.map_err(|cause| error::value(cause.to_string()))?);
+        Ok(())
+    }
+
+    /// A tool of a run reports progress.
+    fn report(&self, run_id: &str) {
+        self.store.report(run_id);
+    }
+
     /// Seconds by which the database's clock is ahead of this machine's.
     #[getter]
     fn clock_offset(&self) -> f64 {

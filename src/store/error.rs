@@ -159,6 +159,15 @@ pub enum StoreError {
         /// Seconds of the lease.
         seconds: u64,
     },
+    /// The run has made no progress for too long.
+    #[error(
+        "run {run_id} wrote no event and no tool of it reported progress for {seconds} s, so that another worker may have it: its driver leaves it. Call context.progress(…) in long tools, or pass a longer Fleet(stuck=…)"
+    )]
+    Stuck {
+        run_id: String,
+        /// Seconds that it had.
+        seconds: u64,
+    },
     /// It is no address of a database.
     #[error("expected the URL of a database, as postgresql://user@host/database: got one that can't be used ({cause})")]
     Address {
@@ -208,6 +217,7 @@ impl StoreError {
         match self {
             Self::TakenOver { .. } => Self::TakenOver { run_id },
             Self::NoLease { seconds, .. } => Self::NoLease { run_id, seconds },
+            Self::Stuck { seconds, .. } => Self::Stuck { run_id, seconds },
             other => other,
         }
     }

@@ -51,6 +51,10 @@ class Call:
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
         """Report the progress of the call to those who watch the run. From any thread."""
+        store = self.session.run._store
+        if store is not None and store._shared is not None and not self.over:
+            # A worker keeps runs that make progress.
+            store._shared.report(self.session.run.id)
         feed = self.session.run._feed
         if feed is not None and not self.over:
             feed.on_progress(

@@ -44,6 +44,9 @@ class Fleet:
         agents: The agents with which this process drives runs, of different names.
         lease: Seconds after which another worker takes over the runs of a process that says nothing
             any more. Processes of one fleet may have different ones.
+        stuck: Seconds without an event, and without a report by `context.progress`, after which a
+            worker gives a run up, so that another one takes it over. Longer than any reply of a
+            model and any silent call takes; `None` for ever.
         limits: How many runs of a tenant are driven at once, by the name of the tenant.
         default_limit: The same for all other tenants. Default: any number.
         backlog: How many runs a queue may have before `submit` refuses. Default: any number.
@@ -60,6 +63,7 @@ class Fleet:
         agents: Iterable[Agent[Any]] = (),
         *,
         lease: float = 30.0,
+        stuck: float | None = 3600.0,
         limits: Mapping[str, int] | None = None,
         default_limit: int | None = None,
         backlog: int | None = None,
@@ -72,6 +76,8 @@ class Fleet:
             )
         if not lease >= 1:
             raise UsageError(f"expected lease to be 1 second or more: got {lease!r}")
+        if stuck is not None and not stuck >= 1:
+            raise UsageError(f"expected stuck to be None, or 1 second or more: got {stuck!r}")
         self.store = store
         self._shared: _core.SharedRuns = store._shared
         self._agents = KnownAgents(store, agents, accept)
@@ -83,6 +89,7 @@ class Fleet:
         self._backlog = backlog
         self._deps = deps
         self._shared.set_lease(lease)
+        self._shared.set_stuck(stuck)
 
     async def submit(
         self,

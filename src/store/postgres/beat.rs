@@ -1,10 +1,12 @@
 //! The thread that lengthens leases: a thread of its own, which nothing of Python can stop.
 
+use super::lease::Leased;
 use super::link::{Failure, Link};
 use super::listen::Notice;
 use super::shared::Shared;
 use crate::store::StoreError;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Beats in one lease.
@@ -21,7 +23,7 @@ pub(super) fn run(mut link: Link, shared: &Shared) {
 }
 
 fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
-    let roots = shared.roots();
+    let roots = making_progress(shared);
     if roots.is_empty() {
         return;
     }
@@ -62,8 +64,24 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
     }
 }
 
+/// The leases to lengthen: one whose run makes no progress ends by itself, so that another worker takes the run up. Its
+/// claim counts as one in vain then, as that of a worker which has died.
+fn making_progress(shared: &Shared) -> Vec<Arc<Leased>> {
+    let roots = shared.roots();
+    let Some(after) = shared.stuck() else { return roots };
+    let (stuck, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|lease| lease.is_stuck(shared, after));
+    for lease in &stuck {
+        lease.lose(StoreError::Stuck { run_id: lease.run_id().to_owned(), seconds: after.as_secs() });
+        shared.notices.tell(&Notice::Lost(lease.run_id().to_owned()));
+    }
+    if !stuck.is_empty() {
+        shared.wake();
+    }
+    others
+}
+
 /// Without an answer for a whole lease, other workers may have the runs.
-fn give_up(roots: &[std::sync::Arc<super::lease::Leased>], shared: &Shared, lease: Duration) {
+fn give_up(roots: &[Arc<Leased>], shared: &Shared, lease: Duration) {
     let whole = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
     let mut lost = false;
     for held in roots.iter().filter(|held| held.unconfirmed_for(shared) >= whole) {

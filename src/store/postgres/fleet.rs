@@ -162,7 +162,7 @@ impl PostgresStore {
                 continue;
             }
             let run_id: String = row.get(0);
-            let lease = Leased::held(&self.shared, &run_id, row.get(1), row.get(2), row.get(3), None);
+            let lease = Leased::held(&self.shared, &run_id, row.get(1), row.get(2), row.get(3), None).of_worker();
             lock(&self.shared.reserved).insert(lease.run_id_shared(), lease);
             let has_begun = row.get::<_, i64>(3) > 0;
             claimed.push(Claimed {
@@ -186,7 +186,7 @@ impl PostgresStore {
     /// `Elsewhere`, `Below`, or the database refuses it.
     pub fn take_run(&self, run_id: &str) -> Result<Option<Claimed>, StoreError> {
         let Some((lease, row)) = self.take(run_id)? else { return Ok(None) };
-        lock(&self.shared.reserved).insert(lease.run_id_shared(), lease);
+        lock(&self.shared.reserved).insert(lease.run_id_shared(), lease.of_worker());
         self.start_beating()?;
         let has_begun = row.get::<_, i64>(4) > 0;
         Ok(Some(Claimed {

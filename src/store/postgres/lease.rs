@@ -8,6 +8,7 @@ use crate::store::row::RunRow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
 
 /// Where the log of a run is.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,10 @@ pub(super) struct Leased {
     lost: OnceLock<StoreError>,
     /// Milliseconds after the opening of the store.
     claimed_at: u64,
+    /// Whether a worker has claimed it, which gives it up once it makes no progress.
+    of_worker: AtomicBool,
+    /// Milliseconds after the opening of the store of the last event, or report of a tool.
+    progress_at: AtomicU64,
     shared: Weak<Shared>,
 }
 
@@ -75,6 +80,8 @@ impl Leased {
             in_database: AtomicBool::new(epoch.is_some()),
             lost: OnceLock::new(),
             claimed_at: shared.now(),
+            of_worker: AtomicBool::new(false),
+            progress_at: AtomicU64::new(shared.now()),
             shared: Arc::downgrade(shared),
         })
     }
@@ -138,6 +145,27 @@ impl Leased {
     /// Milliseconds since the database said last that it is held.
     pub(super) fn unconfirmed_for(&self, shared: &Shared) -> u64 {
         shared.now().saturating_sub(shared.confirmed().max(self.claimed_at))
+    }
+
+    /// It is a worker's: it is given up once it makes no progress.
+    pub(super) fn of_worker(self: Arc<Self>) -> Arc<Self> {
+        self.of_worker.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// The run, or one that is driven with it, makes progress.
+    pub(super) fn progress(&self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        self.progress_at.fetch_max(shared.now(), Ordering::Relaxed);
+        if let Some(above) = &self.above {
+            above.progress();
+        }
+    }
+
+    /// Whether it has made no progress for so long, and a worker has it.
+    pub(super) fn is_stuck(&self, shared: &Shared, after: Duration) -> bool {
+        let idle = shared.now().saturating_sub(self.progress_at.load(Ordering::Relaxed));
+        self.of_worker.load(Ordering::Relaxed) && u128::from(idle) >= after.as_millis()
     }
 
     /// Nothing more of the run is written here. The first reason stays.

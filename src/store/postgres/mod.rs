@@ -78,6 +78,18 @@ impl PostgresStore {
         self.shared.set_lease(lease);
     }
 
+    /// Sets how long a worker keeps a run that makes no progress; `None` for ever.
+    pub fn set_stuck(&self, stuck: Option<Duration>) {
+        self.shared.set_stuck(stuck);
+    }
+
+    /// A tool of a run reports that it makes progress.
+    pub fn report(&self, run_id: &str) {
+        if let Some(lease) = self.shared.held(run_id) {
+            lease.progress();
+        }
+    }
+
     /// Seconds by which the database's clock is ahead of this machine's.
     pub fn clock_offset(&self) -> f64 {
         self.shared.clock_offset()
@@ -222,6 +234,7 @@ impl Store for PostgresStore {
         let weight = records.len().max(1);
         let work = Work::Append { lease: Arc::clone(&lease), records, with };
         let position = queue.push(work, weight)?;
+        lease.progress();
         if place.is_new {
             place.first = begin;
             place.is_new = false;

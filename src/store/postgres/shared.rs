@@ -27,6 +27,8 @@ pub(super) struct Shared {
     commits: AtomicU64,
     /// Milliseconds.
     lease: AtomicU64,
+    /// Milliseconds without progress after which a run is given up; 0 for never.
+    stuck: AtomicU64,
     began: Instant,
     /// Milliseconds after `began` of the last answer about all leases.
     confirmed: AtomicU64,
@@ -48,6 +50,7 @@ impl Shared {
             subscribers: Mutex::default(),
             commits: AtomicU64::new(0),
             lease: AtomicU64::new(30_000),
+            stuck: AtomicU64::new(0),
             began: Instant::now(),
             confirmed: AtomicU64::new(0),
             clock_offset: AtomicU64::new(0),
@@ -63,6 +66,17 @@ impl Shared {
     pub(super) fn set_lease(&self, lease: Duration) {
         self.lease.store(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
         self.pause.1.notify_all();
+    }
+
+    /// How long a worker keeps a run that makes no progress; `None` for ever.
+    pub(super) fn stuck(&self) -> Option<Duration> {
+        let stuck = self.stuck.load(Ordering::Relaxed);
+        (stuck > 0).then(|| Duration::from_millis(stuck))
+    }
+
+    pub(super) fn set_stuck(&self, stuck: Option<Duration>) {
+        let stuck = stuck.map_or(0, |stuck| u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX).max(1));
+        self.stuck.store(stuck, Ordering::Relaxed);
     }
 
     /// Milliseconds since it was opened.

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -26,19 +25,7 @@ from callslip import (
 )
 from callslip.errors import Busy
 from callslip.fleet import Fleet, status
-from scripted import turn_of
-
-LONG = 30
-
-
-def call(name, **args):
-    return json.dumps({"thought": "t", "action": name, "args": args})
-
-
-def finish(answer="done"):
-    return json.dumps(
-        {"thought": "t", "action": "FINISH", "final_answer": answer, "task_successful": True}
-    )
+from fleets.here import LONG, call, finish, turns, until, working
 
 
 @tool(needs_approval=True)
@@ -53,37 +40,8 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def turns(*replies):
-    """A model that says these in turn, in every run."""
-
-    def model(messages):
-        return replies[min(turn_of(messages), len(replies) - 1)]
-
-    return model
-
-
 def agent_of(*replies, name="clerk", tools=(pay, add), **options):
     return Agent(turns(*replies), tools=tools, name=name, **options)
-
-
-@asynccontextmanager
-async def working(url, *agents, fleet=None, queues=("default",), slots=16, grace=5.0, **options):
-    """A worker in this process, with a store of its own."""
-    with TicketStore(url) as store:
-        fleet = Fleet(store, agents, lease=5, **options)
-        task = asyncio.create_task(fleet.work(queues=queues, slots=slots, grace=grace))
-        try:
-            yield fleet
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-
-async def until(holds, what="it holds"):
-    end = time.monotonic() + LONG
-    while not await asyncio.to_thread(holds):
-        assert time.monotonic() < end, what
-        await asyncio.sleep(0.02)
 
 
 @pytest.fixture

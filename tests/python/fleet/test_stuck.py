@@ -1,0 +1,127 @@
+"""Runs that make no progress are given up, and taken up by others."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from callslip import Agent, Context, TicketStore, UsageError, tool
+from callslip.fleet import Fleet
+from fleets.crash import SUPPORT
+from fleets.hanging import hanging_agent
+from fleets.here import LONG, call, finish, turns, until, working
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def web(database):
+    """The store of a process that drives nothing."""
+    with TicketStore(database) as store:
+        yield store
+
+
+@contextmanager
+def hanging(url, *options):
+    """A worker in a process of its own, whose tool holds the interpreter for good."""
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    command = [sys.executable, "-m", "fleets.hanging", url, *options]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_a_run_whose_worker_hangs_is_taken_up_by_another(web, database):
+    with hanging(database, "--stuck", "1.5") as process:
+        fleet = Fleet(web)
+        run_id = await fleet.submit("clerk", "?")
+        await until(lambda: web.tickets(run=run_id), "the call is under way")
+        async with working(database, hanging_agent(hangs=False), stuck=None):
+            result = await fleet.result(run_id, timeout=LONG)
+        assert process.poll() is None
+    assert (result.value, result.tickets[0].result) == ("done", "ended")
+
+
+async def test_without_stuck_a_worker_that_hangs_keeps_its_run(web, database):
+    """Its lease is lengthened by a thread that needs no interpreter."""
+    with hanging(database):
+        fleet = Fleet(web)
+        run_id = await fleet.submit("clerk", "?")
+        await until(lambda: web.tickets(run=run_id), "the call is under way")
+        async with working(database, hanging_agent(hangs=False)):
+            with pytest.raises(TimeoutError):
+                await fleet.result(run_id, timeout=4)
+
+
+async def test_a_tool_that_reports_progress_is_left_alone(web, database):
+    calls = []
+
+    @tool
+    async def render(context: Context) -> str:
+        """Render."""
+        calls.append(time.monotonic())
+        for number in range(14):
+            context.progress(number)
+            await asyncio.sleep(0.25)
+        return "rendered"
+
+    artist = Agent(turns(call("render"), finish("a picture")), tools=[render], name="artist")
+    boss = Agent(
+        turns(call("artist", task="Render."), finish("seen")),
+        tools=[artist.as_tool(description="Renders.")],
+        name="boss",
+    )
+    async with working(database, artist, boss, lease=1, stuck=1.5):
+        fleet = Fleet(web)
+        # The progress of a child run is that of the run above it.
+        for name, value in (("artist", "a picture"), ("boss", "seen")):
+            result = await fleet.result(await fleet.submit(name, "?"), timeout=LONG)
+            assert result.value == value
+    assert len(calls) == 2
+
+
+async def test_the_driver_is_told_why_it_lost_the_run(web, database, caplog):
+    @tool
+    async def silent() -> str:
+        """Say nothing."""
+        await asyncio.sleep(3)
+        return "over"
+
+    agent = Agent(turns(call("silent"), finish()), tools=[silent], name="clerk")
+    fleet = Fleet(web, [agent], lease=1, stuck=1)
+    run_id = await fleet.submit("clerk", "?")
+    with caplog.at_level("WARNING", logger="callslip.fleet"):
+        await fleet.drive(run_id)
+    assert "wrote no event and no tool of it reported progress for 1 s" in caplog.text
+    assert [event.kind for event in web.run(run_id).log][-1] == "ticket_opened"
+
+
+async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web, database):
+    calls = []
+
+    @tool(effect="idempotent")
+    async def silent() -> str:
+        """Say nothing, the first time."""
+        calls.append(1)
+        if len(calls) == 1:
+            await asyncio.sleep(3600)
+        return "over"
+
+    agent = Agent(turns(call("silent"), finish()), tools=[silent], name="clerk")
+    fleet = Fleet(web)
+    async with working(database, agent, lease=1, stuck=1):
+        result = await fleet.result(await fleet.submit("clerk", "?"), timeout=LONG)
+    assert (result.value, len(calls)) == ("done", 2)
+
+
+@pytest.mark.parametrize("stuck", [0, -1, float("nan")])
+def test_a_wrong_stuck_is_refused(web, stuck):
+    with pytest.raises(UsageError, match="expected stuck to be None, or 1 second or more"):
+        Fleet(web, stuck=stuck)
