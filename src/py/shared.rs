@@ -80,8 +80,8 @@ impl PySharedRuns {
         Ok(py.detach(|| self.store.make_queue(queue))?)
     }
 
-    /// Leases runs of these agents, at most so many. `refused` has the agents and shapes, with a space between, of runs that
-    /// this worker can't drive. Returns also how many runs were given back.
+    /// Leases runs of these agents, at most so many; with `begun_only` no new ones. `refused` has the agents and shapes, with
+    /// a space between, of runs that this worker can't drive. Returns also how many runs were given back.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn claim(
         &self,
@@ -90,8 +90,9 @@ impl PySharedRuns {
         slots: i32,
         agents: Vec<String>,
         refused: Vec<String>,
+        begun_only: bool,
     ) -> CoreResult<(Vec<PlainClaim>, usize)> {
-        let (claimed, given_back) = py.detach(|| self.store.claim_runs(queue, slots, &agents, &refused))?;
+        let (claimed, given_back) = py.detach(|| self.store.claim_runs(queue, slots, &agents, &refused, begun_only))?;
         Ok((claimed.into_iter().map(plain_claim).collect(), given_back))
     }
 

@@ -48,7 +48,9 @@ def _work(options: argparse.Namespace) -> None:
     )
     queues = options.queue or ["default"]
     print_text(f"working on {', '.join(queues)}: Ctrl-C or SIGTERM to leave", sys.stderr)
-    asyncio.run(fleet.work(queues=queues, slots=options.slots, grace=options.grace))
+    asyncio.run(
+        fleet.work(queues=queues, slots=options.slots, grace=options.grace, new=not options.no_new)
+    )
 
 
 def _fleet(name: str) -> Fleet:

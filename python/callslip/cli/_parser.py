@@ -244,6 +244,11 @@ def _add_fleet(commands: Commands) -> None:
         metavar="SECONDS",
         help="how long calls under way may take at the end; default 30",
     )
+    parser.add_argument(
+        "--no-new",
+        action="store_true",
+        help="take only runs that have begun, as an earlier version does beside its successor",
+    )
 
     parser = _add(commands, "status", "_fleet", "Say what the fleet of a database is doing.")
     parser.add_argument("url", metavar="URL", help="postgresql://user@host/database")

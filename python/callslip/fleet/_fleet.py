@@ -190,7 +190,12 @@ class Fleet:
         return RunResult._of(run)
 
     async def work(
-        self, *, queues: Sequence[str] = ("default",), slots: int = 64, grace: float = 30.0
+        self,
+        *,
+        queues: Sequence[str] = ("default",),
+        slots: int = 64,
+        grace: float = 30.0,
+        new: bool = True,
     ) -> None:
         """Drive runs of the agents until the task is cancelled, or SIGTERM comes.
 
@@ -201,6 +206,8 @@ class Fleet:
             queues: The names of the queues.
             slots: Runs in progress at once. A run that only awaits approval takes none.
             grace: Seconds for calls to end.
+            new: Whether to take runs that have not begun. A worker of an earlier version with
+                `new=False` goes on with those that it can drive, and leaves all others alone.
 
         Raises:
             UsageError: The fleet has no agents, or an argument has a wrong value.
@@ -215,7 +222,13 @@ class Fleet:
         if not slots >= 1:
             raise UsageError(f"expected slots to be 1 or more: got {slots!r}")
         worker = Worker(
-            self._shared, self._agents, queues=queues, slots=slots, grace=grace, deps=self._deps
+            self._shared,
+            self._agents,
+            queues=queues,
+            slots=slots,
+            grace=grace,
+            new=new,
+            deps=self._deps,
         )
         await worker.work()
 

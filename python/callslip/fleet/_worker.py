@@ -93,6 +93,7 @@ class Worker:
         queues: The names of the queues, each turn begins with another one.
         slots: Runs at once.
         grace: Seconds that calls have to end when the worker ends.
+        new: Whether it takes runs that have not begun.
         deps: For the tools of the runs.
     """
 
@@ -104,12 +105,14 @@ class Worker:
         queues: Sequence[str],
         slots: int,
         grace: float,
+        new: bool,
         deps: object,
     ) -> None:
         self._shared = shared
         self._agents = agents
         self._queues = list(queues)
         self._grace = grace
+        self._begun_only = not new
         self._deps = deps
         self._entry = _Entry(shared, agents.names, list(queues), slots)
         self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
@@ -212,7 +215,7 @@ class Worker:
     async def _claim_from(self, queue: str, slots: int) -> list[Claim]:
         names, refused = self._agents.names, sorted(self._agents.refused)
         claiming = asyncio.ensure_future(
-            asyncio.to_thread(self._shared.claim, queue, slots, names, refused)
+            asyncio.to_thread(self._shared.claim, queue, slots, names, refused, self._begun_only)
         )
         try:
             rows, given_back = await asyncio.shield(claiming)

@@ -137,8 +137,8 @@ impl PostgresStore {
         self.ask(async |connected| connected.query("SELECT callslip.make_queue($1)", &[&queue]).await).map(drop)
     }
 
-    /// Leases runs of these agents, at most so many. `refused` has the agents and shapes of begun runs, with a space
-    /// between, that this worker can't drive.
+    /// Leases runs of these agents, at most so many; with `begun_only` no new ones. `refused` has the agents and shapes of
+    /// begun runs, with a space between, that this worker can't drive.
     ///
     /// # Errors
     /// The database refuses it.
@@ -148,12 +148,13 @@ impl PostgresStore {
         slots: i32,
         agents: &[String],
         refused: &[String],
+        begun_only: bool,
     ) -> Result<(Vec<Claimed>, usize), StoreError> {
         let lease = self.shared.lease().as_secs_f64();
         self.ask(async |connected| connected.query("SELECT callslip.fall_due()", &[]).await)?;
         let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, run_shape, given_back \
-             FROM callslip.claim($1, $2, $3, $4, $5)";
-        let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused];
+             FROM callslip.claim($1, $2, $3, $4, $5, $6)";
+        let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused, &begun_only];
         let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
         let (mut claimed, mut given_back) = (Vec::new(), 0);
         for row in &rows {

@@ -79,9 +79,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- Leases runs of these agents from a queue. `refused` has "agent shape" of begun runs that this worker can't drive.
+-- Leases runs of these agents from a queue; with `begun_only` no new ones. `refused` has "agent shape" of begun runs that this worker can't drive.
 CREATE OR REPLACE FUNCTION callslip.claim(
-    from_queue text, lease double precision, slots integer, known text[], refused text[])
+    from_queue text, lease double precision, slots integer, known text[], refused text[], begun_only boolean)
 RETURNS TABLE (run_id text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text, run_given text,
     run_claims integer, run_over boolean, run_shape text, given_back boolean) LANGUAGE plpgsql AS $$
 DECLARE
@@ -89,8 +89,7 @@ DECLARE
     found_run callslip.run;
     new_epoch bigint;
 BEGIN
-    FOR read IN SELECT msg_id, message ->> 'run' AS id
-        FROM pgmq.read_grouped_head('callslip_' || from_queue, ceil(lease)::integer, slots) LOOP
+    FOR read IN SELECT * FROM callslip.read_heads(from_queue, lease, slots, known, refused, begun_only) LOOP
         SELECT * INTO found_run FROM callslip.run WHERE id = read.id FOR UPDATE;
         IF found_run.msg IS DISTINCT FROM read.msg_id OR found_run.is_later THEN
             PERFORM pgmq.delete('callslip_' || from_queue, read.msg_id);

@@ -7,7 +7,7 @@ use tokio_postgres::Error;
 /// Each step leads from the version of its index to the next. A step that was released is never changed.
 const STEPS: &[&str] = &[include_str!("version_1.sql")];
 /// The functions are those of this version, whatever was there before.
-const FUNCTIONS: &str = include_str!("queue.sql");
+const FUNCTIONS: &[&str] = &[include_str!("queue.sql"), include_str!("drain.sql")];
 /// Who may do what.
 const RIGHTS: &str = include_str!("rights.sql");
 /// One migration at a time: `cslp`.
@@ -65,7 +65,9 @@ async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<(i
         for step in STEPS.iter().skip(usize::try_from(before).unwrap_or_default()) {
             transaction.batch_execute(step).await?;
         }
-        transaction.batch_execute(FUNCTIONS).await?;
+        for functions in FUNCTIONS {
+            transaction.batch_execute(functions).await?;
+        }
         transaction.batch_execute("SELECT callslip.make_queue('default'), callslip.make_queue('later')").await?;
         transaction.batch_execute(RIGHTS).await?;
         transaction.execute("UPDATE callslip.meta SET version = $1", &[&version()]).await?;

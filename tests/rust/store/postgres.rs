@@ -196,7 +196,7 @@ fn rest(store: &PostgresStore, run: &str) -> Rested {
 }
 
 fn claimed(store: &PostgresStore) -> Vec<String> {
-    let (claimed, _) = store.claim_runs("default", 10, &["agent".into()], &[]).unwrap();
+    let (claimed, _) = store.claim_runs("default", 10, &["agent".into()], &[], false).unwrap();
     claimed.into_iter().map(|claimed| claimed.run_id).collect()
 }
 
@@ -353,7 +353,7 @@ fn a_run_that_nobody_here_can_drive_is_given_back() {
     let database = Database::new();
     let store = database.open();
     submitted(&store, "r");
-    let (none, given_back) = store.claim_runs("default", 10, &["another".into()], &[]).unwrap();
+    let (none, given_back) = store.claim_runs("default", 10, &["another".into()], &[], false).unwrap();
     assert_eq!((none.len(), given_back), (0, 1));
     assert_eq!(claimed(&store), [""; 0]);
     query(&database.url, "UPDATE pgmq.q_callslip_later SET vt = clock_timestamp()");

@@ -13,7 +13,7 @@ fn races() -> usize {
 }
 
 fn claim(store: &PostgresStore) -> Option<String> {
-    let (claimed, _) = store.claim_runs("default", 1, &["agent".into()], &[]).unwrap();
+    let (claimed, _) = store.claim_runs("default", 1, &["agent".into()], &[], false).unwrap();
     claimed.into_iter().next().map(|claimed| claimed.run_id)
 }
 
