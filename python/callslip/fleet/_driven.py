@@ -72,6 +72,7 @@ class Driven:
         # The worker sets one of these when it cancels the task.
         self.rests = False
         self.was_lost = False
+        self.was_refused = False
 
     async def drive(self, after: asyncio.Task[None] | None = None) -> None:
         """Drive the run until it is over, rests or is left, and log what a person should know.
@@ -111,6 +112,13 @@ class Driven:
     def _opened(self) -> RunSession | None:
         try:
             return self._open()
+        except StoreError as error:
+            if isinstance(error, TakenOver | NoLease):
+                self._shared.let_go(self.claim.run_id)
+            else:
+                # A log of a later version, or a damaged one: another worker may be able to read it.
+                self._refuse()
+            raise
         except BaseException:
             # Its lease is held by nobody else, and would be lengthened for ever.
             self._shared.let_go(self.claim.run_id)
@@ -131,7 +139,7 @@ class Driven:
             return None
         agent = self._fitting_agent()
         if agent is None:
-            self._shared.refuse(claim.run_id)
+            self._refuse()
             return None
         session = self._session(agent)
         self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)
@@ -139,6 +147,13 @@ class Driven:
         # A worker that leaves a run leaves it to others.
         session.kept_while = lambda: True
         return session
+
+    def _refuse(self) -> None:
+        self.was_refused = True
+        try:
+            self._shared.refuse(self.claim.run_id)
+        finally:
+            self._shared.let_go(self.claim.run_id)
 
     def _fitting_agent(self) -> Agent[Any] | None:
         claim = self.claim

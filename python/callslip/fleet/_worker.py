@@ -249,6 +249,7 @@ class Worker:
             # Its task may have been cancelled before it began.
             self._shared.let_go(driven.claim.run_id)
         self._entry.lost += driven.was_lost
+        self._entry.refused += driven.was_refused
         self._may_have_work = True
         self._wake.set()
 

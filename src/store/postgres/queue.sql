@@ -128,7 +128,11 @@ DECLARE
     found_run callslip.run;
 BEGIN
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
-    IF FOUND THEN PERFORM callslip.give_back(found_run); END IF;
+    IF FOUND THEN
+        PERFORM callslip.give_back(found_run);
+        -- This claim was not in vain: nothing was tried.
+        UPDATE callslip.run SET claims = greatest(claims - 1, 0) WHERE key = found_run.key;
+    END IF;
 END $$;
 
 -- Whether a message is held by a driver, until its lease ends.
