@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.agent import Agent
     from callslip.fleet._agents import KnownAgents
+    from callslip.fleet._relay import Relay
     from callslip.parts import Content
     from callslip.runs import Run
 
@@ -58,14 +59,21 @@ class Driven:
         agents: The agents.
         claim: The run.
         deps: For the tools of the run.
+        relay: Is passed what its log does not have.
     """
 
     def __init__(
-        self, shared: _core.SharedRuns, agents: KnownAgents, claim: Claim, deps: object
+        self,
+        shared: _core.SharedRuns,
+        agents: KnownAgents,
+        claim: Claim,
+        deps: object,
+        relay: Relay | None = None,
     ) -> None:
         self._shared = shared
         self._agents = agents
         self._deps = deps
+        self._relay = relay
         self.claim = claim
         self.inbox: Inbox | None = None
         self.run: Run[Any] | None = None
@@ -88,7 +96,10 @@ class Driven:
             if session is None:
                 return
             # Whoever watches in this process is told of the present reply from its beginning.
-            feed_of(session.run)
+            feed = feed_of(session.run)
+            if self._relay is not None:
+                feed.relay = self._relay
+                feed.want_children()
             self.run = session.run
             await drive_async(session)
         except RunFailed:

@@ -17,6 +17,7 @@ from callslip.errors import Busy, StoreError, UsageError
 from callslip.fleet._agents import KnownAgents
 from callslip.fleet._driven import Claim, Driven, is_at_rest
 from callslip.fleet._given import given_to_text
+from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
 from callslip.parts import Content, read_content
 from callslip.runs import RunResult
@@ -52,6 +53,10 @@ class Fleet:
         backlog: How many runs a queue may have before `submit` refuses. Default: any number.
         accept: Earlier versions of the agents, with which the runs that they have begun go on.
         deps: An object for the tools of the runs that this process drives: `Context.deps`.
+        relay: An async function that this process passes what is not in the log of a run, with the
+            id of the run: each part of a reply as it arrives (a `Delta`), and `Progress` of tools.
+            No run waits for it: it is passed parts of one text together if it is slow, and loses
+            the oldest if more than 1,000 wait.
 
     Raises:
         UsageError: An argument is of a wrong type, or the store is not in a database.
@@ -69,6 +74,7 @@ class Fleet:
         backlog: int | None = None,
         accept: Iterable[Agent[Any]] = (),
         deps: object = None,
+        relay: RelayFunction | None = None,
     ) -> None:
         if not isinstance(store, TicketStore) or store._shared is None:
             raise UsageError(
@@ -78,6 +84,8 @@ class Fleet:
             raise UsageError(f"expected lease to be 1 second or more: got {lease!r}")
         if stuck is not None and not stuck >= 1:
             raise UsageError(f"expected stuck to be None, or 1 second or more: got {stuck!r}")
+        if relay is not None and not callable(relay):
+            raise UsageError(f"expected relay as an async function: got {relay!r}")
         self.store = store
         self._shared: _core.SharedRuns = store._shared
         self._agents = KnownAgents(store, agents, accept)
@@ -88,6 +96,7 @@ class Fleet:
         self._default_limit = default_limit
         self._backlog = backlog
         self._deps = deps
+        self._relay = relay
         self._shared.set_lease(lease)
         self._shared.set_stuck(stuck)
 
@@ -229,6 +238,7 @@ class Fleet:
             grace=grace,
             new=new,
             deps=self._deps,
+            relay=self._new_relay(),
         )
         await worker.work()
 
@@ -257,7 +267,8 @@ class Fleet:
                 f"expected an agent of the name {claim.agent!r}: got "
                 f"{', '.join(self._agents.names) or 'none'}; pass it to Fleet"
             )
-        driven = Driven(self._shared, self._agents, claim, self._deps)
+        relay = self._new_relay()
+        driven = Driven(self._shared, self._agents, claim, self._deps, relay)
         task = asyncio.create_task(driven.drive(), name=f"run {run_id}")
         try:
             while not task.done():
@@ -274,7 +285,13 @@ class Fleet:
         finally:
             task.cancel()
             await asyncio.wait([task])
+            if relay is not None:
+                await relay.close()
         return "rests" if driven.rests else "over"
+
+    def _new_relay(self) -> Relay | None:
+        function = self._relay
+        return None if function is None else Relay(function, asyncio.get_running_loop())
 
 
 def _check_queue(queue: object) -> None:

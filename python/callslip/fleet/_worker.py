@@ -20,6 +20,7 @@ from callslip.fleet._driven import Claim, Driven, is_at_rest
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
+    from callslip.fleet._relay import Relay
     from callslip.runs import Run
 
 __all__ = ["Worker"]
@@ -95,6 +96,7 @@ class Worker:
         grace: Seconds that calls have to end when the worker ends.
         new: Whether it takes runs that have not begun.
         deps: For the tools of the runs.
+        relay: Is passed what the logs of the runs do not have.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Worker:
         grace: float,
         new: bool,
         deps: object,
+        relay: Relay | None,
     ) -> None:
         self._shared = shared
         self._agents = agents
@@ -114,6 +117,7 @@ class Worker:
         self._grace = grace
         self._begun_only = not new
         self._deps = deps
+        self._relay = relay
         self._entry = _Entry(shared, agents.names, list(queues), slots)
         self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
@@ -142,6 +146,8 @@ class Worker:
             loop.remove_reader(notices.fileno())
             # The task may be cancelled once more meanwhile: what is left is left then.
             await self._leave_all()
+            if self._relay is not None:
+                await self._relay.close()
             with suppress(StoreError):
                 await asyncio.to_thread(self._entry.withdraw)
 
@@ -229,7 +235,7 @@ class Worker:
         return [Claim(*row) for row in rows]
 
     def _start(self, claim: Claim) -> None:
-        driven = Driven(self._shared, self._agents, claim, self._deps)
+        driven = Driven(self._shared, self._agents, claim, self._deps, self._relay)
         before = self._driven.get(claim.run_id)
         if before is not None:
             # It was lost, and nobody else was faster.

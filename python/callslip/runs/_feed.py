@@ -55,6 +55,13 @@ class FeedReader(TypingProtocol):
         """Return once the reader has caught up."""
 
 
+class Relaying(TypingProtocol):
+    """Takes what the log does not have to other processes."""
+
+    def put(self, run_id: str, item: Delta | Progress) -> None:
+        """Take it, in any thread, without blocking."""
+
+
 class Feed:
     """Tells watchers that there is news in a run, and keeps what the log does not have.
 
@@ -69,6 +76,7 @@ class Feed:
         reader: The reader that the run waits for; `None` without one.
         observers: The observers of the process, which are passed the events of the run.
         wants_children: Whether the events of child runs are told too.
+        relay: Is passed what the log does not have; `None` without one.
     """
 
     def __init__(self, run: Run) -> None:
@@ -78,6 +86,7 @@ class Feed:
         self.observers: tuple[Observer, ...] = ()
         self._is_made_for_observers = False
         self.wants_children: bool = False
+        self.relay: Relaying | None = None
         self._above: Feed | None = None
         # Watchers' threads may read the log too.
         self._publishing = threading.RLock()
@@ -110,6 +119,7 @@ class Feed:
     def tell(self, above: Feed) -> None:
         """Tell the feed of the parent run too, from now on."""
         self._above = above
+        self.relay = above.relay
         self.want_children()
 
     def publish(self) -> None:
@@ -138,6 +148,8 @@ class Feed:
         self._replies.on_delta(delta)
         if self.reader is not None:
             self.reader.on_event(delta)
+        if self.relay is not None:
+            self.relay.put(self.run.id, delta)
         self.notify()
 
     def on_child_event(self, event: Event) -> None:
@@ -150,6 +162,8 @@ class Feed:
 
     def on_progress(self, progress: Progress) -> None:
         """Tell of the progress of a tool, from any thread."""
+        if self.relay is not None and progress.run_id == self.run.id:
+            self.relay.put(progress.run_id, progress)
         if self.reader is not None:
             self.reader.on_progress(progress)
         self._add_other(progress)
