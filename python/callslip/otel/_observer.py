@@ -10,6 +10,7 @@ from opentelemetry import context
 
 from callslip.events import RunFinished
 from callslip.otel._run_spans import Recorder, RunSpans
+from callslip.otel._shared_trace import tracer_for
 from callslip.otel._start import start_of
 from callslip.runs._observer import Observer
 
@@ -67,4 +68,6 @@ class SpanObserver(Observer):
             above, root = context.get_current(), start.parent_run or run.id
         else:
             above, root = parent.context_of(start.parent_ticket), parent.root
-        return RunSpans(self._recorder, run, start, above=above, root=root, at=at)
+        tracer = tracer_for(self._recorder.tracer, run, start, above)
+        recorder = self._recorder._replace(tracer=tracer)
+        return RunSpans(recorder, run, start, above=above, root=root, at=at)
