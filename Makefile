@@ -159,6 +159,10 @@ N ?= 300
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m crash $(N) $(ARGS)
 
+.PHONY: fleet-demo
+fleet-demo: $(EXTENSION) $(VENV)/.test ## Give 50 runs to 3 workers on a PostgreSQL of their own, and kill one of the workers
+	@PYTHONPATH=tests/support $(PY) -m postgres sh -c '$(PY) examples/fleet/demo.py "$$CALLSLIP_TEST_POSTGRES"'
+
 .PHONY: fleet-crash
 fleet-crash: dev ## Kill or freeze N=300 workers of a fleet and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m fleets $(N) $(ARGS)
