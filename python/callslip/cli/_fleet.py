@@ -95,10 +95,22 @@ def _lines(now: FleetStatus) -> list[str]:
         f"seen {worker.seen:.0f} s ago"
         for worker in now.workers
     ]
+    lines += [
+        f"no worker for {runs} runs of {agent!r}: start one with that agent and their queue"
+        for agent, runs in now.without_worker.items()
+    ]
+    if now.shapes:
+        lines.append("begun: " + ", ".join(f"{shape} {n}" for shape, n in now.shapes.items()))
     lines.append(
         f"database: {now.dead_rows} dead rows in queues, oldest transaction "
-        f"{now.oldest_transaction:.0f} s, "
-        + (", ".join(f"standby {n} {s}" for n, s in now.standbys.items()) or "no standby")
+        f"{now.oldest_transaction:.0f} s, oldest row that is kept {now.oldest_xmin} transactions, "
+        + (", ".join(_standby(now, name) for name in now.standbys) or "no standby")
         + f", commits wait for {'a standby' if now.is_synchronous else 'no standby'}"
     )
     return lines
+
+
+def _standby(now: FleetStatus, name: str) -> str:
+    lag = now.standby_lag[name]
+    behind = "" if lag is None else f", {lag} bytes behind"
+    return f"standby {name} {now.standbys[name]}{behind}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ class QueueStatus:
         in_progress: Runs that are driven.
         oldest: Seconds for which the first waiting run has waited; 0 if none does.
         tenants: Waiting runs by the name of their tenant; `""` for none.
+        oldest_of: Seconds for which the first waiting run of each tenant has waited.
     """
 
     name: str
@@ -30,6 +32,7 @@ class QueueStatus:
     in_progress: int
     oldest: float
     tenants: dict[str, int]
+    oldest_of: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,17 @@ class FleetStatus:
         dead_rows: Rows of the queues that are still to be vacuumed.
         oldest_transaction: Seconds for which the oldest transaction of the database is open. A long
             one keeps dead rows, and makes claims slow.
+        oldest_xmin: Transactions since the oldest one whose rows vacuum must keep, for a
+            transaction that is open or prepared, or for a standby.
         standbys: For each standby of the database, its name and how it is synchronized.
         is_synchronous: Whether commits wait for a standby. Without, a failover may lose the last
             ones, and what they said was done may be done again.
+        standby_lag: For each standby, the bytes that it has not replayed; `None` where the user of
+            this store may not see it.
+        without_worker: Runs that wait and that no worker of the last 30 seconds has an agent and a
+            queue for, by the name of their agent.
+        shapes: Runs that have begun and not ended, by the name of their agent and the beginning of
+            their shape, which is that of its protocol and tools: an earlier one is over at 0.
     """
 
     queues: list[QueueStatus]
@@ -90,8 +101,12 @@ class FleetStatus:
     messages: int
     dead_rows: int
     oldest_transaction: float
+    oldest_xmin: int
     standbys: dict[str, str]
     is_synchronous: bool
+    standby_lag: dict[str, int | None]
+    without_worker: dict[str, int]
+    shapes: dict[str, int]
 
     def metric(self, name: str) -> float:
         """Return one number, for alarms and for scaling.
@@ -138,11 +153,14 @@ def status(store: TicketStore) -> FleetStatus:
         )
     ]
     counts = store.query(_COUNTS)[0]
-    standbys = store.query("SELECT application_name, sync_state FROM pg_stat_replication")
+    standbys = store.query(_STANDBYS)
     return FleetStatus(
         queues=[_queue(store, name) for name in names],
         workers=[WorkerStatus(**row) for row in store.query(_WORKERS)],
-        standbys={row["application_name"]: row["sync_state"] for row in standbys},
+        standbys={row["name"]: row["sync_state"] for row in standbys},
+        standby_lag={row["name"]: row["lag"] for row in standbys},
+        without_worker=_without_worker(store, names),
+        shapes={row["shape"]: row["runs"] for row in store.query(_SHAPES)},
         **counts,
     )
 
@@ -154,8 +172,17 @@ def _queue(store: TicketStore, name: str) -> QueueStatus:
     return QueueStatus(
         name=name.removeprefix("callslip_"),
         tenants={one["tenant"]: one["waiting"] for one in tenants},
+        oldest_of={one["tenant"]: one["oldest"] for one in tenants},
         **row,
     )
+
+
+def _without_worker(store: TicketStore, queues: list[str]) -> dict[str, int]:
+    runs: Counter[str] = Counter()
+    for name in queues:
+        rows = store.query(_WITHOUT_WORKER.format(table=f"pgmq.q_{name}"))
+        runs.update({row["agent"]: row["runs"] for row in rows})
+    return dict(runs)
 
 
 _QUEUE = """
@@ -167,9 +194,30 @@ FROM {table}
 """
 
 _TENANTS = """
-SELECT coalesce(run.tenant, '') AS tenant, count(*) AS waiting
+SELECT coalesce(run.tenant, '') AS tenant, count(*) AS waiting,
+    extract(epoch FROM clock_timestamp() - min(q.enqueued_at))::double precision AS oldest
 FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run'
 WHERE q.vt <= clock_timestamp() GROUP BY 1
+"""
+
+_WITHOUT_WORKER = """
+SELECT run.agent, count(*) AS runs
+FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
+WHERE (q.vt <= clock_timestamp() OR run.is_later) AND NOT EXISTS (
+    SELECT FROM callslip.worker WHERE seen > clock_timestamp() - interval '30 seconds'
+        AND run.agent = ANY (agents) AND run.queue = ANY (queues))
+GROUP BY 1
+"""
+
+_SHAPES = """
+SELECT agent || ' ' || left(coalesce(shape, ''), 8) AS shape, count(*) AS runs FROM callslip.run
+WHERE next > 0 AND finished_at IS NULL GROUP BY 1 ORDER BY 1
+"""
+
+_STANDBYS = """
+SELECT application_name AS name, sync_state,
+    pg_wal_lsn_diff(pg_current_wal_lsn(), coalesce(replay_lsn, flush_lsn))::bigint AS lag
+FROM pg_stat_replication
 """
 
 _COUNTS = """
@@ -188,7 +236,13 @@ SELECT
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xmin IS NOT NULL
     ) AS oldest_transaction,
     current_setting('synchronous_standby_names') <> ''
-        AND current_setting('synchronous_commit') NOT IN ('off', 'local') AS is_synchronous
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local') AS is_synchronous,
+    (SELECT coalesce(max(age(xmin)), 0) FROM (
+        SELECT backend_xmin AS xmin FROM pg_stat_activity
+            WHERE datname = current_database() OR datname IS NULL
+        UNION ALL SELECT xmin FROM pg_replication_slots
+        UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
+    ) AS held WHERE xmin IS NOT NULL) AS oldest_xmin
 """
 
 _WORKERS = """
