@@ -6,7 +6,7 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -112,6 +112,8 @@ class TicketStore:
             self.path = str(Path(path).absolute())
         self.address: str | None = None
         self.durability = durability
+        # Called with the id of a run that was told something, for an engine that drives it.
+        self._was_told: Callable[[str], None] | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._open()

@@ -153,6 +153,16 @@ impl PySharedRuns {
         })
     }
 
+    /// Of a run and of those around it, the ones that have something to do and are driven by nobody.
+    fn due_near(&self, py: Python<'_>, run_id: &str) -> CoreResult<Vec<String>> {
+        Ok(py.detach(|| self.store.due_near(run_id))?)
+    }
+
+    /// The runs that have had something to do for so many seconds and are driven by nobody, so many of each queue.
+    fn due(&self, py: Python<'_>, seconds: f64, at_most: i32) -> CoreResult<Vec<String>> {
+        Ok(py.detach(|| self.store.due(seconds, at_most))?)
+    }
+
     /// For so many seconds, whoever writes to these runs tells it here.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn follow(&self, py: Python<'_>, run_ids: Vec<String>, seconds: f64) -> CoreResult<()> {

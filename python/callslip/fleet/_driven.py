@@ -81,6 +81,8 @@ class Driven:
         self.rests = False
         self.was_lost = False
         self.was_refused = False
+        # Why it was left before its end, for those who drive one run.
+        self.left: Exception | None = None
 
     async def drive(self, after: asyncio.Task[None] | None = None) -> None:
         """Drive the run until it is over, rests or is left, and log what a person should know.
@@ -107,9 +109,11 @@ class Driven:
             return
         except StoreError as error:
             if not self.rests:
+                self.left = error
                 self.was_lost = isinstance(error, TakenOver | NoLease)
                 _log.warning("run %s was left: %s", run_id, error)
-        except Exception:  # noqa: BLE001  # of the program's own functions; other runs go on
+        except Exception as error:  # noqa: BLE001  # of the program's own functions; other runs go on
+            self.left = error
             _log.exception("run %s was left before its end", run_id)
 
     async def _open_in_thread(self) -> RunSession | None:
@@ -151,6 +155,10 @@ class Driven:
         agent = self._fitting_agent()
         if agent is None:
             self._refuse()
+            self.left = UsageError(
+                f"expected an agent that can go on with run {claim.run_id}: got agents of other "
+                f"protocols or tools than {claim.agent!r} had; pass the earlier one in accept="
+            )
             return None
         session = self._session(agent)
         self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +16,13 @@ from callslip._runtime.run_options import check_limits
 from callslip._runtime.sessions import new_run_id
 from callslip.errors import Busy, StoreError, UsageError
 from callslip.fleet._agents import KnownAgents
-from callslip.fleet._driven import Claim, Driven, is_at_rest
+from callslip.fleet._dispatch import Dispatch, dispatcher_of
+from callslip.fleet._driven import Claim
 from callslip.fleet._given import given_to_text
 from callslip.fleet._relay import Relay, RelayFunction
+from callslip.fleet._one_run import OneRun
 from callslip.fleet._worker import Worker
-from callslip.parts import Content, read_content
+from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
 from callslip.store import TicketStore
 
@@ -30,8 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Fleet"]
 
+_log = logging.getLogger("callslip.fleet")
+
 _QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")
-_TICK = 0.05
 
 
 class Fleet:
@@ -57,6 +61,10 @@ class Fleet:
             id of the run: each part of a reply as it arrives (a `Delta`), and `Progress` of tools.
             No run waits for it: it is passed parts of one text together if it is slow, and loses
             the oldest if more than 1,000 wait.
+        dispatch: `"queue"`: workers drive runs. Or a function, sync or async, that is called with
+            the id of each run that has something to do, for an engine of your own that calls
+            `drive`: after `submit`, after a decision or a message by this `store`, and after
+            `drive` for the runs around it. What it raises is logged; `sweep` calls it again.
 
     Raises:
         UsageError: An argument is of a wrong type, or the store is not in a database.
@@ -75,6 +83,7 @@ class Fleet:
         accept: Iterable[Agent[Any]] = (),
         deps: object = None,
         relay: RelayFunction | None = None,
+        dispatch: Dispatch = "queue",
     ) -> None:
         if not isinstance(store, TicketStore) or store._shared is None:
             raise UsageError(
@@ -97,6 +106,9 @@ class Fleet:
         self._backlog = backlog
         self._deps = deps
         self._relay = relay
+        self._dispatcher = dispatcher_of(self._shared, dispatch)
+        if self._dispatcher is not None:
+            store._was_told = self._dispatcher.was_told
         self._shared.set_lease(lease)
         self._shared.set_stuck(stuck)
 
@@ -129,15 +141,13 @@ class Fleet:
             StoreError: The database cannot be written.
         """
         check_text("agent", agent)
-        said = read_content("the task", task)
-        if not said.text.strip():
-            raise UsageError("expected a task: got blank text")
+        said = _check_task(task)
         for name, text in (("tenant", tenant), ("key", key)):
             if text is not None:
                 check_text(name, text)
         _check_queue(queue)
         given = given_to_text(said, None if limits is None else check_limits(limits))
-        run_id = new_run_id()
+        run_id, delay = new_run_id(), self._delay(at)
 
         def submit() -> str | None:
             return self._shared.submit(
@@ -149,7 +159,7 @@ class Fleet:
                 tenant=tenant,
                 key=key,
                 limit=None if tenant is None else self._limits.get(tenant, self._default_limit),
-                delay=self._delay(at),
+                delay=delay,
                 backlog=self._backlog,
             )
 
@@ -159,6 +169,8 @@ class Fleet:
                 f"queue {queue!r} has {self._backlog} runs or more: submit the run later, or start "
                 "more workers"
             )
+        if self._dispatcher is not None:
+            await self._dispatcher.was_submitted(submitted, is_ready=submitted == run_id and not at)
         return submitted
 
     def _delay(self, at: datetime | float | None) -> float:
@@ -219,9 +231,15 @@ class Fleet:
                 `new=False` goes on with those that it can drive, and leaves all others alone.
 
         Raises:
-            UsageError: The fleet has no agents, or an argument has a wrong value.
+            UsageError: The fleet has no agents, its `dispatch` is a function, or an argument has a
+                wrong value.
             StoreError: The database cannot be used.
         """
+        if self._dispatcher is not None:
+            raise UsageError(
+                "expected dispatch='queue' for a worker: got a function, so that an engine drives "
+                "the runs; call fleet.drive(run_id) in it, or use a Fleet without dispatch="
+            )
         if not self._agents.names:
             raise UsageError("expected agents to work with: got none; pass agents to Fleet")
         if isinstance(queues, str) or not queues:
@@ -245,18 +263,32 @@ class Fleet:
     async def drive(self, run_id: str) -> Literal["over", "rests"]:
         """Drive one run here until it is over or rests, for programs with an engine of their own.
 
+        It may be called at least once for a run: one that is over, or rests, is left at once. If
+        the task is cancelled, the run is left as it is, and somebody else may drive it at once.
+
         Args:
             run_id: The id of a run that was submitted.
 
         Returns:
             `"over"`, or `"rests"` if there is nothing to do before somebody approves a call or
-            tells the run something.
+            tells the run something, or its time limit is reached.
 
         Raises:
             UsageError: The fleet has no agent that can drive the run.
-            StoreError: There is no such run, or another process drives it.
+            StoreError: There is no such run, or another process drives it: try again later.
             TakenOver: Another process has taken the run over.
+            NoLease: The database was away for longer than the lease.
         """
+        while True:
+            state = await self._drive_once(run_id)
+            if self._dispatcher is None:
+                return state
+            is_due = await self._dispatcher.dispatch_others(run_id)
+            # It was told something while it ended, when it was no news for an engine.
+            if state == "rests" or not is_due:
+                return state
+
+    async def _drive_once(self, run_id: str) -> Literal["over", "rests"]:
         taken = await asyncio.to_thread(self._shared.take, run_id)
         if taken is None:
             raise StoreError(f"there is no run {run_id} in this store: submit it first")
@@ -268,30 +300,72 @@ class Fleet:
                 f"{', '.join(self._agents.names) or 'none'}; pass it to Fleet"
             )
         relay = self._new_relay()
-        driven = Driven(self._shared, self._agents, claim, self._deps, relay)
-        task = asyncio.create_task(driven.drive(), name=f"run {run_id}")
         try:
-            while not task.done():
-                await asyncio.wait([task], timeout=_TICK)
-                if driven.run is None or task.done() or not is_at_rest(driven.run):
-                    continue
-                driven.rests = True
-                (answer,) = await asyncio.to_thread(self._shared.rest, [(run_id, None)])
-                driven.rests = answer == "rests"
-                if answer == "told" and driven.inbox is not None:
-                    await asyncio.to_thread(driven.inbox.deliver)
-                else:
-                    task.cancel()
+            return await OneRun(self._shared, self._agents, claim, self._deps, relay).drive()
         finally:
-            task.cancel()
-            await asyncio.wait([task])
             if relay is not None:
                 await relay.close()
-        return "rests" if driven.rests else "over"
+
+    async def due(self, *, waiting: float = 30.0, limit: int = 1000) -> list[str]:
+        """Return runs that an engine should drive and does not, for a periodic job of the engine.
+
+        Those are the runs that have had something to do for some time and are driven by nobody:
+        because a process ended between its commit and the call of `dispatch`, or while it drove
+        the run, or has no `dispatch`. Runs whose time has come, by `at=` or by a time limit
+        while they were at rest, are returned at once.
+
+        Each run is returned again only after the same time, to one caller of all processes.
+
+        Args:
+            waiting: For how many seconds.
+            limit: How many of each queue, at most. Those that have waited longest come first.
+
+        Raises:
+            UsageError: An argument has a wrong value.
+            StoreError: The database cannot be used.
+        """
+        if not waiting >= 0:
+            raise UsageError(f"expected waiting to be 0 seconds or more: got {waiting!r}")
+        if not limit >= 1:
+            raise UsageError(f"expected limit to be 1 run or more: got {limit!r}")
+        return await asyncio.to_thread(self._shared.due, float(waiting), limit)
+
+    async def sweep(self, *, every: float = 5.0, waiting: float = 30.0) -> None:
+        """Call `dispatch` for the runs that are due, until the task is cancelled.
+
+        For programs whose engine has no periodic jobs. Any number of processes may do it.
+
+        Args:
+            every: Seconds between two looks.
+            waiting: As for `due`.
+
+        Raises:
+            UsageError: The fleet has no function as `dispatch`, or an argument has a wrong value.
+        """
+        if self._dispatcher is None:
+            raise UsageError(
+                "expected a function as dispatch: got 'queue'; pass Fleet(…, dispatch=…), or call "
+                "fleet.work(), which needs no sweep"
+            )
+        if not every > 0:
+            raise UsageError(f"expected every to be more than 0 seconds: got {every!r}")
+        while True:
+            try:
+                await self._dispatcher.dispatch(await self.due(waiting=waiting))
+            except StoreError as error:
+                _log.warning("the store is away: %s", error)
+            await asyncio.sleep(every)
 
     def _new_relay(self) -> Relay | None:
         function = self._relay
         return None if function is None else Relay(function, asyncio.get_running_loop())
+
+
+def _check_task(task: Content) -> Said:
+    said = read_content("the task", task)
+    if not said.text.strip():
+        raise UsageError("expected a task: got blank text")
+    return said
 
 
 def _check_queue(queue: object) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from callslip.fleet._relay import Relay
     from callslip.runs import Run
 
-__all__ = ["Worker"]
+__all__ = ["Worker", "rest_of"]
 
 _log = logging.getLogger("callslip.fleet")
 
@@ -271,9 +271,8 @@ class Worker:
         for driven, task in self._driven.values():
             if driven.run is None or driven.rests or not is_at_rest(driven.run):
                 continue
-            delay = self._delay(driven.run)
-            # Its own timer is about to end it.
-            if delay is None or delay > _SOON:
+            may_rest, delay = rest_of(driven.run, self._shared)
+            if may_rest:
                 resting.append((driven, task))
                 delays.append((driven.claim.run_id, delay))
         if not resting:
@@ -294,13 +293,6 @@ class Worker:
                 else:
                     task.cancel()
 
-    def _delay(self, run: Run[Any] | None) -> float | None:
-        """Return the seconds until a run or one of its child runs reaches its time limit."""
-        deadlines = _deadlines(run)
-        if not deadlines:
-            return None
-        return max(0.0, min(deadlines) - time.time() - self._shared.clock_offset)
-
     async def _leave_all(self) -> None:
         """Leave all runs as they are: at once where no call is under way, else after the grace."""
         loop = asyncio.get_running_loop()
@@ -317,6 +309,16 @@ class Worker:
             await asyncio.wait(tasks, timeout=0.02)
             # What has ended has told so in a callback, which is about to run.
             await asyncio.sleep(0)
+
+
+def rest_of(run: Run[Any], shared: _core.SharedRuns) -> tuple[bool, float | None]:
+    """Return whether it is worth it that a run rests, and how long it may at most."""
+    deadlines = _deadlines(run)
+    if not deadlines:
+        return True, None
+    delay = max(0.0, min(deadlines) - time.time() - shared.clock_offset)
+    # Its own timer is about to end it.
+    return delay > _SOON, delay
 
 
 def _deadlines(run: Run[Any] | None) -> list[float]:

@@ -44,6 +44,8 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
     if told.kind == "approve" and told.ticket is not None and told.body is not None:
         _check_edited(run, told.ticket, told.body)
     answer = shared.tell(run.id, *told)
+    if answer == "told" and run._store is not None and run._store._was_told is not None:
+        run._store._was_told(run.id)
     if answer == "no run":
         raise StoreError(f"there is no run {run.id} in this store: it was deleted")
     if answer == "decided":

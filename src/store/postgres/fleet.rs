@@ -306,6 +306,27 @@ impl PostgresStore {
         })
     }
 
+    /// Of a run and of those around it, the ones that have something to do and are driven by nobody.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn due_near(&self, run_id: &str) -> Result<Vec<String>, StoreError> {
+        // A driver of this process that has just left the run has said so then.
+        let rows = self.read(async |connected| connected.query("SELECT callslip.due_near($1)", &[&run_id]).await)?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// The runs that have had something to do for so many seconds and are driven by nobody, at most so many of each
+    /// queue, and those whose time has come now. Each is named again after as many seconds.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub fn due(&self, seconds: f64, at_most: i32) -> Result<Vec<String>, StoreError> {
+        let parameters: super::link::Parameters<'_> = &[&seconds, &at_most];
+        let rows = self.ask(async |connected| connected.query("SELECT callslip.due($1, $2)", parameters).await)?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
     /// For a while, whoever writes to this run tells it on the channel of this process.
     ///
     /// # Errors

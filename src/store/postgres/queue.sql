@@ -240,6 +240,45 @@ BEGIN
     END IF;
 END $$;
 
+-- Of a run and of those around it, the ones that have something to do and are driven by nobody: itself, the run that
+-- drives it, its parent, and those that it has started.
+CREATE OR REPLACE FUNCTION callslip.due_near(near text) RETURNS SETOF text LANGUAGE sql AS $$
+    SELECT run.id FROM callslip.run WHERE run.msg IS NOT NULL AND NOT run.is_later
+        AND run.key IN (
+            SELECT top.key FROM callslip.run AS one JOIN callslip.run AS top ON top.id IN (one.id, one.holder)
+                WHERE one.id IN (near, (SELECT parent FROM callslip.run WHERE id = near))
+            UNION ALL
+            SELECT child.key FROM callslip.run AS one JOIN callslip.run AS child ON child.parent = one.id
+                WHERE one.id = near OR one.holder = near)
+        AND NOT callslip.is_leased(run.queue, run.msg)
+    ORDER BY run.key
+$$;
+
+-- For engines that drive runs themselves: what a crash has made them miss. Runs that have had something to do for so many
+-- seconds and are driven by nobody, at most so many of each queue, and those whose time has come now. Each is named
+-- again after as many seconds.
+CREATE OR REPLACE FUNCTION callslip.due(seconds double precision, at_most integer)
+RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    -- When this transaction began, as the messages that it sends say.
+    began timestamptz := now();
+    name text;
+BEGIN
+    WHILE EXISTS (SELECT FROM pgmq.q_callslip_later WHERE vt <= clock_timestamp()) LOOP
+        PERFORM callslip.fall_due();
+    END LOOP;
+    FOR name IN SELECT queue_name FROM pgmq.meta WHERE starts_with(queue_name, 'callslip_') ORDER BY queue_name LOOP
+        -- They stay visible: only their age begins anew. One that somebody takes just now is not waited for.
+        RETURN QUERY EXECUTE format('UPDATE pgmq.%1$I SET vt = clock_timestamp() WHERE msg_id IN (
+                SELECT waiting.msg_id FROM pgmq.%1$I AS waiting
+                JOIN callslip.run ON run.id = waiting.message ->> ''run'' AND run.msg = waiting.msg_id AND NOT run.is_later
+                WHERE waiting.vt <= clock_timestamp()
+                    AND (waiting.vt <= $1 - make_interval(secs => $2) OR waiting.enqueued_at >= $1)
+                ORDER BY waiting.vt LIMIT $3 FOR UPDATE OF waiting SKIP LOCKED)
+            RETURNING message ->> ''run''', 'q_' || name) USING began, seconds, at_most;
+    END LOOP;
+END $$;
+
 -- Ends the work on a run: there is nothing to do before somebody tells it something, or before a delay. `rests`, or
 -- `inbox` where something was told meanwhile, or `lost`.
 CREATE OR REPLACE FUNCTION callslip.rest(mine text, my_epoch bigint, delay double precision)

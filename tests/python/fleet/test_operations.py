@@ -237,12 +237,14 @@ def test_a_web_server_submits_decides_and_reads_and_writes_no_log(store, databas
         with TicketStore(web) as client, TicketStore(work) as shared:
             agent = Agent(lambda messages: FINISH, name="clerk", store=shared)
             working = asyncio.create_task(Fleet(shared, [agent]).work(queues=["default", "own"]))
-            fleet = Fleet(client)
+            woken = []
+            fleet = Fleet(client, dispatch=woken.append)
             run_id = await fleet.submit("clerk", "?", queue="own")
             assert (await fleet.result(run_id, timeout=30)).value == "done"
             again = await asyncio.wait_for(client.run(run_id).send("more"), 30)
             assert again.value == "done"
             assert status(client).finished == 1
+            assert (woken[0], await fleet.due()) == (run_id, [])
             with pytest.raises(StoreError, match="permission denied"):
                 await Agent(lambda messages: FINISH, store=client).run("?")
             with pytest.raises(StoreError, match="permission denied"):

@@ -1,0 +1,137 @@
+"""Driving one run in the task of a program that has an engine of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Literal
+
+from callslip.errors import StoreError, TakenOver
+from callslip.fleet._driven import Claim, Driven, is_at_rest
+from callslip.fleet._worker import rest_of
+
+if TYPE_CHECKING:
+    from callslip import _core
+    from callslip.fleet._agents import KnownAgents
+    from callslip.fleet._relay import Relay
+
+__all__ = ["OneRun"]
+
+_log = logging.getLogger("callslip.fleet")
+
+_TICK = 0.05
+"""Seconds between two looks whether the run rests."""
+
+_AWAY = 1.0
+"""Seconds before a store that was away is asked again."""
+
+
+class OneRun:
+    """Drives a run that was claimed, until it is over or rests.
+
+    Args:
+        shared: The shared store.
+        agents: The agents.
+        claim: The run.
+        deps: For the tools of the run.
+        relay: Is passed what is not in the log; `None` for nobody.
+    """
+
+    def __init__(
+        self,
+        shared: _core.SharedRuns,
+        agents: KnownAgents,
+        claim: Claim,
+        deps: object,
+        relay: Relay | None,
+    ) -> None:
+        self._shared = shared
+        self._driven = Driven(shared, agents, claim, deps, relay)
+        self._wake = asyncio.Event()
+        self._was_told = False
+        self._is_lost = False
+
+    async def drive(self) -> Literal["over", "rests"]:
+        """Drive the run. If the task is cancelled, the run is left as it is.
+
+        Raises:
+            UsageError: No agent can drive the run.
+            TakenOver: Another process has taken the run over.
+            StoreError: The store cannot be used.
+        """
+        driven, loop = self._driven, asyncio.get_running_loop()
+        run_id = driven.claim.run_id
+        task = asyncio.create_task(driven.drive(), name=f"run {run_id}")
+        task.add_done_callback(lambda _: self._wake.set())
+        try:
+            notices = self._shared.notices()
+            loop.add_reader(notices.fileno(), self._hear, notices)
+            try:
+                while not task.done():
+                    await self._turn(task)
+            finally:
+                loop.remove_reader(notices.fileno())
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            if driven.run is None:
+                # The task may have been cancelled before it began.
+                self._shared.let_go(run_id)
+        if driven.rests:
+            return "rests"
+        if self._is_lost:
+            raise TakenOver(f"run {run_id} was left: another process may have it by now")
+        if driven.left is not None:
+            raise driven.left
+        return "over"
+
+    def _hear(self, notices: _core.Notices) -> None:
+        run_id = self._driven.claim.run_id
+        for kind, name in notices.take():
+            if kind == "anything" or (kind == "inbox" and name == run_id):
+                self._was_told = True
+            elif kind == "lost" and name == run_id:
+                self._is_lost = True
+        self._wake.set()
+
+    async def _turn(self, task: asyncio.Task[None]) -> None:
+        try:
+            async with asyncio.timeout(_TICK):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+        try:
+            await self._look(task)
+        except StoreError as error:
+            _log.warning("the store is away: %s", error)
+            self._was_told = True
+            await asyncio.sleep(_AWAY)
+
+    async def _look(self, task: asyncio.Task[None]) -> None:
+        driven = self._driven
+        if self._is_lost:
+            task.cancel()
+        elif task.done() or driven.run is None:
+            return
+        elif self._was_told:
+            self._was_told = False
+            if driven.inbox is not None:
+                await asyncio.to_thread(driven.inbox.deliver)
+        elif is_at_rest(driven.run):
+            may_rest, delay = rest_of(driven.run, self._shared)
+            if may_rest:
+                await self._rest(task, delay)
+
+    async def _rest(self, task: asyncio.Task[None], delay: float | None) -> None:
+        driven = self._driven
+        # Its driver may see at once that nothing more of the run is written here.
+        driven.rests = True
+        answer = "told"
+        try:
+            (answer,) = await asyncio.to_thread(self._shared.rest, [(driven.claim.run_id, delay)])
+        finally:
+            driven.rests = answer == "rests"
+        self._was_told, self._is_lost = answer == "told", answer == "lost"
+        if answer != "told":
+            task.cancel()
