@@ -213,6 +213,7 @@ _MODULES = {
     "runs",
     "sandbox",
     "store",
+    "temporal",
     "testing",
     "tools",
     "trace",
