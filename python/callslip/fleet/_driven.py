@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from callslip.parts import Content
     from callslip.runs import Run
 
-__all__ = ["Claim", "Driven", "is_at_rest"]
+__all__ = ["Claim", "Driven", "ForRuns", "is_at_rest"]
 
 _log = logging.getLogger("callslip.fleet")
 
@@ -51,6 +51,18 @@ class Claim(NamedTuple):
     shape: str | None
 
 
+class ForRuns(NamedTuple):
+    """What the program has for the runs that it drives.
+
+    Attributes:
+        deps: For their tools.
+        relay: Is passed what their logs do not have; `None` without one.
+    """
+
+    deps: object
+    relay: Relay | None
+
+
 class Driven:
     """One run that is driven here.
 
@@ -58,8 +70,7 @@ class Driven:
         shared: The shared store.
         agents: The agents.
         claim: The run.
-        deps: For the tools of the run.
-        relay: Is passed what its log does not have.
+        program: What the program has for the run.
     """
 
     def __init__(
@@ -67,13 +78,11 @@ class Driven:
         shared: _core.SharedRuns,
         agents: KnownAgents,
         claim: Claim,
-        deps: object,
-        relay: Relay | None = None,
+        program: ForRuns,
     ) -> None:
         self._shared = shared
         self._agents = agents
-        self._deps = deps
-        self._relay = relay
+        self._deps, self._relay = program
         self.claim = claim
         self.inbox: Inbox | None = None
         self.run: Run[Any] | None = None

@@ -17,10 +17,10 @@ from callslip._runtime.sessions import new_run_id
 from callslip.errors import Busy, StoreError, UsageError
 from callslip.fleet._agents import KnownAgents
 from callslip.fleet._dispatch import Dispatch, dispatcher_of
-from callslip.fleet._driven import Claim
+from callslip.fleet._driven import Claim, ForRuns
 from callslip.fleet._given import given_to_text
-from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._one_run import OneRun
+from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
 from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
@@ -255,8 +255,7 @@ class Fleet:
             slots=slots,
             grace=grace,
             new=new,
-            deps=self._deps,
-            relay=self._new_relay(),
+            program=ForRuns(self._deps, self._new_relay()),
         )
         await worker.work()
 
@@ -301,7 +300,8 @@ class Fleet:
             )
         relay = self._new_relay()
         try:
-            return await OneRun(self._shared, self._agents, claim, self._deps, relay).drive()
+            program = ForRuns(self._deps, relay)
+            return await OneRun(self._shared, self._agents, claim, program).drive()
         finally:
             if relay is not None:
                 await relay.close()

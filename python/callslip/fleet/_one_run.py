@@ -7,13 +7,12 @@ import logging
 from typing import TYPE_CHECKING, Literal
 
 from callslip.errors import StoreError, TakenOver
-from callslip.fleet._driven import Claim, Driven, is_at_rest
+from callslip.fleet._driven import Claim, Driven, ForRuns, is_at_rest
 from callslip.fleet._worker import rest_of
 
 if TYPE_CHECKING:
     from callslip import _core
     from callslip.fleet._agents import KnownAgents
-    from callslip.fleet._relay import Relay
 
 __all__ = ["OneRun"]
 
@@ -33,8 +32,7 @@ class OneRun:
         shared: The shared store.
         agents: The agents.
         claim: The run.
-        deps: For the tools of the run.
-        relay: Is passed what is not in the log; `None` for nobody.
+        program: What the program has for the run.
     """
 
     def __init__(
@@ -42,11 +40,10 @@ class OneRun:
         shared: _core.SharedRuns,
         agents: KnownAgents,
         claim: Claim,
-        deps: object,
-        relay: Relay | None,
+        program: ForRuns,
     ) -> None:
         self._shared = shared
-        self._driven = Driven(shared, agents, claim, deps, relay)
+        self._driven = Driven(shared, agents, claim, program)
         self._wake = asyncio.Event()
         self._was_told = False
         self._is_lost = False

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip.errors import StoreError
-from callslip.fleet._driven import Claim, Driven, is_at_rest
+from callslip.fleet._driven import Claim, Driven, ForRuns, is_at_rest
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
-    from callslip.fleet._relay import Relay
     from callslip.runs import Run
 
 __all__ = ["Worker", "rest_of"]
@@ -95,8 +94,7 @@ class Worker:
         slots: Runs at once.
         grace: Seconds that calls have to end when the worker ends.
         new: Whether it takes runs that have not begun.
-        deps: For the tools of the runs.
-        relay: Is passed what the logs of the runs do not have.
+        program: What the program has for the runs.
     """
 
     def __init__(
@@ -108,16 +106,14 @@ class Worker:
         slots: int,
         grace: float,
         new: bool,
-        deps: object,
-        relay: Relay | None,
+        program: ForRuns,
     ) -> None:
         self._shared = shared
         self._agents = agents
         self._queues = list(queues)
         self._grace = grace
         self._begun_only = not new
-        self._deps = deps
-        self._relay = relay
+        self._program = program
         self._entry = _Entry(shared, agents.names, list(queues), slots)
         self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
@@ -146,8 +142,8 @@ class Worker:
             loop.remove_reader(notices.fileno())
             # The task may be cancelled once more meanwhile: what is left is left then.
             await self._leave_all()
-            if self._relay is not None:
-                await self._relay.close()
+            if self._program.relay is not None:
+                await self._program.relay.close()
             with suppress(StoreError):
                 await asyncio.to_thread(self._entry.withdraw)
 
@@ -235,7 +231,7 @@ class Worker:
         return [Claim(*row) for row in rows]
 
     def _start(self, claim: Claim) -> None:
-        driven = Driven(self._shared, self._agents, claim, self._deps, self._relay)
+        driven = Driven(self._shared, self._agents, claim, self._program)
         before = self._driven.get(claim.run_id)
         if before is not None:
             # It was lost, and nobody else was faster.
