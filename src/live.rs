@@ -4,8 +4,9 @@
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
 use crate::part::Content;
-use crate::run::{self, Command, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, resume};
+use crate::run::{self, Command, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent, resume};
 use crate::store::{Claim, Hold, Log, LogError, Position, Store, StoreError, With};
+use crate::ticket::TicketId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -140,6 +141,8 @@ pub struct LiveRun {
     held: Vec<Content>,
     /// The messages of a shared store that the next events have.
     taking: Vec<i64>,
+    /// The messages that the next event of a ticket has.
+    outcomes: HashMap<TicketId, i64>,
 }
 
 impl LiveRun {
@@ -153,6 +156,7 @@ impl LiveRun {
             source: None,
             held: Vec::new(),
             taking: Vec::new(),
+            outcomes: HashMap::new(),
         }
     }
 
@@ -230,7 +234,10 @@ impl LiveRun {
         let output = input(&mut self.machine);
         let commands = self.machine.commands(now);
         let records = self.machine.take_records();
-        let taken = std::mem::take(&mut self.taking);
+        let mut taken = std::mem::take(&mut self.taking);
+        if !self.outcomes.is_empty() {
+            taken.extend(records.iter().filter_map(|record| self.outcomes.remove(&record.event.ended_ticket()?)));
+        }
         if !records.is_empty() || !taken.is_empty() {
             contents.append(&mut self.held);
             let stored = self.storage.as_mut().map(|storage| (storage, records.clone()));
@@ -248,6 +255,21 @@ impl LiveRun {
     /// Takes messages of a shared store: they are gone from there with the events of the next input.
     pub fn take_messages(&mut self, ids: Vec<i64>) {
         self.taking.extend(ids);
+    }
+
+    /// Takes the message with the outcome of a ticket: it is gone with the event that has that outcome, and not before.
+    pub fn take_outcome(&mut self, ticket: TicketId, id: i64) {
+        self.outcomes.insert(ticket, id);
+    }
+
+    /// Draws the limits that runs share from those of runs that are driven elsewhere, the nearest first.
+    pub fn join_apart(&mut self, depth: u32, above: Vec<Limits>) {
+        self.machine.join_apart(depth, above);
+    }
+
+    /// At least these amounts were spent: by this run with those below it, by the run above it, and so on.
+    pub fn spent_at_least(&mut self, spent: &[Spent]) {
+        self.machine.spent_at_least(spent);
     }
 
     fn claim(&self) -> Option<&Claim> {

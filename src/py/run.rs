@@ -184,6 +184,29 @@ impl PyRun {
         Ok(())
     }
 
+    /// Has the event with the outcome of this ticket take the place of a message of a shared store.
+    fn take_outcome(slf: &Bound<'_, Self>, ticket: u32, id: i64) -> CoreResult<()> {
+        view(slf).lock()?.take_outcome(TicketId(ticket), id);
+        Ok(())
+    }
+
+    /// Places a run below others that are driven elsewhere: their number, and their limits as JSON text, the nearest first.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn join_apart(slf: &Bound<'_, Self>, depth: u32, above: Vec<String>) -> CoreResult<()> {
+        let above = above.iter().map(|limits| super::setup::limits(limits)).collect::<CoreResult<_>>()?;
+        view(slf).lock()?.join_apart(depth, above);
+        Ok(())
+    }
+
+    /// Reads what these runs have spent with all runs below them: the run itself, then those above it.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn refresh_spent(slf: &Bound<'_, Self>, store: &PyStore, run_ids: Vec<String>) -> CoreResult<()> {
+        let shared = store.shared()?;
+        let spent = slf.py().detach(|| shared.spent(&run_ids))?;
+        view(slf).lock()?.spent_at_least(&spent);
+        Ok(())
+    }
+
     /// Ends a run of a store as cancelled. `above` is the run whose driver drives it too.
     #[staticmethod]
     #[pyo3(signature = (store, run_id, now, above = None))]

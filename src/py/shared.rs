@@ -3,7 +3,7 @@
 use super::error::{self, CoreResult};
 use super::store::{PyStore, Signal, drain};
 use crate::store::PostgresStore;
-use crate::store::postgres::{Claimed, Listen, Notice, Rested, SqlText, Submit, Told, Worker};
+use crate::store::postgres::{Below, Claimed, Listen, Notice, Rested, SqlText, Submit, Told, Worker};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::os::fd::AsRawFd;
@@ -17,9 +17,9 @@ pub(super) struct PySharedRuns {
     store: Arc<PostgresStore>,
 }
 
-/// A claimed run: its id and agent, with what it begins, how often it was claimed in vain, whether it is over, and the
-/// shape of its protocol and tools.
-type PlainClaim = (String, String, Option<String>, u32, bool, Option<String>);
+/// A claimed run: its id and agent, with what it begins, how often it was claimed in vain, whether it is over, the shape
+/// of its protocol and tools, and where it stands in its tree.
+type PlainClaim = (String, String, Option<String>, u32, bool, Option<String>, Option<String>);
 /// A message: its number, run, kind, ticket, body, and who has decided.
 type Message = (i64, String, String, Option<u32>, Option<String>, Option<String>);
 
@@ -153,6 +153,38 @@ impl PySharedRuns {
         })
     }
 
+    /// Gives workers a child run or a call, unless they have it. False: the driver of the run above drives it itself.
+    #[pyo3(signature = (*, above_id, ticket, id, agent, known_as, given, above, task, queue, is_call))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of it")]
+    fn submit_below(
+        &self,
+        py: Python<'_>,
+        above_id: String,
+        ticket: u32,
+        id: String,
+        agent: String,
+        known_as: String,
+        given: String,
+        above: Option<String>,
+        task: String,
+        queue: Option<String>,
+        is_call: bool,
+    ) -> CoreResult<bool> {
+        let below = Below { above_id, ticket, id, agent, known_as, given, above, task, queue, is_call };
+        Ok(py.detach(|| self.store.submit_below(&below))?)
+    }
+
+    /// Whether workers have a child run, which the driver of the run above does not drive.
+    fn is_apart(&self, py: Python<'_>, run_id: &str) -> CoreResult<bool> {
+        Ok(py.detach(|| self.store.is_apart(run_id))?)
+    }
+
+    /// Ends a call that was claimed with its outcome, in JSON; `None` for one that was given up. False: it is another
+    /// worker's by now.
+    fn end_call(&self, py: Python<'_>, id: &str, outcome: Option<&str>) -> CoreResult<bool> {
+        Ok(py.detach(|| self.store.end_call(id, outcome))?)
+    }
+
     /// Of a run and of those around it, the ones that have something to do and are driven by nobody.
     fn due_near(&self, py: Python<'_>, run_id: &str) -> CoreResult<Vec<String>> {
         Ok(py.detach(|| self.store.due_near(run_id))?)
@@ -215,7 +247,7 @@ impl PySharedRuns {
 }
 
 fn plain_claim(run: Claimed) -> PlainClaim {
-    (run.run_id, run.agent, run.given, run.claims, run.is_over, run.shape)
+    (run.run_id, run.agent, run.given, run.claims, run.is_over, run.shape, run.above)
 }
 
 /// Names and rows of a query.

@@ -24,6 +24,17 @@ impl Spent {
         self.runs = self.runs.saturating_add(other.runs);
     }
 
+    /// Takes what is more in `other`.
+    fn raise_to(&mut self, other: &Self) {
+        let (mine, others) = (&mut self.usage, &other.usage);
+        mine.input_tokens = mine.input_tokens.max(others.input_tokens);
+        mine.output_tokens = mine.output_tokens.max(others.output_tokens);
+        mine.cached_tokens = mine.cached_tokens.max(others.cached_tokens);
+        mine.cost = mine.cost.max(others.cost);
+        self.tickets = self.tickets.max(other.tickets);
+        self.runs = self.runs.max(other.runs);
+    }
+
     /// The difference to `other`, if there is any.
     fn minus(&self, other: &Self) -> Option<Self> {
         let usage = self.usage.minus(&other.usage);
@@ -74,6 +85,13 @@ impl Account {
     pub fn spend(&self, spent: &Spent) {
         for account in self.chain() {
             account.lock().add(spent);
+        }
+    }
+
+    /// At least these amounts were spent: here, then by the run above it, and so on.
+    pub fn at_least(&self, spent: &[Spent]) {
+        for (account, spent) in self.chain().zip(spent) {
+            account.lock().raise_to(spent);
         }
     }
 
@@ -141,6 +159,19 @@ mod tests {
         assert_eq!(child.reserve(2, 0), Err(Limit::Tickets));
         assert_eq!((child.lock().tickets, root.lock().tickets), (2, 2));
         assert_eq!(root.reserve(1, 0), Ok(()));
+    }
+
+    #[test]
+    fn what_others_have_spent_is_added_to_nothing_twice() {
+        let root = Account::open(None, limits(3), tokens(40));
+        let child = Account::open(Some(Arc::clone(&root)), limits(9), Spent::default());
+        child.spend(&tokens(10));
+        child.at_least(&[tokens(10), tokens(90)]);
+        assert_eq!((child.lock().usage.input_tokens, root.lock().usage.input_tokens), (10, 90));
+        child.spend(&tokens(10));
+        assert_eq!(child.limit_reached(), Some(Limit::Tokens));
+        child.at_least(&[tokens(10), tokens(90)]);
+        assert_eq!((child.lock().usage.input_tokens, root.lock().usage.input_tokens), (20, 100));
     }
 
     #[test]

@@ -408,6 +408,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The ticket of which this has an outcome, or the failure of an attempt.
+    pub fn ended_ticket(&self) -> Option<TicketId> {
+        match self {
+            Self::TicketCompleted { ticket, .. } => Some(*ticket),
+            Self::ToolAttemptFailed(failed) => Some(failed.ticket),
+            _ => None,
+        }
+    }
+}
+
 /// A decision of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -190,6 +190,21 @@ impl RunMachine {
         account
     }
 
+    /// Places the run below others that are driven elsewhere: how many they are, and their limits, the nearest first.
+    pub fn join_apart(&mut self, depth: u32, above: Vec<Limits>) {
+        let chain = above.into_iter().rev();
+        let account = chain.fold(None, |parent, limits| Some(Account::open(parent, limits, Spent::default())));
+        if let Some(account) = account {
+            self.join(depth, &account);
+        }
+    }
+
+    /// At least these amounts were spent, wherever: by this run and those below it, then by the run above it with those
+    /// below that, and so on.
+    pub fn spent_at_least(&mut self, spent: &[Spent]) {
+        self.account().at_least(spent);
+    }
+
     /// How many runs are above it.
     pub fn depth(&self) -> u32 {
         self.start.depth
@@ -330,6 +345,10 @@ impl RunMachine {
         }
         let (outcome, parts) = result_parts(ticket, outcome, parts);
         self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts }, now);
+        if let SharedLimits::Live(account) = &self.shared_limits {
+            // A run that was driven elsewhere has drawn from other accounts.
+            account.at_least(&[self.state.spent()]);
+        }
         self.advance(now);
     }
 

@@ -178,7 +178,11 @@ impl RunMachine {
                 let spec = tools.get(&call.tool);
                 let is_task = state.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
                 // The run of a task has a log of its own, and continues from that.
-                let again = is_task || spec.is_some_and(|spec| spec.effect != Effect::Once || spec.reconciles);
+                let again = is_task
+                    || spec.is_some_and(|spec| {
+                        // What came of a call that others make is asked of them.
+                        spec.effect != Effect::Once || spec.reconciles || spec.queue.is_some()
+                    });
                 let early = state.phase == Phase::Asking
                     && state.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.turn);
                 (*ticket, Arc::clone(&call.tool), again, early)

@@ -230,6 +230,7 @@ impl AnswerType {
                 needs_approval: false,
                 checks_approval: false,
                 repeatable: false,
+                queue: None,
             };
             ToolSet::new(vec![spec]).ok()
         });

@@ -91,6 +91,7 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
             needs_approval: false,
             checks_approval: false,
             repeatable: false,
+            queue: None,
         }
     };
     vec![

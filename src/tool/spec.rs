@@ -99,6 +99,9 @@ pub struct ToolSpec {
     /// Whether the program decides for each call if it needs approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub checks_approval: bool,
+    /// The queue whose workers make its calls, where the run has a store that others share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
     /// Polling: exempt from the repetition guard.
     #[serde(default)]
     pub repeatable: bool,

@@ -16,7 +16,7 @@ BEGIN
         ), begun AS (
             SELECT q.msg_id FROM heads JOIN pgmq.%1$I AS q USING (msg_id)
                 JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
-            WHERE q.vt <= clock_timestamp() AND run.next > 0 AND NOT run.is_later AND run.agent = ANY ($3)
+            WHERE q.vt <= clock_timestamp() AND run.next > 0 AND NOT run.is_later AND coalesce(run.known_as, run.agent) = ANY ($3)
                 AND NOT (run.agent || ' ' || coalesce(run.shape, '')) = ANY ($4)
             ORDER BY q.msg_id LIMIT $1 FOR UPDATE OF q SKIP LOCKED
         )

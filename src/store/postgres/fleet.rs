@@ -42,6 +42,8 @@ pub struct Claimed {
     pub is_over: bool,
     /// Of its protocol and tools; `None` for a run that has not begun.
     pub shape: Option<String>,
+    /// Where a child run stands in its tree, in JSON, if another worker drives the run above it.
+    pub above: Option<String>,
 }
 
 /// A message or a decision that waits for a run.
@@ -50,7 +52,7 @@ pub struct Claimed {
 pub struct Message {
     pub id: i64,
     pub run_id: String,
-    /// `say`, `approve`, `deny` or `cancel`.
+    /// `say`, `approve`, `deny` or `cancel`; `ended` of a child run, `outcome` of a call.
     pub kind: String,
     pub ticket: Option<u32>,
     pub body: Option<String>,
@@ -152,13 +154,14 @@ impl PostgresStore {
     ) -> Result<(Vec<Claimed>, usize), StoreError> {
         let lease = self.shared.lease().as_secs_f64();
         self.ask(async |connected| connected.query("SELECT callslip.fall_due()", &[]).await)?;
-        let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, run_shape, given_back \
+        let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, run_shape, \
+             run_above, given_back \
              FROM callslip.claim($1, $2, $3, $4, $5, $6)";
         let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused, &begun_only];
         let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
         let (mut claimed, mut given_back) = (Vec::new(), 0);
         for row in &rows {
-            if row.get(9) {
+            if row.get(10) {
                 given_back += 1;
                 continue;
             }
@@ -173,6 +176,7 @@ impl PostgresStore {
                 claims: row.get::<_, i32>(6).cast_unsigned(),
                 is_over: row.get(7),
                 shape: row.get(8),
+                above: row.get(9),
             });
         }
         if !claimed.is_empty() {
@@ -197,6 +201,7 @@ impl PostgresStore {
             claims: 1,
             is_over: row.get(7),
             shape: row.get(8),
+            above: row.get(9),
         }))
     }
 
@@ -348,7 +353,9 @@ impl PostgresStore {
     /// It can't be read.
     pub fn positions(&self, run_ids: &[String]) -> Result<Vec<(String, Option<String>, u64)>, StoreError> {
         let sql = "SELECT id, holder, next FROM (SELECT id, holder, next, key FROM callslip.run WHERE id = ANY ($1) \
-             UNION ALL SELECT id, holder, next, key FROM callslip.run WHERE holder = ANY ($1)) AS followed ORDER BY key";
+             UNION SELECT id, holder, next, key FROM callslip.run WHERE holder = ANY ($1) \
+             UNION SELECT id, holder, next, key FROM callslip.run WHERE parent = ANY ($1) AND NOT is_call) \
+             AS followed ORDER BY key";
         let rows = self.read(async |connected| connected.query(sql, &[&run_ids]).await)?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get::<_, i64>(2).cast_unsigned())).collect())
     }
@@ -370,7 +377,7 @@ impl PostgresStore {
     /// # Errors
     /// It can't be read.
     pub fn queued(&self, run_id: &str) -> Result<Option<(String, String)>, StoreError> {
-        let sql = "SELECT agent, task FROM callslip.run WHERE id = $1 AND next = 0";
+        let sql = "SELECT agent, task FROM callslip.run WHERE id = $1 AND next = 0 AND NOT is_call";
         let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
         Ok(rows.first().map(|row| (decode(row.get(0)), decode(row.get(1)))))
     }

@@ -6,6 +6,7 @@
 mod address;
 mod batch;
 mod beat;
+mod below;
 mod fleet;
 mod lease;
 mod link;
@@ -20,6 +21,7 @@ mod text;
 mod tls;
 mod writer;
 
+pub use below::Below;
 pub use fleet::{Claimed, Message, Rested, Submit, Told, Worker};
 pub use listen::{Listen, Notice};
 pub use query::{JsonTable, SqlText};
@@ -85,7 +87,8 @@ impl PostgresStore {
 
     /// A tool of a run reports that it makes progress.
     pub fn report(&self, run_id: &str) {
-        if let Some(lease) = self.shared.held(run_id) {
+        let lease = self.shared.held(run_id).or_else(|| lock(&self.shared.reserved).get(run_id).cloned());
+        if let Some(lease) = lease {
             lease.progress();
         }
     }
@@ -150,7 +153,8 @@ impl PostgresStore {
     /// Leases one run that nobody drives; `None` if there is none of this id.
     fn take(&self, run_id: &str) -> Result<Option<(Arc<Leased>, Row)>, StoreError> {
         let lease = self.shared.lease().as_secs_f64();
-        let sql = "SELECT taken, run_holder, run_epoch, run_first, run_next, run_agent, run_given, run_over, run_shape \
+        let sql = "SELECT taken, run_holder, run_epoch, run_first, run_next, run_agent, run_given, run_over, run_shape, \
+             run_above \
              FROM callslip.take($1, $2)";
         // A driver of this process that has just left the run may not have said so yet.
         for last in [false, true] {

@@ -56,7 +56,7 @@ BEGIN
     IF new_tenant IS NOT NULL AND new_limit IS NOT NULL THEN
         new_lane := new_tenant || '/' || number % new_limit;
     END IF;
-    UPDATE callslip.run SET lane = new_lane, is_later = delay > 0,
+    UPDATE callslip.run SET lane = new_lane, lanes = new_limit, is_later = delay > 0,
         msg = callslip.send(new_id, new_queue, new_lane, delay, delay > 0) WHERE key = number;
     IF delay <= 0 THEN PERFORM pg_notify('callslip_queue', new_queue); END IF;
     RETURN QUERY SELECT new_id, true;
@@ -79,11 +79,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- Leases runs of these agents from a queue; with `begun_only` no new ones. `refused` has "agent shape" of begun runs that this worker can't drive.
+-- Leases runs of these agents, and calls of these tools, from a queue; with `begun_only` no new ones. `refused` has
+-- "agent shape" of begun runs that this worker can't drive.
 CREATE OR REPLACE FUNCTION callslip.claim(
     from_queue text, lease double precision, slots integer, known text[], refused text[], begun_only boolean)
 RETURNS TABLE (run_id text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text, run_given text,
-    run_claims integer, run_over boolean, run_shape text, given_back boolean) LANGUAGE plpgsql AS $$
+    run_claims integer, run_over boolean, run_shape text, run_above text, given_back boolean) LANGUAGE plpgsql AS $$
 DECLARE
     read record;
     found_run callslip.run;
@@ -95,11 +96,11 @@ BEGIN
             PERFORM pgmq.delete('callslip_' || from_queue, read.msg_id);
             CONTINUE;
         END IF;
-        IF NOT found_run.agent = ANY (known)
+        IF NOT coalesce(found_run.known_as, found_run.agent) = ANY (known)
             OR (found_run.next > 0 AND (found_run.agent || ' ' || coalesce(found_run.shape, '')) = ANY (refused)) THEN
             PERFORM callslip.give_back(found_run);
             RETURN QUERY SELECT found_run.id, 0::bigint, 0::bigint, 0::bigint, found_run.agent, NULL::text, 0, false,
-                NULL::text, true;
+                NULL::text, NULL::text, true;
             CONTINUE;
         END IF;
         -- `set_vt` has parts of seconds, which the reading above has not.
@@ -110,7 +111,7 @@ BEGIN
             WHERE key = found_run.key RETURNING * INTO found_run;
         UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
         RETURN QUERY SELECT found_run.id, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
-            found_run.claims, found_run.finished_at IS NOT NULL, found_run.shape, false;
+            found_run.claims, found_run.finished_at IS NOT NULL, found_run.shape, found_run.above, false;
     END LOOP;
 END $$;
 
@@ -148,7 +149,7 @@ END $$;
 -- Takes one run that nobody drives, by its name. `taken` is null where there is no such run, false where it is driven.
 CREATE OR REPLACE FUNCTION callslip.take(wanted text, lease double precision)
 RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text,
-    run_given text, run_over boolean, run_shape text) LANGUAGE plpgsql AS $$
+    run_given text, run_over boolean, run_shape text, run_above text) LANGUAGE plpgsql AS $$
 DECLARE
     found_run callslip.run;
     top_run callslip.run;
@@ -162,14 +163,14 @@ BEGIN
         is_covered := top_run.msg IS NOT NULL AND NOT top_run.is_later
             AND callslip.is_leased(top_run.queue, top_run.msg);
     END IF;
-    SELECT * INTO found_run FROM callslip.run WHERE id = wanted FOR UPDATE;
+    SELECT * INTO found_run FROM callslip.run WHERE id = wanted AND NOT is_call FOR UPDATE;
     IF NOT FOUND THEN RETURN; END IF;
     IF is_covered THEN
-        RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text;
+        RETURN QUERY SELECT false, found_run.holder, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text, NULL::text;
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL AND NOT found_run.is_later AND callslip.is_leased(found_run.queue, found_run.msg) THEN
-        RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text;
+        RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text, NULL::text;
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
@@ -180,7 +181,7 @@ BEGIN
     UPDATE callslip.run SET epoch = new_epoch WHERE holder = found_run.id;
     UPDATE callslip.inbox SET holder = wanted WHERE run = wanted;
     RETURN QUERY SELECT true, NULL::text, new_epoch, found_run.first, found_run.next, found_run.agent, found_run.given,
-        found_run.finished_at IS NOT NULL, found_run.shape;
+        found_run.finished_at IS NOT NULL, found_run.shape, found_run.above;
 END $$;
 
 -- Puts a run under the claim of another one, whose driver drives it too. No row: there is no such run.
@@ -203,7 +204,8 @@ BEGIN
         END IF;
         PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
     END IF;
-    UPDATE callslip.run SET epoch = my_epoch, holder = top, msg = NULL, is_later = false WHERE key = found_run.key;
+    UPDATE callslip.run SET epoch = my_epoch, holder = top, msg = NULL, is_later = false, tells_parent = false
+        WHERE key = found_run.key;
     UPDATE callslip.inbox SET holder = top WHERE run = wanted;
     RETURN QUERY SELECT true, found_run.first, found_run.next;
 END $$;
@@ -288,6 +290,7 @@ DECLARE
 BEGIN
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
     IF NOT FOUND THEN RETURN 'lost'; END IF;
+    PERFORM callslip.drop_late(mine);
     IF EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) THEN RETURN 'inbox'; END IF;
     PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
     UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0, is_later = delay IS NOT NULL,
@@ -300,18 +303,45 @@ CREATE OR REPLACE FUNCTION callslip.leave(mine text, my_epoch bigint) RETURNS vo
 DECLARE
     found_run callslip.run;
 BEGIN
+    PERFORM callslip.lock_above(mine);
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
     IF NOT FOUND OR found_run.msg IS NULL THEN RETURN; END IF;
+    PERFORM callslip.drop_late(mine);
     IF NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) AND (found_run.finished_at IS NOT NULL
         -- The run that has started it goes on with it.
-        OR EXISTS (SELECT FROM callslip.run WHERE id = found_run.parent AND finished_at IS NULL)) THEN
+        OR (NOT found_run.tells_parent
+            AND EXISTS (SELECT FROM callslip.run WHERE id = found_run.parent AND finished_at IS NULL))) THEN
         PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
         UPDATE callslip.run SET epoch = nextval('callslip.epoch'), msg = NULL WHERE key = found_run.key;
-        PERFORM callslip.wake(found_run.parent);
+        IF found_run.finished_at IS NOT NULL THEN PERFORM callslip.end_below(mine); END IF;
+        IF found_run.tells_parent THEN
+            PERFORM callslip.tell_above(found_run, 'ended', NULL);
+        ELSE
+            PERFORM callslip.wake(found_run.parent);
+        END IF;
     ELSE
         PERFORM pgmq.set_vt('callslip_' || found_run.queue, found_run.msg, clock_timestamp());
-        UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0 WHERE key = found_run.key;
+        -- A call that was left may have been made: whoever takes it must know.
+        UPDATE callslip.run SET epoch = nextval('callslip.epoch'),
+            claims = CASE WHEN is_call THEN claims ELSE 0 END WHERE key = found_run.key;
         PERFORM pg_notify('callslip_queue', found_run.queue);
+    END IF;
+END $$;
+
+-- Puts something into the inbox of a run, and wakes the run whose row this is, under its lock.
+CREATE OR REPLACE FUNCTION callslip.put(
+    woken callslip.run, wanted text, what text, about integer, words text, person text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO callslip.inbox (run, holder, kind, ticket, body, decided_by)
+        VALUES (wanted, woken.id, what, about, words, person);
+    IF woken.msg IS NULL OR woken.is_later THEN
+        IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
+        UPDATE callslip.run SET is_later = false, claims = 0,
+            msg = callslip.send(id, queue, lane, 0, false) WHERE key = woken.key;
+        PERFORM pg_notify('callslip_queue', woken.queue);
+    ELSE
+        PERFORM pg_notify('callslip_inbox', woken.id);
     END IF;
 END $$;
 
@@ -335,15 +365,6 @@ BEGIN
     ELSIF what = 'cancel' AND told_run.finished_at IS NOT NULL THEN
         RETURN 'over';
     END IF;
-    INSERT INTO callslip.inbox (run, holder, kind, ticket, body, decided_by)
-        VALUES (wanted, woken.id, what, about, words, person);
-    IF woken.msg IS NULL OR woken.is_later THEN
-        IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
-        UPDATE callslip.run SET is_later = false, claims = 0,
-            msg = callslip.send(id, queue, lane, 0, false) WHERE key = woken.key;
-        PERFORM pg_notify('callslip_queue', woken.queue);
-    ELSE
-        PERFORM pg_notify('callslip_inbox', woken.id);
-    END IF;
+    PERFORM callslip.put(woken, wanted, what, about, words, person);
     RETURN 'told';
 END $$;

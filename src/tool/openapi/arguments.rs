@@ -54,6 +54,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         checks_approval: flag("checks_approval", false),
         reconciles: false,
         repeatable: flag("repeatable", false),
+        queue: None,
     }
 }
 
@@ -70,6 +71,7 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         checks_approval: false,
         reconciles: false,
         repeatable: false,
+        queue: None,
     }
 }
 
