@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callslip._agent_overrides import in_effect
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agent_for_role",
+    "agents_of_tree",
     "check_approvals",
     "check_roles",
     "roles_of",
@@ -110,6 +111,15 @@ def check_approvals(agent: Agent[Any], approve: Approver | None) -> None:
 
 def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
     """Return the name of a tool that needs approval, of an agent or of one that it can start."""
+    for one in agents_of_tree(agent):
+        for tool in one._setup.toolbox:
+            if tool.needs_approval is not False:
+                return tool.name
+    return None
+
+
+def agents_of_tree(agent: Agent[Any]) -> Iterator[Agent[Any]]:
+    """Return an agent and all that it can start, and those that they can start."""
     seen: set[int] = set()
     agents = [agent]
     while agents:
@@ -117,11 +127,9 @@ def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
         if id(one) in seen:
             continue
         seen.add(id(one))
+        yield one
         agents.extend(agent_for_role(one, role) for role in one.roles)
         for tool in one._setup.toolbox:
-            if tool.needs_approval is not False:
-                return tool.name
             inner: Agent[Any] | None = getattr(tool, "agent", None)
             if inner is not None:
                 agents.append(inner._in_effect())
-    return None

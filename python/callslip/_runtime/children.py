@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from callslip import _core
 from callslip._failure import describe_failure
 from callslip._json import to_json
+from callslip._runtime.place import child_id, place_below
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
 from callslip.errors import ModelError, RunFailed
 from callslip.parts import Said, said_with
-from callslip.runs import Run
+from callslip.runs import Run, RunResult
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import feed_of
 from callslip.tools import Outcome
 
 if TYPE_CHECKING:
     from callslip._core import Command
+    from callslip._runtime.model_requests import ModelRequests
     from callslip._runtime.setup import RunSetup
     from callslip.agent import Agent
     from callslip.store import TicketStore
 
 __all__ = [
     "check_tree",
-    "child_id",
     "child_session",
+    "instructions_below",
+    "levels_below",
     "levels_left",
+    "limits_below",
     "said_below",
     "task_outcome",
+    "task_outcome_of",
     "too_deep",
+    "worker_for",
 ]
-
-
-def child_id(run_id: str, ticket: int) -> str:
-    """Return the id of the run for a task, which is the same in every process."""
-    return f"{run_id}.T{ticket}"
 
 
 def levels_left(above: int | None, depth: int | None) -> int | None:
@@ -57,8 +59,8 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         UsageError: That process had an agent with another protocol or other tools.
         StoreError: The run cannot be read, or cannot be written down.
     """
-    agent, task = _worker(session.agent, session.setup, command.tool, command.role, command.task)
-    levels = _levels_below(session.agent, agent, session.levels)
+    agent, task = worker_for(session.agent, session.setup, command.tool, command.role, command.task)
+    levels = levels_below(session.agent, agent, session.levels)
     setup = agent._setup_at(levels)
     run_id = child_id(session.run.id, command.ticket)
     native = None if session.store is None else session.store._native
@@ -71,9 +73,10 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
             parent=(session.run.id, command.ticket),
             above=session.core,
             store=native,
-            limits=session.core.limits if agent.limits is session.agent.limits else None,
+            limits=limits_below(session, agent),
         )
-        _pass_instructions(session, agent, setup, core)
+        if (text := instructions_below(session, agent)) is not None:
+            core.instruct(text, setup.prompt_with(text))
     else:
         assert native is not None
         assert session.store is not None
@@ -91,6 +94,8 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         # A child run that its parent has given up ends; one whose parent is kept is kept with it.
         child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)
     child.asker, child.beginning.inbox = session.asker, session.beginning.inbox
+    if child.beginning.inbox is not None:
+        child.beginning.place = place_below(session, command.tool, command.role)
     feed = session.run._feed
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)
@@ -102,7 +107,7 @@ def said_below(above: RunSession, said: Said) -> Said:
     return said_with(said, above.run.parts.values()) if above.core.has_parts else said
 
 
-def _levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:
+def levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:
     """Return how many levels may be below a child run of this worker.
 
     Args:
@@ -113,15 +118,17 @@ def _levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None
     return levels_left(levels, None if worker.limits is agent.limits else worker.limits.depth)
 
 
-def _pass_instructions(
-    session: RunSession, worker: Agent, setup: RunSetup, child: _core.Run
-) -> None:
-    """Give a child run of the same agent the instructions that the run was started with."""
+def limits_below(session: RunSession, worker: Agent) -> str | None:
+    """Return the limits of a child run as JSON; `None` for those of its agent."""
+    return session.core.limits if worker.limits is session.agent.limits else None
+
+
+def instructions_below(session: RunSession, worker: Agent) -> str | None:
+    """Return the instructions that a run passes to a child run of the same agent."""
     if worker._instructions is not session.agent._instructions:
-        return
+        return None
     text = session.core.instructions
-    if text is not None and text != worker._instructions.text:
-        child.instruct(text, setup.prompt_with(text))
+    return None if text == worker._instructions.text else text
 
 
 def check_tree(
@@ -138,14 +145,14 @@ def check_tree(
         if not store._native.has(run_id):
             continue
         child = _core.Run.load(store._native, run_id)
-        worker, _ = _worker(agent, setup, task.tool, task.role, "")
-        levels_below = _levels_below(agent, worker, levels)
-        setup_below = worker._setup_at(levels_below)
+        worker, _ = worker_for(agent, setup, task.tool, task.role, "")
+        left = levels_below(agent, worker, levels)
+        setup_below = worker._setup_at(left)
         child.adopt(setup_below.native)
-        check_tree(store, child, worker, setup_below, levels_below)
+        check_tree(store, child, worker, setup_below, left)
 
 
-def _worker(
+def worker_for(
     agent: Agent, setup: RunSetup, tool: str, role: str | None, task: str
 ) -> tuple[Agent, str]:
     """Return the agent for a task, and the task as that agent reads it."""
@@ -173,14 +180,25 @@ def too_deep() -> Outcome:
 
 def task_outcome(session: RunSession) -> Outcome:
     """Return the outcome of a task, from its run, which is over."""
+    return _outcome_from(session.run, session.result, session.requests)
+
+
+def task_outcome_of(run: Run) -> Outcome:
+    """Return the outcome of a task, from its run, which another worker has driven to its end."""
+    return _outcome_from(run, lambda: RunResult._of(run))
+
+
+def _outcome_from(
+    run: Run, result: Callable[[], RunResult], requests: ModelRequests | None = None
+) -> Outcome:
     try:
-        text = to_json(session.result()._json)
-        if not session.core.has_parts:
+        text = to_json(result()._json)
+        if not run._core.has_parts:
             return Outcome.Ok(text)
         # An image in the answer is one of the run above too.
-        return Outcome.Ok(*said_with(Said(text, []), session.run.parts.values()))
+        return Outcome.Ok(*said_with(Said(text, []), run.parts.values()))
     except RunFailed as error:
-        if isinstance(error, ModelError):
-            session.requests.error = None
+        if requests is not None and isinstance(error, ModelError):
+            requests.error = None
         # The message of a model client may contain secrets that another model must not see.
         return Outcome.Error(f"The agent failed: {describe_failure(error)}.")

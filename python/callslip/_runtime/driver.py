@@ -12,7 +12,7 @@ from callslip._runtime import model_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
-from callslip._runtime.on_loop import SessionDriver, call_tool, read_stream, run_task
+from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, read_stream, run_task
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import begins_with_calls, prepare
@@ -294,6 +294,8 @@ class _Driver(SessionDriver):
         commands: Sequence[Command] = ()
         try:
             with scope:
+                if self._is_stored:
+                    await read_spent(session)
                 shown = session.requests.shown
                 if shown is not None and not shown.is_ample:
                     await shown.make_room(session)

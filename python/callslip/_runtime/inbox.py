@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from callslip._runtime.elsewhere import Elsewhere, Ended
 from callslip.errors import StoreError, UsageError
 from callslip.runs._elsewhere import from_text
 
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
 __all__ = ["Inbox", "InboxMessage", "deliver_to", "stop_delivering"]
 
 
+_ENDS = ("ended", "outcome")
+
+
 class InboxMessage(NamedTuple):
     """One message or decision.
 
     Attributes:
         number: Its number in the store.
         run_id: The id of the run that is told.
-        kind: `"say"`, `"approve"`, `"deny"` or `"cancel"`.
-        ticket: The number of the ticket that is decided on.
+        kind: `"say"`, `"approve"`, `"deny"` or `"cancel"`; or what has come of something: `"ended"`
+            of a child run, `"outcome"` of a call.
+        ticket: The number of the ticket that is meant.
         body: The message, the reason, or the arguments of a call, as text.
         by: The name of the person who has decided.
     """
@@ -53,6 +58,7 @@ class Inbox:
     Attributes:
         run_id: The id of the run at the top.
         is_of_worker: Whether a worker delivers what comes, and lets the run rest.
+        elsewhere: The calls and child runs that other workers have.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Inbox:
         self._shared = shared
         self.run_id = run_id
         self.is_of_worker = False
+        self.elsewhere = Elsewhere(shared)
         self._delivering = threading.Lock()
         self._waiting = list(messages)
         self._seen = {message.number for message in self._waiting}
@@ -81,8 +88,17 @@ class Inbox:
         mine = [message for message in self._waiting if message.run_id == run.id]
         self._waiting = [message for message in self._waiting if message.run_id != run.id]
         for message in mine:
-            commands = commands + _tell(run._core, message, session.now())
+            if not self._arrives(message):
+                commands = commands + _tell(run._core, message, session.now())
         return commands
+
+    def _arrives(self, message: InboxMessage) -> bool:
+        """Whether the message is what has come of a call or a child run, which is waited for."""
+        if message.kind not in _ENDS or message.ticket is None:
+            return False
+        ended = Ended(message.number, message.body)
+        self.elsewhere.arrive(message.run_id, message.ticket, ended)
+        return True
 
     def deliver(self) -> None:
         """Tell the runs under way what is new for them. It blocks.
@@ -97,6 +113,8 @@ class Inbox:
             waiting, self._waiting = self._waiting, []
             void = []
             for message in waiting:
+                if self._arrives(message):
+                    continue
                 run = self._runs.get(message.run_id)
                 if run is not None and _inject(run, message):
                     continue

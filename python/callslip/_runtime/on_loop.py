@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callslip import _lazy
 from callslip._runtime.children import child_session, task_outcome, too_deep
+from callslip._runtime.children_apart import run_apart
+from callslip._runtime.place import runs_above
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
 from callslip.models._direct import in_time
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from callslip._core import Command
     from callslip._runtime.calls import Call
+    from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
     from callslip._runtime.reconcile import Reconciling
     from callslip._runtime.session import RunSession
     from callslip.models._attempt import Attempt
@@ -24,7 +27,19 @@ if TYPE_CHECKING:
     from callslip.runs import Run, RunResult
     from callslip.tools import Context, Outcome, Tool
 
-__all__ = ["PendingResult", "SessionDriver", "call_to_end", "call_tool", "read_stream", "run_task"]
+__all__ = [
+    "PendingResult",
+    "SessionDriver",
+    "call_held",
+    "call_to_end",
+    "call_tool",
+    "read_spent",
+    "read_stream",
+    "run_task",
+]
+
+Called: TypeAlias = "Tool[..., Any] | Reconciling | CallElsewhere | CallInDoubt"
+"""What is called for a tool."""
 
 
 async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outcome, Run | None]:
@@ -37,6 +52,10 @@ async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outc
 
     if session.levels == 0:
         return too_deep(), None
+    if (inbox := session.beginning.inbox) is not None:
+        ended = await run_apart(session, command, inbox.elsewhere)
+        if ended is not None:
+            return ended
     child = child_session(session, command)
     tool = session.setup.toolbox.find(command.tool)
     with child:
@@ -48,24 +67,37 @@ async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outc
         return task_outcome(child), child.run
 
 
+async def read_spent(session: RunSession) -> None:
+    """Read what the tree of a run has spent, if other workers drive parts of it."""
+    inbox, store = session.beginning.inbox, session.store
+    if inbox is not None and store is not None and inbox.elsewhere.has_children:
+        runs = [session.run.id, *runs_above(session)]
+        await _lazy.asyncio.to_thread(session.core.refresh_spent, store._native, runs)
+
+
 async def call_tool(session: RunSession, command: Command.CallTool, call: Call) -> Outcome:
     """Call a tool and wait for the outcome. Sync tools run in a thread of the pool."""
     tool, context = session.resolve_tool(command, call)
-    if tool.gate is None:
-        return await _call(tool, command, context)
-    async with tool.gate.held(session.root):
-        return await _call(tool, command, context)
+    return await call_held(tool, command.arguments, context, session.root)
 
 
-async def _call(
-    tool: Tool[..., Any] | Reconciling, command: Command.CallTool, context: Context | None
+async def call_held(
+    tool: Called, arguments: Mapping[str, Any], context: Context | None, root: str
 ) -> Outcome:
-    if tool.is_async or tool.awaits_on_loop:
-        return await tool.acall(command.arguments, context)
+    """Call a tool once it has a slot for the tree of this root, and wait for the outcome."""
     if tool.gate is None:
-        outcome = await pool.in_thread(tool.call, command.arguments, context)
+        return await _call(tool, arguments, context)
+    async with tool.gate.held(root):
+        return await _call(tool, arguments, context)
+
+
+async def _call(tool: Called, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
+    if tool.is_async or tool.awaits_on_loop:
+        return await tool.acall(arguments, context)
+    if tool.gate is None:
+        outcome = await pool.in_thread(tool.call, arguments, context)
     else:
-        inside = pool.submit_inside(tool.gate, tool.call, command.arguments, context)
+        inside = pool.submit_inside(tool.gate, tool.call, arguments, context)
         outcome = await pool.result_of(inside)
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)

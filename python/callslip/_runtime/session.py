@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from callslip._core import Command, Delta, Outcome
 from callslip._runtime.calls import Call, ProgramCall
+from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
 from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.reconcile import Reconciling
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
+    from callslip._runtime.place import Place
     from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
@@ -55,15 +57,18 @@ class Beginning:
         said: The task of a new run, until it is started.
         unchecked_task: The task of a run that a program has started, until `check_task` was called.
         inbox: What the run is told from elsewhere; `None` unless its store is shared.
+        place: Where a child run stands in its tree; `None` at the top, and unless the store is
+            shared.
     """
 
-    __slots__ = ("first_commands", "inbox", "said", "unchecked_task")
+    __slots__ = ("first_commands", "inbox", "place", "said", "unchecked_task")
 
     def __init__(self, first_commands: FirstCommands) -> None:
         self.first_commands: FirstCommands = first_commands
         self.said: Said | None = None
         self.unchecked_task: Content | None = None
         self.inbox: Inbox | None = None
+        self.place: Place | None = None
 
 
 class RunSession:
@@ -243,9 +248,14 @@ class RunSession:
 
     def resolve_tool(
         self, command: Command.CallTool, call: Call
-    ) -> tuple[Tool[..., Any] | Reconciling, Context | None]:
+    ) -> tuple[Tool[..., Any] | Reconciling | CallElsewhere | CallInDoubt, Context | None]:
         """Return the tool of a command, and the context of the call if the tool takes one."""
         tool = self.setup.toolbox.get(command.tool)
+        if tool.queue is not None:
+            if self.beginning.inbox is not None:
+                return CallElsewhere(self, command), None
+            if command.again and tool.effect == "once" and tool.reconcile is None:
+                return CallInDoubt(tool), None
         if command.again and tool.reconcile is not None:
             return Reconciling(tool), self._context(command, call)
         if not tool.wants_context:

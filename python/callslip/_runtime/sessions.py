@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip._runtime.calls import current_call
-from callslip._runtime.children import check_tree, child_id, levels_left, said_below
+from callslip._runtime.children import check_tree, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
+from callslip._runtime.place import Place, child_id
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_limits, check_messages
 from callslip._runtime.session import RunSession
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.approval import Approver
     from callslip.limits import Limits
+    from callslip.store import TicketStore
 
 __all__ = [
     "continued_session",
@@ -119,6 +121,8 @@ def resumed_session(
     *,
     goes_on: bool = False,
     approve: Approver | None = None,
+    at: tuple[Place, int | None] | None = None,
+    store: TicketStore | None = None,
 ) -> RunSession:
     """Return the session of a run in the agent's store.
 
@@ -128,6 +132,9 @@ def resumed_session(
         deps: For the tools.
         goes_on: Whether the run goes on even if it has finished.
         approve: Decides on calls that are awaiting approval. Default: others do.
+        at: Where a child run stands that is driven apart from the run above it, and how many levels
+            may be below it.
+        store: The store. Default: that of the agent.
 
     Raises:
         UsageError: The agent has no store, or its protocol or tools are not those of the run.
@@ -135,13 +142,16 @@ def resumed_session(
     """
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
-    store = worker._required_store()
+    store = store or worker._required_store()
     with run_lock(store, run_id):
         core = _core.Run.open(store._native, run_id)
     # Like its other limits, the number of levels is the one that the run was started with.
-    levels = core.levels
+    levels = core.levels if at is None else at[1]
     core.adopt(worker._setup_at(levels).native, goes_on=goes_on)
-    if levels is not None:
+    if at is not None:
+        above = at[0].above
+        core.join_apart(len(above), [limits for _, limits in above])
+    elif levels is not None:
         # A child run has as many levels left as if this agent had started the run at the top.
         levels = max(0, levels - core.depth)
     setup = worker._setup_at(levels)
@@ -154,8 +164,10 @@ def resumed_session(
     except BaseException:
         core.release()
         raise
-    session = RunSession(run, worker, setup, resume, levels=levels, root=run_id)
+    root = run_id if at is None else at[0].above[-1][0]
+    session = RunSession(run, worker, setup, resume, levels=levels, root=root)
     session.asker = asker
+    session.beginning.place = None if at is None else at[0]
     if store._shared is not None:
         messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
         session.beginning.inbox = Inbox(store._shared, run_id, messages)

@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._agent_roles import agents_of_tree
+from callslip._runtime.children_apart import agent_at
+from callslip._runtime.elsewhere import call_name
 from callslip.agent import Agent
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
+    from callslip._runtime.place import Place
     from callslip.store import TicketStore
+    from callslip.tools import Tool
 
 __all__ = ["KnownAgents"]
 
@@ -23,6 +28,9 @@ class KnownAgents:
         agents: The agents, of different names.
         accept: Earlier versions of them, for the runs that those have begun.
 
+    Attributes:
+        store: The shared store.
+
     Raises:
         UsageError: One is no agent, or two have the same name.
     """
@@ -30,7 +38,7 @@ class KnownAgents:
     def __init__(
         self, store: TicketStore, agents: Iterable[Agent[Any]], accept: Iterable[Agent[Any]]
     ) -> None:
-        self._store = store
+        self.store = store
         self._agents: dict[str, list[Agent[Any]]] = {}
         for agent in agents:
             self._check(agent)
@@ -49,6 +57,14 @@ class KnownAgents:
                 )
             self._agents[agent.name].append(self._on_store(agent))
         self._fitting: dict[tuple[str, str], Agent[Any]] = {}
+        self._calls: dict[str, Tool[..., Any]] = {
+            call_name(one.name, tool.name): tool
+            for known in self._agents.values()
+            for agent in known
+            for one in agents_of_tree(agent._in_effect())
+            for tool in one._setup.toolbox
+            if tool.queue is not None
+        }
         self.refused: set[str] = set()
 
     @staticmethod
@@ -57,12 +73,51 @@ class KnownAgents:
             raise UsageError(f"expected agents: got {type(agent).__name__}; pass Agent(…)")
 
     def _on_store(self, agent: Agent[Any]) -> Agent[Any]:
-        return agent if agent.store is self._store else agent.replace(store=self._store)
+        return agent if agent.store is self.store else agent.replace(store=self.store)
 
     @property
     def names(self) -> list[str]:
         """The names of all agents."""
         return list(self._agents)
+
+    @property
+    def known(self) -> list[str]:
+        """What this process can take: runs by the names of their agents, and calls of tools."""
+        return [*self._agents, *self._calls]
+
+    def tool(self, agent: str, tool: str) -> Tool[..., Any] | None:
+        """Return a tool whose calls are made here, of an agent or of one below it."""
+        return self._calls.get(call_name(agent, tool))
+
+    def at(self, place: Place) -> tuple[Agent[Any], int | None] | None:
+        """Return the agent of a new child run, and the levels that may be below it."""
+        found = self.find(place.agent)
+        return None if found is None else agent_at(found._in_effect(), place)
+
+    def fitting_at(
+        self, place: Place, run_id: str, agent: str, shape: str
+    ) -> tuple[Agent[Any], int | None] | None:
+        """Return an agent that can go on with a begun child run, as `fitting`.
+
+        Args:
+            place: The place of the child run.
+            run_id: Its id.
+            agent: The name of its agent.
+            shape: That of its protocol and tools.
+
+        Raises:
+            StoreError: The run cannot be read.
+        """
+        core = _core.Run.load(self.store._native, run_id)
+        for top in self._agents.get(place.agent, []):
+            try:
+                worker, levels = agent_at(top._in_effect(), place)
+                core.adopt(worker._setup_at(levels).native)
+            except UsageError:
+                continue
+            return worker, levels
+        self.refused.add(f"{agent} {shape}")
+        return None
 
     def find(self, name: str) -> Agent[Any] | None:
         """Return the agent of a name; `None` if there is none."""
@@ -82,7 +137,7 @@ class KnownAgents:
         """
         key = name, shape
         if key not in self._fitting:
-            core = _core.Run.load(self._store._native, run_id)
+            core = _core.Run.load(self.store._native, run_id)
             for agent in self._agents.get(name, []):
                 try:
                     core.adopt(agent._in_effect()._setup_at(core.levels).native)

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from callslip._runtime.children_apart import new_child
 from callslip._runtime.drive import drive_async
 from callslip._runtime.inbox import Inbox, InboxMessage
+from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
 from callslip._runtime.start import resume
 from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
@@ -16,6 +18,7 @@ from callslip.runs._feed import feed_of
 
 if TYPE_CHECKING:
     from callslip import _core
+    from callslip._runtime.elsewhere import Elsewhere
     from callslip._runtime.session import RunSession
     from callslip.agent import Agent
     from callslip.fleet._agents import KnownAgents
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from callslip.parts import Content
     from callslip.runs import Run
 
-__all__ = ["Claim", "Driven", "ForRuns", "is_at_rest"]
+__all__ = ["Claim", "Driven", "ForRuns"]
 
 _log = logging.getLogger("callslip.fleet")
 
@@ -41,6 +44,7 @@ class Claim(NamedTuple):
         claims: Claims in a row that led to nothing, with this one.
         is_over: Whether it has finished.
         shape: That of its protocol and tools; `None` for a run that has not begun.
+        above: The place of a child run that is driven apart from the run above it; else `None`.
     """
 
     run_id: str
@@ -49,6 +53,7 @@ class Claim(NamedTuple):
     claims: int
     is_over: bool
     shape: str | None
+    above: str | None
 
 
 class ForRuns(NamedTuple):
@@ -57,10 +62,12 @@ class ForRuns(NamedTuple):
     Attributes:
         deps: For their tools.
         relay: Is passed what their logs do not have; `None` without one.
+        spreads: Whether their child runs are given to all workers.
     """
 
     deps: object
     relay: Relay | None
+    spreads: bool
 
 
 class Driven:
@@ -82,8 +89,9 @@ class Driven:
     ) -> None:
         self._shared = shared
         self._agents = agents
-        self._deps, self._relay = program
+        self._program = program
         self.claim = claim
+        self._place = None if claim.above is None else Place.from_text(claim.above)
         self.inbox: Inbox | None = None
         self.run: Run[Any] | None = None
         # The worker sets one of these when it cancels the task.
@@ -92,6 +100,17 @@ class Driven:
         self.was_refused = False
         # Why it was left before its end, for those who drive one run.
         self.left: Exception | None = None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is under way here, so that the run may rest."""
+        run, inbox = self.run, self.inbox
+        return run is not None and inbox is not None and is_at_rest(run, inbox.elsewhere)
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether a call of a tool is under way here."""
+        return self.inbox is not None and is_calling(self.run, self.inbox.elsewhere)
 
     async def drive(self, after: asyncio.Task[None] | None = None) -> None:
         """Drive the run until it is over, rests or is left, and log what a person should know.
@@ -108,8 +127,8 @@ class Driven:
                 return
             # Whoever watches in this process is told of the present reply from its beginning.
             feed = feed_of(session.run)
-            if self._relay is not None:
-                feed.relay = self._relay
+            if self._program.relay is not None:
+                feed.relay = self._program.relay
                 feed.want_children()
             self.run = session.run
             await drive_async(session)
@@ -161,17 +180,19 @@ class Driven:
             self._shared.drop_messages([message.number for message in messages])
             self._shared.let_go(claim.run_id)
             return None
-        agent = self._fitting_agent()
-        if agent is None:
+        found = self._fitting_agent()
+        if found is None:
             self._refuse()
             self.left = UsageError(
                 f"expected an agent that can go on with run {claim.run_id}: got agents of other "
                 f"protocols or tools than {claim.agent!r} had; pass the earlier one in accept="
             )
             return None
-        session = self._session(agent)
+        session = self._session(*found)
         self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)
         self.inbox.is_of_worker = True
+        self.inbox.elsewhere.spreads = self._program.spreads
+        self.inbox.elsewhere.has_children = claim.above is not None
         # A worker that leaves a run leaves it to others.
         session.kept_while = lambda: True
         return session
@@ -183,20 +204,41 @@ class Driven:
         finally:
             self._shared.let_go(self.claim.run_id)
 
-    def _fitting_agent(self) -> Agent[Any] | None:
-        claim = self.claim
+    def _fitting_agent(self) -> tuple[Agent[Any], int | None] | None:
+        """Return the agent, and for a child run the levels that may be below it."""
+        claim, agents, place = self.claim, self._agents, self._place
+        if place is not None and claim.shape is None:
+            return agents.at(place)
+        if place is not None and claim.shape is not None:
+            return agents.fitting_at(place, claim.run_id, claim.agent, claim.shape)
         if claim.shape is None:
-            return self._agents.find(claim.agent)
-        return self._agents.fitting(claim.agent, claim.run_id, claim.shape)
+            agent = agents.find(claim.agent)
+        else:
+            agent = agents.fitting(claim.agent, claim.run_id, claim.shape)
+        return None if agent is None else (agent, None)
 
-    def _session(self, agent: Agent[Any]) -> RunSession:
-        claim = self.claim
+    def _session(self, agent: Agent[Any], levels: int | None) -> RunSession:
+        claim, store = self.claim, self._agents.store
+        at = None if self._place is None else (self._place, levels)
+        if claim.given is not None and at is not None:
+            session = new_child(agent, claim.run_id, claim.given, at=at, store=store)
+            session.run._deps = self._program.deps
+            return session
         if claim.given is not None:
             said, limits = given_from_text(claim.given)
             task = cast("Content", said if said.parts else said.text)
-            return new_session(agent, task, deps=self._deps, limits=limits, run_id=claim.run_id)
+            return new_session(
+                agent, task, deps=self._program.deps, limits=limits, run_id=claim.run_id
+            )
         try:
-            session = resumed_session(agent, claim.run_id, self._deps, goes_on=claim.is_over)
+            session = resumed_session(
+                agent,
+                claim.run_id,
+                self._program.deps,
+                goes_on=claim.is_over,
+                at=at,
+                store=store,
+            )
         except UsageError:
             # A run below it is of another shape than the agents here.
             self._agents.refused.add(f"{claim.agent} {claim.shape}")
@@ -240,17 +282,33 @@ def _give_up(session: RunSession) -> list[_core.Command]:
     return commands + session.core.model_failed(message, session.now())
 
 
-def is_at_rest(run: Run[Any]) -> bool:
-    """Whether nothing is under way in a run but calls that are awaiting approval.
+def is_at_rest(run: Run[Any], elsewhere: Elsewhere) -> bool:
+    """Whether nothing is under way here but calls that are awaiting approval.
 
-    Child runs that it waits for rest too, then.
+    Calls and child runs that other workers have are not under way here. Child runs that are driven
+    with the run rest too, then.
     """
     under_way = run._core.under_way
     if under_way is None:
         return False
     children = {child.id: child for child in run._children or ()}
     for ticket, is_task in under_way:
-        child = children.get(f"{run.id}.T{ticket}") if is_task else None
-        if child is None or child._driver is None or not is_at_rest(child):
+        if elsewhere.is_waiting(run.id, ticket):
+            continue
+        child = children.get(child_id(run.id, ticket)) if is_task else None
+        if child is None or child._driver is None or not is_at_rest(child, elsewhere):
             return False
     return True
+
+
+def is_calling(run: Run[Any] | None, elsewhere: Elsewhere) -> bool:
+    """Whether a call of a tool is under way here, in a run or in one of its child runs."""
+    if run is None or run.finished:
+        return False
+    children = {child.id: child for child in run._children or ()}
+    for ticket, is_task in run._core.under_way or ():
+        if elsewhere.is_waiting(run.id, ticket):
+            continue
+        if not is_task or is_calling(children.get(child_id(run.id, ticket)), elsewhere):
+            return True
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,6 +24,7 @@ from callslip.fleet._worker import Worker
 from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
 from callslip.store import TicketStore
+from callslip.tools._callable import check_queue
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Fleet"]
 
 _log = logging.getLogger("callslip.fleet")
-
-_QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
 class Fleet:
@@ -65,6 +63,9 @@ class Fleet:
             the id of each run that has something to do, for an engine of your own that calls
             `drive`: after `submit`, after a decision or a message by this `store`, and after
             `drive` for the runs around it. What it raises is logged; `sweep` calls it again.
+        children: Who drives the child runs of the runs that this process drives. `"here"`: this
+            process. `"anywhere"`: any worker with the agent of the run at the top, from the queue
+            of the run above; that run rests meanwhile. A child run that exists stays where it is.
 
     Raises:
         UsageError: An argument is of a wrong type, or the store is not in a database.
@@ -84,6 +85,7 @@ class Fleet:
         deps: object = None,
         relay: RelayFunction | None = None,
         dispatch: Dispatch = "queue",
+        children: Literal["here", "anywhere"] = "here",
     ) -> None:
         if not isinstance(store, TicketStore) or store._shared is None:
             raise UsageError(
@@ -95,6 +97,8 @@ class Fleet:
             raise UsageError(f"expected stuck to be None, or 1 second or more: got {stuck!r}")
         if relay is not None and not callable(relay):
             raise UsageError(f"expected relay as an async function: got {relay!r}")
+        if children not in {"here", "anywhere"}:
+            raise UsageError(f"expected children as 'here' or 'anywhere': got {children!r}")
         self.store = store
         self._shared: _core.SharedRuns = store._shared
         self._agents = KnownAgents(store, agents, accept)
@@ -106,6 +110,7 @@ class Fleet:
         self._backlog = backlog
         self._deps = deps
         self._relay = relay
+        self._spreads = children == "anywhere"
         self._dispatcher = dispatcher_of(self._shared, dispatch)
         if self._dispatcher is not None:
             store._was_told = self._dispatcher.was_told
@@ -145,7 +150,7 @@ class Fleet:
         for name, text in (("tenant", tenant), ("key", key)):
             if text is not None:
                 check_text(name, text)
-        _check_queue(queue)
+        check_queue(queue)
         given = given_to_text(said, None if limits is None else check_limits(limits))
         run_id, delay = new_run_id(), self._delay(at)
 
@@ -245,7 +250,7 @@ class Fleet:
         if isinstance(queues, str) or not queues:
             raise UsageError(f"expected queues as a list of names: got {queues!r}")
         for queue in queues:
-            _check_queue(queue)
+            check_queue(queue)
         if not slots >= 1:
             raise UsageError(f"expected slots to be 1 or more: got {slots!r}")
         worker = Worker(
@@ -255,7 +260,7 @@ class Fleet:
             slots=slots,
             grace=grace,
             new=new,
-            program=ForRuns(self._deps, self._new_relay()),
+            program=ForRuns(self._deps, self._new_relay(), self._spreads),
         )
         await worker.work()
 
@@ -300,7 +305,7 @@ class Fleet:
             )
         relay = self._new_relay()
         try:
-            program = ForRuns(self._deps, relay)
+            program = ForRuns(self._deps, relay, self._spreads)
             return await OneRun(self._shared, self._agents, claim, program).drive()
         finally:
             if relay is not None:
@@ -366,11 +371,3 @@ def _check_task(task: Content) -> Said:
     if not said.text.strip():
         raise UsageError("expected a task: got blank text")
     return said
-
-
-def _check_queue(queue: object) -> None:
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue) or queue == "later":
-        raise UsageError(
-            "expected the name of a queue as lowercase letters, digits and _, at most 30: got "
-            f"{queue!r}"
-        )

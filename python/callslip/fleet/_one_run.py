@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Literal
 
 from callslip.errors import StoreError, TakenOver
-from callslip.fleet._driven import Claim, Driven, ForRuns, is_at_rest
+from callslip.fleet._driven import Claim, Driven, ForRuns
 from callslip.fleet._worker import rest_of
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class OneRun:
             self._was_told = False
             if driven.inbox is not None:
                 await asyncio.to_thread(driven.inbox.deliver)
-        elif is_at_rest(driven.run):
+        elif driven.is_at_rest:
             may_rest, delay = rest_of(driven.run, self._shared)
             if may_rest:
                 await self._rest(task, delay)

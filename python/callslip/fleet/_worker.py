@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip.errors import StoreError
-from callslip.fleet._driven import Claim, Driven, ForRuns, is_at_rest
+from callslip.fleet._calls import CallHere, call_from_text
+from callslip.fleet._driven import Claim, Driven, ForRuns
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
@@ -115,7 +116,7 @@ class Worker:
         self._begun_only = not new
         self._program = program
         self._entry = _Entry(shared, agents.names, list(queues), slots)
-        self._driven: dict[str, tuple[Driven, asyncio.Task[None]]] = {}
+        self._driven: dict[str, tuple[Driven | CallHere, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._told: set[str] = set()
         self._is_ending = False
@@ -215,7 +216,7 @@ class Worker:
             self._may_have_work = self._may_have_work or bool(claimed)
 
     async def _claim_from(self, queue: str, slots: int) -> list[Claim]:
-        names, refused = self._agents.names, sorted(self._agents.refused)
+        names, refused = self._agents.known, sorted(self._agents.refused)
         claiming = asyncio.ensure_future(
             asyncio.to_thread(self._shared.claim, queue, slots, names, refused, self._begun_only)
         )
@@ -231,7 +232,7 @@ class Worker:
         return [Claim(*row) for row in rows]
 
     def _start(self, claim: Claim) -> None:
-        driven = Driven(self._shared, self._agents, claim, self._program)
+        driven = self._driver_of(claim)
         before = self._driven.get(claim.run_id)
         if before is not None:
             # It was lost, and nobody else was faster.
@@ -243,7 +244,23 @@ class Worker:
         self._driven[claim.run_id] = driven, task
         task.add_done_callback(lambda _: self._on_end(driven))
 
-    def _on_end(self, driven: Driven) -> None:
+    def _driver_of(self, claim: Claim) -> Driven | CallHere:
+        call = call_from_text(claim.given)
+        if call is None:
+            return Driven(self._shared, self._agents, claim, self._program)
+        tool = self._agents.tool(call.agent, call.tool)
+        # It was claimed by this name.
+        assert tool is not None
+        return CallHere(
+            self._shared,
+            self._agents.store,
+            tool,
+            call=call,
+            claim=claim,
+            program=self._program,
+        )
+
+    def _on_end(self, driven: Driven | CallHere) -> None:
         present = self._driven.get(driven.claim.run_id)
         if present is not None and present[0] is driven:
             del self._driven[driven.claim.run_id]
@@ -265,7 +282,7 @@ class Worker:
     async def _let_rest(self) -> None:
         resting, delays = [], []
         for driven, task in self._driven.values():
-            if driven.run is None or driven.rests or not is_at_rest(driven.run):
+            if driven.run is None or driven.rests or not driven.is_at_rest:
                 continue
             may_rest, delay = rest_of(driven.run, self._shared)
             if may_rest:
@@ -297,7 +314,7 @@ class Worker:
         while self._driven:
             over = loop.time() >= until
             for driven, task in list(self._driven.values()):
-                if task not in left and (over or not _is_calling(driven.run)):
+                if task not in left and (over or not driven.is_calling):
                     # Once: a tool that cleans up must be able to wait for that.
                     left.add(task)
                     task.cancel()
@@ -323,17 +340,6 @@ def _deadlines(run: Run[Any] | None) -> list[float]:
     own = run._core.deadline
     below = [deadline for child in run._children or () for deadline in _deadlines(child)]
     return below if own is None else [own, *below]
-
-
-def _is_calling(run: Run[Any] | None) -> bool:
-    """Whether a call of a tool is under way in a run or in one of its child runs."""
-    if run is None or run.finished:
-        return False
-    children = {child.id: child for child in run._children or ()}
-    for ticket, is_task in run._core.under_way or ():
-        if not is_task or _is_calling(children.get(f"{run.id}.T{ticket}")):
-            return True
-    return False
 
 
 def _on_sigterm(loop: asyncio.AbstractEventLoop, end: Any) -> Any:

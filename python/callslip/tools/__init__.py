@@ -86,6 +86,7 @@ def tool(
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: NeedsApproval = False,
+    queue: str | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -102,6 +103,7 @@ def tool(
     timeout: float | None = None,
     concurrency: int | None = None,
     needs_approval: NeedsApproval = False,
+    queue: str | None = None,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -110,15 +112,12 @@ def tool(
             A parameter annotated with `Context` receives the context, and no model sees it.
         name: The name that the model writes. Default: the function's name.
         description: The description for the model. Default: the docstring without its sections.
-        readonly: Whether the tool changes nothing. Such a call may start while the rest of its
-            block is still arriving.
+        readonly: Whether it changes nothing. Such a call may start while its block is arriving.
         effect: The consequence of a crash during a call; see `Effect`.
-        reconcile: With `effect="once"`: a function of the `Context` of a call during which the
-            process ended, which returns the result or raises `NotDone`: the call is made then.
+        reconcile: With `effect="once"`: looks up what came of a call; see `Reconcile`.
         repeatable: Whether the same call may be made any number of times, as for polling.
-        retries: How many further attempts a failed call gets before the model reads of it. Default:
-            2 if the tool is `readonly`, `"idempotent"` or `"pure"`, else 0. A number is obeyed for
-            any tool, so that a `"once"` call may take effect twice.
+        retries: Further attempts at a failed call, also if a second effect of a `"once"` call is
+            possible. Default: 2 if the tool is `readonly`, `"idempotent"` or `"pure"`, else 0.
         retry_on: The failures that are followed by another attempt: a type of exceptions, a tuple
             of types, or a function of one. Default: those that may pass by themselves.
         timeout: Seconds until an attempt fails; `None` for no limit. A sync function cannot be
@@ -126,6 +125,7 @@ def tool(
         concurrency: The largest number of calls that run at once, over all runs; `None` for no
             limit. Waiting does not count towards `timeout`. A call inside another shares its slot.
         needs_approval: Whether calls wait until a person approves them; or an `ApprovalCheck`.
+        queue: For runs in a database: the queue whose workers make the calls. Default: `None`.
 
     Raises:
         UsageError: The function is not callable, or an option is out of range.
@@ -144,6 +144,7 @@ def tool(
         timeout=timeout,
         concurrency=concurrency,
         needs_approval=needs_approval,
+        queue=queue,
         names=enclosing_names(sys._getframe(1)),
     )
     return decorate if function is None else decorate(function)

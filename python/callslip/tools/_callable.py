@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter
@@ -16,6 +17,7 @@ from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
 
 __all__ = [
+    "check_queue",
     "check_reconcile",
     "check_seconds",
     "check_text",
@@ -199,6 +201,18 @@ def object_schema(parameters: object) -> dict[str, Any]:
             f"expected properties of parameters as an object: got {type(properties).__name__}"
         )
     return schema
+
+
+_QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")
+
+
+def check_queue(queue: object) -> None:
+    """Raise `UsageError` unless this is the name of a queue."""
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue) or queue == "later":
+        raise UsageError(
+            "expected the name of a queue as lowercase letters, digits and _, at most 30: got "
+            f"{queue!r}"
+        )
 
 
 def check_seconds(option: str, seconds: object) -> None:

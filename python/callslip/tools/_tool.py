@@ -23,6 +23,7 @@ from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
 from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
+    check_queue,
     check_reconcile,
     check_seconds,
     check_text,
@@ -75,6 +76,8 @@ class Tool(Generic[P, R]):
         gate: Limits the number of calls that run at once; `None` for no limit.
         needs_approval: Whether each call waits until a person approves it; or the function that
             decides this for each call.
+        queue: The queue whose workers make the calls of runs in a database; `None` if they are made
+            where the run is driven.
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
@@ -89,6 +92,7 @@ class Tool(Generic[P, R]):
     timeout: float | None
     gate: Gate | None
     needs_approval: NeedsApproval
+    queue: str | None = None
     is_async: bool
     awaits_on_loop: bool = False
 
@@ -107,6 +111,7 @@ class Tool(Generic[P, R]):
         timeout: float | None = None,
         concurrency: int | None = None,
         needs_approval: NeedsApproval = False,
+        queue: str | None = None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) and not isinstance(function, classmethod):
@@ -123,6 +128,8 @@ class Tool(Generic[P, R]):
         check_text("description", description)
         check_seconds("timeout", timeout)
         check_needs_approval(needs_approval)
+        if queue is not None:
+            check_queue(queue)
         self._retry_rule = RetryRule(retries, retry_on)
         self._schema: dict[str, Any] | None = None
         if isinstance(function, Tool):
@@ -146,6 +153,7 @@ class Tool(Generic[P, R]):
         self.timeout = timeout
         self.gate = None if concurrency is None else Gate(concurrency)
         self.needs_approval = needs_approval
+        self.queue = queue
         self.is_async = is_async(function)
 
     @staticmethod
@@ -164,10 +172,9 @@ class Tool(Generic[P, R]):
         timeout: float | None = None,
         concurrency: int | None = None,
         needs_approval: bool = False,
+        queue: str | None = None,
     ) -> Tool[..., Any]:
-        """Make a tool of a function and a JSON Schema, in place of type hints.
-
-        Only the hint of a parameter annotated with `Context` is read.
+        """Make a tool of a function and a JSON Schema. Only the hint of a `Context` is read.
 
         Args:
             function: A sync or async function, called with the arguments by keyword.
@@ -183,6 +190,7 @@ class Tool(Generic[P, R]):
             timeout: As for `tool`. Default: `None`, no limit.
             concurrency: As for `tool`. Default: `None`, no limit.
             needs_approval: As for `tool`. Default: `False`.
+            queue: As for `tool`. Default: `None`.
 
         Raises:
             UsageError: `parameters` is not the schema of an object, or an option is wrong.
@@ -201,6 +209,7 @@ class Tool(Generic[P, R]):
             timeout=timeout,
             concurrency=concurrency,
             needs_approval=needs_approval,
+            queue=queue,
             names=enclosing_names(sys._getframe(1)),
         )
         made._schema = object_schema(parameters)
@@ -232,6 +241,7 @@ class Tool(Generic[P, R]):
             retry_on=self._retry_rule.retry_on,
             timeout=self.timeout,
             needs_approval=self.needs_approval,
+            queue=self.queue,
             names=self._names,
         )
         bound.gate = self.gate
@@ -292,6 +302,7 @@ class Tool(Generic[P, R]):
                 "reconciles": self.reconcile is not None,
                 "repeatable": self.repeatable,
                 **approval_traits(self.needs_approval),
+                **({} if self.queue is None else {"queue": self.queue}),
             }
         )
 
@@ -304,6 +315,7 @@ class Tool(Generic[P, R]):
     def _direct(self) -> Callable[..., Awaitable[R]] | None:
         """The function, if a call only needs to await it with the arguments; else `None`."""
         plain = self.is_async and self.timeout is None and self._signature.is_plain
+        plain = plain and self.queue is None
         # A subclass may bind its arguments differently.
         return cast("Any", self._function) if plain and type(self) is Tool else None
 
