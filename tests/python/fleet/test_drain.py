@@ -58,7 +58,7 @@ async def test_it_takes_what_has_begun_and_touches_nothing_new(web, database):
     async with working(database, old_agent(), new=False, slots=2):
         web.run(run_id).approve("T1")
         assert (await fleet.result(run_id, timeout=LONG)).value == "old"
-        assert touched(database) == [0] * 5
+        await until(lambda: touched(database) == [0] * 5, "only the message of the old run goes")
         async with working(database, new_agent()):
             for run_id in new:
                 assert (await fleet.result(run_id, timeout=LONG)).value == "new"

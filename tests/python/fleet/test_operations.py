@@ -49,7 +49,7 @@ def test_a_database_is_made_ready_once_and_the_tables_stay(empty, capsys):
     with pytest.raises(StoreError, match="callslip migrate"):
         TicketStore(empty)
     assert main(["migrate", empty]) == 0
-    assert "made ready, and has version 1" in capsys.readouterr().out
+    assert "made ready, and has version 2" in capsys.readouterr().out
     with TicketStore(empty) as store:
         run_id = run_one(store)
     assert migrate(empty) == (1, 1)
@@ -61,7 +61,7 @@ def test_tables_of_a_later_version_are_refused(database):
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE callslip.meta SET version = 99")
     for act in (TicketStore, migrate):
-        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 1"):
+        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 2"):
             act(database)
 
 

@@ -34,7 +34,7 @@ TYPES_WITH_MANY_FIELDS = {
     # Of the public face: a field for each option, under the name that users pass.
     "callslip.agent.Agent": 21,
     "callslip.models.local.LocalModel": 18,
-    "callslip.tools._tool.Tool": 15,
+    "callslip.tools._tool.Tool": 16,
     # Handles of a run: what users read, and what the driver and the watchers share through it.
     "callslip.runs._run.Run": 13,
     # The relay of a fleet, and whether a worker takes new runs.

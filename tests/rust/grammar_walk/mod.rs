@@ -121,6 +121,7 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         needs_approval: false,
         checks_approval: false,
         repeatable: false,
+        queue: None,
     }
 }
 
