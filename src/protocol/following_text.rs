@@ -146,13 +146,13 @@ impl FollowingText {
     }
 
     /// What follows `payload`, which was certain to have ended at `proven`, and the `copies` of it.
-    pub(crate) fn look(&mut self, text: &str, payload: Span, proven: usize, copies: &[Span]) -> WhatFollows {
+    pub(crate) fn look(&mut self, text: &str, payload: Span, proven: usize, copies: Copies<'_>) -> WhatFollows {
         let follows = self.found.unwrap_or_else(|| self.seek(text, payload, proven, copies));
         self.found = (follows != WhatFollows::Open).then_some(follows);
         follows
     }
 
-    fn seek(&mut self, text: &str, payload: Span, proven: usize, copies: &[Span]) -> WhatFollows {
+    fn seek(&mut self, text: &str, payload: Span, proven: usize, copies: Copies<'_>) -> WhatFollows {
         self.begin(text, proven);
         if self.quote.is_none() {
             let before = text.get(..payload.start).unwrap_or("");
@@ -166,7 +166,7 @@ impl FollowingText {
                 Some(false) => self.quote = Some(false),
             }
         }
-        self.pass(copies);
+        self.pass(copies.found);
         loop {
             let after = self.begin(text, proven);
             let Some(c) = after.chars().next() else { return WhatFollows::Open };
@@ -197,17 +197,50 @@ impl FollowingText {
                     self.part = if c == '{' { Part::Object } else { Part::Array };
                     self.from += 1;
                 }
-                ',' | '"' => {
-                    return match fragment(after) {
-                        _ if value_is_due(after) => WhatFollows::Open,
-                        Some(_) => WhatFollows::Refused,
-                        None if after.len() < LONGEST && !after.contains('\n') => WhatFollows::Open,
-                        None => WhatFollows::Apart,
-                    };
-                }
+                ',' | '"' => return self.member(after, copies),
                 _ => return WhatFollows::Apart,
             }
         }
+    }
+
+    /// What `after` is, which may be a member of the payload. A copy is none, nor a part of one: the text ends before it.
+    fn member(&self, after: &str, copies: Copies<'_>) -> WhatFollows {
+        let brackets = after.match_indices(['{', '[']).take_while(|(at, _)| *at < LONGEST);
+        for (at, _) in brackets {
+            let (place, before) = (self.from + at, after.get(..at).unwrap_or(""));
+            let is_copy = copies.begin_at(place);
+            if is_copy || place >= copies.until {
+                return match fragment(before) {
+                    Some(_) => WhatFollows::Refused,
+                    None if is_copy => WhatFollows::Apart,
+                    None => WhatFollows::Open,
+                };
+            }
+        }
+        match fragment(after) {
+            _ if value_is_due(after) => WhatFollows::Open,
+            Some(_) => WhatFollows::Refused,
+            None if after.len() < LONGEST && !after.contains('\n') => WhatFollows::Open,
+            None => WhatFollows::Apart,
+        }
+    }
+}
+
+/// Copies of a payload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copies<'a> {
+    /// Those that were found, in the order of the text.
+    pub(crate) found: &'a [Span],
+    /// No other one begins before this place.
+    pub(crate) until: usize,
+}
+
+impl Copies<'_> {
+    /// None, in text that has none.
+    pub(crate) const NONE: Self = Self { found: &[], until: usize::MAX };
+
+    fn begin_at(&self, place: usize) -> bool {
+        self.found.binary_search_by_key(&place, |copy| copy.start).is_ok()
     }
 }
 
@@ -228,7 +261,7 @@ fn ends_in_bracket(text: &str, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FollowingText, WhatFollows, in_quotes};
+    use super::{Copies, FollowingText, WhatFollows, in_quotes};
     use crate::reply::Span;
 
     fn braces(text: &str) -> Span {
@@ -248,7 +281,8 @@ mod tests {
 
     #[test]
     fn what_follows() {
-        let after = |rest: &str| FollowingText::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6, &[]);
+        let after =
+            |rest: &str| FollowingText::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6, Copies::NONE);
         for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]", "{", "{\"b\": 2}"] {
             assert_eq!(after(rest), WhatFollows::Open, "{rest}");
         }
@@ -257,6 +291,21 @@ mod tests {
         }
         for rest in ["Observation", "\n{\"b\": 2}", "\nso", "```\nso", ", and so on\n"] {
             assert_eq!(after(rest), WhatFollows::Apart, "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_no_member() {
+        let look = |rest: &str, copies: Copies<'_>| {
+            FollowingText::fenced().look(&format!("{{}}{rest}"), Span::new(0, 2), 2, copies)
+        };
+        for (rest, start) in [(", {}", 4), (", \"so {}", 8), ("\n\"so {\"\": 1}", 7), (", \"so {x} {}", 12)] {
+            let copy = [Span::new(start, start + 2)];
+            assert_eq!(look(rest, Copies { found: &[], until: start }), WhatFollows::Open, "{rest}");
+            assert_eq!(look(rest, Copies { found: &copy, until: start + 2 }), WhatFollows::Apart, "{rest}");
+        }
+        for (rest, until) in [(", {\"b\": 1}", 12), (", [{}", 5), (", \"a\": {}", 4), ("\n\"a\": {}", 2)] {
+            assert_eq!(look(rest, Copies { found: &[], until }), WhatFollows::Refused, "{rest}");
         }
     }
 }

@@ -20,7 +20,21 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     named.sort();
     seeds.extend(named.iter().map(|path| std::fs::read(path).unwrap()));
     assert!(seeds.len() >= 20, "{} seeds", seeds.len());
+    seeds.extend(replies(target));
     seeds
+}
+
+/// A reply of the corpus.
+#[derive(serde::Deserialize)]
+struct Row {
+    protocol: String,
+    text: String,
+}
+
+/// The replies of the corpus in this protocol, read with the usual options.
+fn replies(protocol: &str) -> Vec<Vec<u8>> {
+    let rows = include_str!("../data/replies.jsonl").lines().map(|line| serde_json::from_str::<Row>(line).unwrap());
+    rows.filter(|row| row.protocol == protocol).map(|row| format!("002{}", row.text).into_bytes()).collect()
 }
 
 /// The bytes of a packed input: the characters of a JSON string.
@@ -42,54 +56,127 @@ impl std::fmt::Debug for Input {
 #[derive(Debug, Clone)]
 enum Change {
     /// A word of the dictionary is put in.
-    Word(Index, String),
+    Word(Place, String),
     /// What stands between two places is taken out.
-    Cut(Index, Index),
+    Cut(Place, Place),
     /// What stands between two places is written twice.
-    Repeat(Index, Index),
+    Repeat(Place, Place),
+    /// What stands between two places is put between brackets, quotes or marks of a fence.
+    Wrap(Place, Place, [&'static str; 2]),
     /// From a place on it goes on as another input does.
-    Splice(Index, Index, Index),
+    Splice(Place, Index, Index),
     /// One byte becomes another.
-    Byte(Index, u8),
+    Byte(Place, u8),
+    /// One byte is left out.
+    Drop(Place),
+    /// Two neighbours change places.
+    Swap(Place),
+    /// A character is written as an escape of JSON.
+    Escape(Place),
+    /// Lines end as on Windows.
+    Lines,
+    /// The text stands twice, with this between.
+    Twice(&'static str),
 }
 
+/// A place in an input: any, or one before or after a mark, where a reader decides.
+#[derive(Debug, Clone)]
+struct Place(Index, bool);
+
+impl Place {
+    fn of(&self, data: &[u8]) -> usize {
+        let is_mark = |byte: &u8| b"\"'`{}[]<>,:\\\n".contains(byte);
+        let marks = data.iter().enumerate().skip(HEAD).filter(|(_, byte)| self.1 && is_mark(byte));
+        let places: Vec<usize> = marks.flat_map(|(at, _)| [at, at + 1]).collect();
+        if places.is_empty() { self.0.index(data.len() + 1) } else { *self.0.get(&places) }
+    }
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    (any::<Index>(), any::<bool>()).prop_map(|(index, mark)| Place(index, mark))
+}
+
+/// What an input begins with: options, and two sizes of chunks.
+const HEAD: usize = 3;
+
+/// What is put around a piece.
+const WRAPPERS: [[&str; 2]; 6] =
+    [["{", "}"], ["[", "]"], ["\"", "\""], ["'", "'"], ["```json\n", "\n```\n"], ["{\"a\": ", "}"]];
+
+/// What stands between a text and its copy.
+const BETWEEN: [&str; 10] = ["", "\n", ",", ", ", "}, ", "\n```, ", ", \"a", "\n\"a\": ", " {a} ", "\u{feff}, ["];
+
 fn change() -> impl Strategy<Value = Change> {
-    let place = any::<Index>;
+    let index = any::<Index>;
     prop_oneof![
-        3 => (place(), prop::sample::select(words::dictionary())).prop_map(|(at, word)| Change::Word(at, word)),
+        4 => (place(), prop::sample::select(words::dictionary())).prop_map(|(at, word)| Change::Word(at, word)),
         2 => (place(), place()).prop_map(|(start, end)| Change::Cut(start, end)),
         2 => (place(), place()).prop_map(|(start, end)| Change::Repeat(start, end)),
-        2 => (place(), place(), place()).prop_map(|(at, other, from)| Change::Splice(at, other, from)),
+        1 => (place(), place(), prop::sample::select(&WRAPPERS)).prop_map(|(start, end, by)| Change::Wrap(start, end, by)),
+        2 => (place(), index(), index()).prop_map(|(at, other, from)| Change::Splice(at, other, from)),
         1 => (place(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
+        2 => place().prop_map(Change::Drop),
+        1 => place().prop_map(Change::Swap),
+        1 => place().prop_map(Change::Escape),
+        1 => Just(Change::Lines),
+        2 => prop::sample::select(&BETWEEN).prop_map(Change::Twice),
     ]
 }
 
 fn changed(mut data: Vec<u8>, change: &Change, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let place = |index: &Index, data: &[u8]| index.index(data.len() + 1);
+    let between = |one: &Place, other: &Place, data: &[u8]| {
+        let (one, other) = (one.of(data), other.of(data));
+        one.min(other)..one.max(other)
+    };
     match change {
         Change::Word(at, word) => {
-            let at = place(at, &data);
+            let at = at.of(&data);
             data.splice(at..at, word.bytes());
         }
         Change::Cut(one, other) => {
-            let (one, other) = (place(one, &data), place(other, &data));
-            data.drain(one.min(other)..one.max(other));
+            let range = between(one, other, &data);
+            data.drain(range);
         }
         Change::Repeat(one, other) => {
-            let (one, other) = (place(one, &data), place(other, &data));
-            data.extend_from_within(one.min(other)..one.max(other));
-            data.get_mut(one.max(other)..).unwrap().rotate_right(one.abs_diff(other));
+            let range = between(one, other, &data);
+            let (length, end) = (range.len(), range.end);
+            data.extend_from_within(range);
+            data.get_mut(end..).unwrap().rotate_right(length);
+        }
+        Change::Wrap(one, other, [before, after]) => {
+            let range = between(one, other, &data);
+            data.splice(range.end..range.end, after.bytes());
+            data.splice(range.start..range.start, before.bytes());
         }
         Change::Splice(at, other, from) => {
             let other = other.get(seeds);
-            data.truncate(place(at, &data));
-            data.extend_from_slice(other.get(place(from, other)..).unwrap());
+            data.truncate(at.of(&data));
+            data.extend_from_slice(other.get(from.index(other.len() + 1)..).unwrap());
         }
         Change::Byte(at, byte) => {
-            if !data.is_empty() {
-                *at.get_mut(&mut data) = *byte;
+            let at = at.of(&data);
+            data.get_mut(at).into_iter().for_each(|old| *old = *byte);
+        }
+        Change::Drop(at) => {
+            let at = at.of(&data);
+            data.drain(at..data.len().min(at + 1));
+        }
+        Change::Swap(at) => {
+            let at = at.of(&data);
+            data.get_mut(at..at + 2).into_iter().for_each(<[u8]>::reverse);
+        }
+        Change::Escape(at) => {
+            let at = at.of(&data);
+            if let Some(byte) = data.get(at).copied().filter(u8::is_ascii) {
+                data.splice(at..=at, format!("\\u{byte:04x}").bytes());
             }
         }
+        Change::Twice(between) => {
+            let text = data.get(HEAD..).unwrap_or_default().to_vec();
+            data.extend_from_slice(between.as_bytes());
+            data.extend_from_slice(&text);
+        }
+        Change::Lines => data = String::from_utf8_lossy(&data).replace('\n', "\r\n").into_bytes(),
     }
     data.truncate(1000);
     data

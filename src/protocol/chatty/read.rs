@@ -8,7 +8,7 @@ mod outcome;
 mod untagged;
 mod wrong_tags;
 
-use crate::protocol::following_text::{FollowingText, WhatFollows};
+use crate::protocol::following_text::{Copies, FollowingText, WhatFollows};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
@@ -413,7 +413,11 @@ impl ChattyDecoder {
             // Another block may stand right behind it.
             return Status::Complete(first.end);
         }
-        match self.following.look(text, Span::new(first.start, self.blocks.joined_end), self.blocks.joined_end, &[]) {
+        // The whole reply is read in pieces: no member goes on in a later block.
+        let end = self.blocks.joined_end;
+        let later = self.blocks.ended.iter().map(|block| block.span.start).find(|start| *start >= end);
+        let text = later.map_or(text, |later| text.get(..later).unwrap_or(text));
+        match self.following.look(text, Span::new(first.start, end), end, Copies::NONE) {
             WhatFollows::Open | WhatFollows::Apart => Status::Complete(first.end),
             WhatFollows::Refused => Status::Doomed,
         }

@@ -4,7 +4,7 @@ mod object;
 
 use crate::protocol::field_stream::FieldStream;
 use crate::protocol::find_payload::PayloadFinder;
-use crate::protocol::following_text::{self, FollowingText, WhatFollows};
+use crate::protocol::following_text::{self, Copies, FollowingText, WhatFollows};
 use crate::protocol::reasoning::{Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::surrounding_text::{certain, leading, trailing};
@@ -12,6 +12,7 @@ use crate::protocol::violations;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::json::JsonReader;
 use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
 use crate::tool::AnswerType;
 use object::{DeltaWriter, Object};
@@ -72,7 +73,9 @@ impl Decoder for ReactDecoder {
             (Some(_), ..) | (None, Some(Err(_)), _) => Status::Doomed,
             (None, Some(Ok(_)), Some(found)) => {
                 let text = violations::bound(self.buffer.text(), &self.options);
-                match self.following.look(text, found.root, found.proven, &self.finder.copies) {
+                let until = self.finder.reader().map_or(self.envelope.settled(), JsonReader::start);
+                let copies = Copies { found: &self.finder.copies, until };
+                match self.following.look(text, found.root, found.proven, copies) {
                     WhatFollows::Open if self.following.is_stuck() && self.finder.second.is_some() => Status::Doomed,
                     WhatFollows::Open | WhatFollows::Apart => Status::Complete(found.proven),
                     WhatFollows::Refused => Status::Doomed,
