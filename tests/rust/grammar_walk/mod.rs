@@ -133,7 +133,10 @@ fn decoded(protocol: &dyn Protocol, text: &str) -> Reply {
 
 /// Whether a reply is refused with one of `codes`; any other must be in order.
 pub(crate) fn is_refused(protocol: &dyn Protocol, tools: &ToolSet, text: &str, codes: &[Code]) -> bool {
-    if decoded(protocol, text).outcome.is_err_and(|violation| codes.contains(&violation.code)) {
+    let reply = decoded(protocol, text);
+    // A key that stands twice with one value is read once.
+    let twice = reply.repairs.iter().any(|repair| repair.code == RepairCode::DuplicateKeyDropped);
+    if twice && codes.contains(&Code::DuplicateKey) || reply.outcome.is_err_and(|fault| codes.contains(&fault.code)) {
         return true;
     }
     read(protocol, tools, text);
