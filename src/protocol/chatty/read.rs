@@ -2,6 +2,7 @@
 
 mod after_start_tag;
 mod block;
+mod blocks;
 mod call;
 mod displayed_block;
 mod outcome;
@@ -18,6 +19,7 @@ use crate::reply::tag::{Match, Tag, unfinished_tokens};
 use crate::reply::{BoxedViolation, Code, RepairCode, Span, Violation};
 use after_start_tag::{AfterStartTag, Next};
 use block::{Block, Step};
+use blocks::{Blocks, EndedBlock};
 use call::Calls;
 pub(super) use call::{corrected, written_call};
 use serde::{Deserialize, Serialize};
@@ -116,30 +118,6 @@ enum State {
     Mention { span: Span, exact: bool },
     /// A block.
     Block(Box<Block>),
-}
-
-/// The blocks that have ended, and their calls.
-#[derive(Default)]
-struct Blocks {
-    ended: Vec<EndedBlock>,
-    /// The calls of the first block and of those that were joined with it.
-    calls: Calls,
-    /// The calls of the later block that is being read.
-    later_calls: Calls,
-    /// The first block that can't be joined with those before it.
-    apart: Option<Span>,
-    /// The end of the last of the blocks that stand right after the first.
-    joined_end: usize,
-}
-
-/// A block that has ended.
-struct EndedBlock {
-    span: Span,
-    /// Text stands between its last call and its end, which no end tag shows.
-    loose: bool,
-    /// Nothing shows that its last call has come.
-    open_list: bool,
-    notes: RepairNotes,
 }
 
 impl Decoder for ChattyDecoder {
@@ -414,9 +392,7 @@ impl ChattyDecoder {
             return Status::Complete(first.end);
         }
         // The whole reply is read in pieces: no member goes on in a later block.
-        let end = self.blocks.joined_end;
-        let later = self.blocks.ended.iter().map(|block| block.span.start).find(|start| *start >= end);
-        let text = later.map_or(text, |later| text.get(..later).unwrap_or(text));
+        let (text, end) = (self.blocks.until_later(text), self.blocks.joined_end);
         match self.following.look(text, Span::new(first.start, end), end, Copies::NONE) {
             WhatFollows::Open | WhatFollows::Apart => Status::Complete(first.end),
             WhatFollows::Refused => Status::Doomed,
