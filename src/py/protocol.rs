@@ -1,6 +1,7 @@
 //! Protocols, and the reading of replies on its own.
 
 use super::error::{self, CoreResult};
+use super::part::PyPart;
 use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
@@ -55,6 +56,15 @@ fn examples(given: ExamplesArgument) -> CoreResult<Examples> {
 /// Messages from role and content of each.
 pub(super) fn messages(messages: Vec<(String, String)>) -> CoreResult<Vec<Message>> {
     messages.into_iter().map(|(role, content)| message(&role, content)).collect()
+}
+
+/// The messages of an earlier conversation, with marks for their parts.
+pub(super) fn earlier_messages(messages: Vec<(String, String, Vec<PyPart>)>) -> CoreResult<Vec<Message>> {
+    let message = |(role, content, parts): (String, String, Vec<PyPart>)| {
+        let message = message(&role, content)?;
+        Ok(Message { parts: parts.iter().map(|part| part.part().clone()).collect(), ..message })
+    };
+    messages.into_iter().map(message).collect()
 }
 
 /// A message from its role and its content.

@@ -5,7 +5,7 @@ use super::command::{PyCommand, PyDelta};
 use super::error::{CoreError, CoreResult};
 use super::outcome::{PyOutcome, check_memory};
 use super::part::{PyPart, split_all};
-use super::protocol::{DETACH_BYTES, finish_reason};
+use super::protocol::{DETACH_BYTES, earlier_messages, finish_reason};
 use super::reader::Chunk;
 use super::rows::PyUsage;
 use super::run_view::PyRunView;
@@ -13,7 +13,6 @@ use super::setup::{Grammars, PySetup};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
 use crate::part::Content;
-use crate::protocol::Message;
 use crate::reply::Value;
 use crate::run::{
     Command, FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
@@ -487,15 +486,6 @@ fn reply_details(reason: Option<&str>, usage: Option<&PyUsage>, model: Option<Na
     let model = model.map(model_name).unwrap_or_default();
     let usage = usage.copied().map(Usage::from);
     Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, model })
-}
-
-/// The messages of an earlier conversation, with marks for their parts.
-fn earlier_messages(messages: Vec<(String, String, Vec<PyPart>)>) -> CoreResult<Vec<Message>> {
-    let message = |(role, content, parts): (String, String, Vec<PyPart>)| {
-        let message = super::protocol::message(&role, content)?;
-        Ok(Message { parts: parts.iter().map(|part| part.part().clone()).collect(), ..message })
-    };
-    messages.into_iter().map(message).collect()
 }
 
 /// Claims a run of a store, to be resumed.
