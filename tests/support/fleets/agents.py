@@ -53,6 +53,14 @@ def agents(url: str, *, wait: float = 0.01) -> list[Agent]:
         await pause()
         return f"refunded {number}"
 
+    @tool(effect="once", queue="there")
+    async def charge_there(number: int, context: Context) -> str:
+        return await charge(number, context)
+
+    @tool(effect="idempotent", queue="there")
+    async def store_there(number: int, context: Context) -> str:
+        return await store(number, context)
+
     def steps(names: list[str]) -> Any:
         async def model(messages: list[dict[str, Any]]) -> str:
             await pause()
@@ -80,7 +88,13 @@ def agents(url: str, *, wait: float = 0.01) -> list[Agent]:
         name="thorough",
         delegate=False,
     )
-    return [busy, careful, thorough, keeper]
+    wide = Agent(
+        steps(["charge_there", "keeper", "store_there", "keeper"]),
+        tools=[charge_there, store_there, keeper.as_tool(description="Keeps a number.")],
+        name="wide",
+        delegate=False,
+    )
+    return [busy, careful, thorough, wide, keeper]
 
 
 def _calls(messages: list[dict[str, Any]]) -> int:

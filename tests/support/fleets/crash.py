@@ -163,7 +163,7 @@ class FleetCrash:
     async def _give_work(self, store: TicketStore, fleet: Fleet) -> None:
         unfinished = await asyncio.to_thread(store.runs, status="running")
         for _ in range(max(0, 24 - len(unfinished))):
-            name = self._random.choice(["busy", "busy", "careful"])
+            name = self._random.choice(["busy", "busy", "careful", "wide", "wide"])
             key = f"{name}-{len(self._runs)}"
             run_id = await fleet.submit(name, f"TASK-{key}", key=key)
             if await fleet.submit(name, f"TASK-{key}", key=key) != run_id:

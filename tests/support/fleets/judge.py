@@ -79,11 +79,12 @@ class Judge:
         effects = self._effects.pop((run_id, ticket.id), [])
         if ticket.outcome is None:
             raise Wrong(f"ticket {ticket.id} of run {run_id} is open")
-        if ticket.tool not in ("charge", "store", "refund"):
+        kind = ticket.tool.removesuffix("_there")
+        if kind not in ("charge", "store", "refund"):
             return
         self.seen["calls"] += 1
         self.seen[f"outcome {ticket.outcome}"] += 1
-        if ticket.tool != "store" and len(effects) > 1:
+        if kind != "store" and len(effects) > 1:
             raise Wrong(f"{ticket.tool} of {run_id} {ticket.id} took effect {len(effects)} times")
         if len({key for key, _ in effects}) > 1:
             raise Wrong(f"{ticket.tool} of {run_id} {ticket.id} has several keys")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
+from typing import Literal
 
 from callslip import TicketStore
 from callslip.fleet import Fleet
@@ -23,9 +25,12 @@ async def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     known = agents(options.ledger or options.url, wait=options.wait)
     with TicketStore(options.url) as store:
-        fleet = Fleet(store, known, lease=options.lease)
+        # Workers need not agree on where child runs are driven.
+        children: Literal["here", "anywhere"] = "anywhere" if os.getpid() % 2 else "here"
+        fleet = Fleet(store, known, lease=options.lease, children=children)
         print("ready", flush=True)
-        await fleet.work(slots=options.slots, grace=options.grace)
+        queues = ["default", "there"]
+        await fleet.work(queues=queues, slots=options.slots, grace=options.grace)
 
 
 if __name__ == "__main__":
