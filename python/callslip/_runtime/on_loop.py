@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callslip import _lazy
@@ -11,6 +12,7 @@ from callslip._runtime.children_apart import run_apart
 from callslip._runtime.place import runs_above
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
+from callslip.errors import StoreError
 from callslip.models._direct import in_time
 from callslip.models._reply import AsyncReplyStream, ReplyStream
 
@@ -68,11 +70,15 @@ async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outc
 
 
 async def read_spent(session: RunSession) -> None:
-    """Read what the tree of a run has spent, if other workers drive parts of it."""
+    """Read what the tree of a run has spent, if other workers drive parts of it.
+
+    While the database is away, what was read before counts.
+    """
     inbox, store = session.beginning.inbox, session.store
     if inbox is not None and store is not None and inbox.elsewhere.has_children:
         runs = [session.run.id, *runs_above(session)]
-        await _lazy.asyncio.to_thread(session.core.refresh_spent, store._native, runs)
+        with suppress(StoreError):
+            await _lazy.asyncio.to_thread(session.core.refresh_spent, store._native, runs)
 
 
 async def call_tool(session: RunSession, command: Command.CallTool, call: Call) -> Outcome:

@@ -42,7 +42,7 @@ class WorkerStatus:
     Attributes:
         id: Its machine, process and number.
         version: Its version of callslip.
-        agents: The names of its agents.
+        agents: What it takes: the names of its agents, and `"call render of painter"` for a tool.
         queues: The names of its queues.
         slots: Runs that it drives at once, at most.
         busy: Runs that it drives.
@@ -86,7 +86,7 @@ class FleetStatus:
         standby_lag: For each standby, the bytes that it has not replayed; `None` where the user of
             this store may not see it.
         without_worker: Runs that wait and that no worker of the last 30 seconds has an agent and a
-            queue for, by the name of their agent.
+            queue for, by the name of their agent. Calls of tools too.
         shapes: Runs that have begun and not ended, by the name of their agent and the beginning of
             their shape, which is that of its protocol and tools: an earlier one is over at 0.
     """
@@ -201,11 +201,11 @@ WHERE q.vt <= clock_timestamp() GROUP BY 1
 """
 
 _WITHOUT_WORKER = """
-SELECT run.agent, count(*) AS runs
+SELECT coalesce(run.known_as, run.agent) AS agent, count(*) AS runs
 FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
 WHERE (q.vt <= clock_timestamp() OR run.is_later) AND NOT EXISTS (
     SELECT FROM callslip.worker WHERE seen > clock_timestamp() - interval '30 seconds'
-        AND run.agent = ANY (agents) AND run.queue = ANY (queues))
+        AND coalesce(run.known_as, run.agent) = ANY (agents) AND run.queue = ANY (queues))
 GROUP BY 1
 """
 

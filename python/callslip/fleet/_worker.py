@@ -115,7 +115,7 @@ class Worker:
         self._grace = grace
         self._begun_only = not new
         self._program = program
-        self._entry = _Entry(shared, agents.names, list(queues), slots)
+        self._entry = _Entry(shared, agents.known, list(queues), slots)
         self._driven: dict[str, tuple[Driven | CallHere, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._told: set[str] = set()

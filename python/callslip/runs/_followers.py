@@ -139,7 +139,7 @@ class _Follower:
         if followed.told_until - now < _TOLD_FOR / 2:
             self._shared.follow([run.id, *followed.children], _TOLD_FOR)
             followed.told_until = now + _TOLD_FOR
-        for run_id, _, position in self._shared.positions([run.id]):
+        for run_id, _, position in self._shared.positions([run.id, *followed.children]):
             one = followed.run_of(run_id)
             if one is None and position > 0:
                 one = self._add_child(followed, run_id)

@@ -245,7 +245,7 @@ END $$;
 -- Of a run and of those around it, the ones that have something to do and are driven by nobody: itself, the run that
 -- drives it, its parent, and those that it has started.
 CREATE OR REPLACE FUNCTION callslip.due_near(near text) RETURNS SETOF text LANGUAGE sql AS $$
-    SELECT run.id FROM callslip.run WHERE run.msg IS NOT NULL AND NOT run.is_later
+    SELECT run.id FROM callslip.run WHERE run.msg IS NOT NULL AND NOT run.is_later AND NOT run.is_call
         AND run.key IN (
             SELECT top.key FROM callslip.run AS one JOIN callslip.run AS top ON top.id IN (one.id, one.holder)
                 WHERE one.id IN (near, (SELECT parent FROM callslip.run WHERE id = near))
@@ -273,7 +273,8 @@ BEGIN
         -- They stay visible: only their age begins anew. One that somebody takes just now is not waited for.
         RETURN QUERY EXECUTE format('UPDATE pgmq.%1$I SET vt = clock_timestamp() WHERE msg_id IN (
                 SELECT waiting.msg_id FROM pgmq.%1$I AS waiting
-                JOIN callslip.run ON run.id = waiting.message ->> ''run'' AND run.msg = waiting.msg_id AND NOT run.is_later
+                JOIN callslip.run ON run.id = waiting.message ->> ''run'' AND run.msg = waiting.msg_id
+                    AND NOT run.is_later AND NOT run.is_call
                 WHERE waiting.vt <= clock_timestamp()
                     AND (waiting.vt <= $1 - make_interval(secs => $2) OR waiting.enqueued_at >= $1)
                 ORDER BY waiting.vt LIMIT $3 FOR UPDATE OF waiting SKIP LOCKED)
@@ -364,6 +365,11 @@ BEGIN
         IF EXISTS (SELECT FROM callslip.inbox WHERE run = wanted AND ticket = about) THEN RETURN 'decided'; END IF;
     ELSIF what = 'cancel' AND told_run.finished_at IS NOT NULL THEN
         RETURN 'over';
+    ELSIF what = 'cancel' AND woken.is_call AND NOT callslip.is_leased(woken.queue, woken.msg) THEN
+        -- No worker need hear of it.
+        PERFORM callslip.unsend(woken.queue, woken.is_later, woken.msg);
+        DELETE FROM callslip.run WHERE key = woken.key;
+        RETURN 'told';
     END IF;
     PERFORM callslip.put(woken, wanted, what, about, words, person);
     RETURN 'told';

@@ -18,7 +18,7 @@ from callslip import (
     replay,
     tool,
 )
-from callslip.fleet import Fleet
+from callslip.fleet import Fleet, status
 from fleets.here import LONG, call, finish, turns, until, working
 
 PIXEL = b"\x89PNG\r\n\x1a\n" + b"0" * 30
@@ -170,6 +170,18 @@ async def test_a_run_that_is_cancelled_gives_its_call_up(web, database):
         await until(lambda: seen == ["begun", "ended"], "the worker ends the call")
         await until(lambda: not rows(web), "nothing is left of the call")
     assert runs_made(web) == []
+
+
+async def test_a_call_that_nobody_has_taken_goes_with_its_run(web, database):
+    agent = painter(SCENE, finish("ok"))
+    async with working(database, agent):
+        run_id = await Fleet(web).submit("painter", "Paint.")
+        await until(lambda: [row["id"] for row in rows(web)] == [f"{run_id}.T1"], "the run rests")
+        now = status(web)
+        assert now.without_worker == {"call render of painter": 1}
+        assert await Fleet(web, dispatch=print).due(waiting=0) == []
+        web.run(run_id).cancel()
+        await until(lambda: not rows(web), "nothing is left of the call")
 
 
 async def test_a_worker_that_ends_lets_its_call_end_within_the_grace(web, database):
@@ -391,9 +403,12 @@ async def test_children_of_children_and_their_levels(web, database):
     async with working(database, top, children="anywhere"):
         fleet = Fleet(web)
         deep = await fleet.submit("top", "a", limits=Limits(depth=2))
+        async with asyncio.timeout(LONG):
+            seen = {event.run_id async for event in web.watch(deep, children=True)}
         flat = await fleet.submit("top", "a")
         assert (await fleet.result(deep, timeout=LONG)).value == "top"
         assert (await fleet.result(flat, timeout=LONG)).value == "top"
+    assert seen == {deep, f"{deep}.T1", f"{deep}.T1.T1"}
     assert web.run(f"{deep}.T1").tickets[0].result == "bottom"
     assert web.run(f"{flat}.T1").tickets == []
 
