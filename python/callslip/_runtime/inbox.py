@@ -67,7 +67,7 @@ class Inbox:
         self._shared = shared
         self.run_id = run_id
         self.is_of_worker = False
-        self.elsewhere = Elsewhere(shared)
+        self.elsewhere: Elsewhere = Elsewhere(shared)
         self._delivering = threading.Lock()
         self._waiting = list(messages)
         self._seen = {message.number for message in self._waiting}
