@@ -16,15 +16,12 @@ __all__ = [
     "log_failure",
     "message_of",
     "one_line",
-    "sentence",
     "unwrap_group",
 ]
 
 _MESSAGE = 500
 _LEAVES = 3
 """Failures of a group that are listed."""
-_QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00bb"
-"""Quotes that may close after the last mark of a sentence."""
 
 
 def unwrap_group(error: BaseException) -> BaseException:
@@ -85,15 +82,6 @@ def describe_failure(error: BaseException) -> str:
     else:
         text = one_line(redact_likely_secrets(message_of(error)))
     return f"{kind}: {text}" if text else kind
-
-
-def sentence(text: str) -> str:
-    """Return a text with a full stop, unless it ends as a sentence does."""
-    inside = text.rstrip(_QUOTES)
-    before = inside.rstrip(".?!…:")
-    # A mark alone in quotes is a character that is spoken of.
-    mentioned = inside != text and before.endswith(tuple(_QUOTES))
-    return text if before != inside and not mentioned else f"{text}."
 
 
 class ModelFacing(Exception):  # noqa: N818  # a base of signals, too

@@ -6,7 +6,7 @@ use super::machine::{RunMachine, SharedLimits};
 use super::plan;
 use super::state::OpenCall;
 use super::state::Phase;
-use crate::protocol::{Move, feedback};
+use crate::protocol::Move;
 use crate::reply::{Span, Value};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use crate::tool::{Approval, ToolKind};
@@ -244,8 +244,7 @@ impl RunMachine {
             Ok(filled) => Ok(filled),
             Err(violation) => {
                 let tool = &call.tool;
-                let told = feedback::sentence(&violation.message);
-                let message = format!("Error calling tool '{tool}': InvalidArguments: {told}");
+                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
                 Err(Outcome::Error { message, transient: false })
             }
         }

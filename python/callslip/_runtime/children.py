@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from callslip import _core
-from callslip._failure import describe_failure, sentence
+from callslip._failure import describe_failure
 from callslip._json import to_json
 from callslip._runtime.place import child_id, place_below
 from callslip._runtime.session import RunSession
@@ -201,4 +201,4 @@ def _outcome_from(
         if requests is not None and isinstance(error, ModelError):
             requests.error = None
         # The message of a model client may contain secrets that another model must not see.
-        return Outcome.Error(f"The agent failed: {sentence(describe_failure(error))}")
+        return Outcome.Error(f"The agent failed: {describe_failure(error)}.")

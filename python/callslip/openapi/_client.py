@@ -14,7 +14,7 @@ from typing import Any
 from callslip import _lazy
 from callslip._backoff import retry_after
 from callslip._core import Document
-from callslip._failure import describe_failure, is_transient, log_failure, message_of, sentence
+from callslip._failure import describe_failure, is_transient, log_failure, message_of
 from callslip._json import to_json
 from callslip._redaction import Secrets
 from callslip._threads.pool import in_thread
@@ -163,8 +163,8 @@ class Client:
         said = status_line(status, reason, headers)
         told = f"{said}: {content.text or found}" if body else said
         # The log is UTF-8, which cannot contain half of a surrogate pair.
-        plain = self._known_secrets.redact(told).encode(errors="replace").decode()
-        told = f"Error calling tool '{name}': {sentence(plain)}"
+        plain = self._known_secrets.redact(told.rstrip(".")).encode(errors="replace").decode()
+        told = f"Error calling tool '{name}': {plain}."
         if status in TRANSIENT:
             # A busy server has not executed the request.
             advice = retry_hint("GET" if status in (425, 429, 503) else name)

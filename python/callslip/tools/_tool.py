@@ -15,7 +15,6 @@ from callslip._failure import (
     is_transient,
     log_failure,
     message_of,
-    sentence,
     unwrap_group,
 )
 from callslip._json import ResultError, result_json, to_json
@@ -389,7 +388,7 @@ class Tool(Generic[P, R]):
         if isinstance(signal, Retry):
             return Outcome.Retry(message_of(signal) or f"call '{self.name}' again")
         log_failure(self.name, error)
-        text = f"Error calling tool '{self.name}': {sentence(describe_failure(error))}"
+        text = f"Error calling tool '{self.name}': {describe_failure(error)}."
         again = self._retry_rule.applies_to(self.name, error)
         wait = requested_wait(error) if again else None
         return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)

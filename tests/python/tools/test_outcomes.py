@@ -16,7 +16,7 @@ from pydantic import AfterValidator
 
 from callslip import Agent, Context, Fail, Retry, ScriptedModel, Tool, tool
 from callslip._core import Outcome
-from callslip._failure import describe_failure, sentence
+from callslip._failure import describe_failure
 from callslip.tools._toolbox import as_tool
 from scripted import act, finish
 from tool_calls import CONTEXT, call, called, kind_and_text
@@ -442,28 +442,3 @@ def test_outcomes_are_values():
     assert Outcome.Retry("no") == Outcome.Retry("no") != Outcome.InDoubt("no")
     assert Outcome.Error("no") != Outcome.Error("no", transient=True)
     assert len({Outcome.Ok("1"), Outcome.Ok("1")}) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ValueError: no such city", "ValueError: no such city."),
-        ("KeyError: 'a'", "KeyError: 'a'."),
-        ("ValueError: got '?'", "ValueError: got '?'."),
-        ("Fail: did you mean 'a'?", "Fail: did you mean 'a'?"),
-        ('HTTPError: it says "no."', 'HTTPError: it says "no."'),
-        ("RuntimeError: stop!", "RuntimeError: stop!"),
-        ("OSError: and so on…", "OSError: and so on…"),
-    ],
-)
-def test_the_text_of_a_failure_ends_once(text: str, expected: str) -> None:
-    assert sentence(text) == expected
-
-
-def test_a_failure_that_ends_in_a_question_has_no_full_stop() -> None:
-    def find(city: str) -> str:
-        """Find a city."""
-        raise ValueError(f"no city {city}: did you mean 'Paris'?")
-
-    told = "Error calling tool 'find': ValueError: no city Pari: did you mean 'Paris'?"
-    assert call(tool(find), city="Pari") == ("error", told)
