@@ -52,7 +52,7 @@ def test_a_database_is_made_ready_once_and_the_tables_stay(empty, capsys):
     assert "made ready, and has version 2" in capsys.readouterr().out
     with TicketStore(empty) as store:
         run_id = run_one(store)
-    assert migrate(empty) == (1, 1)
+    assert migrate(empty) == (2, 2)
     with TicketStore(empty) as store:
         assert store.run(run_id).finished
 
