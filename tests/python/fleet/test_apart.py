@@ -403,9 +403,12 @@ async def test_children_of_children_and_their_levels(web, database):
     async with working(database, top, children="anywhere"):
         fleet = Fleet(web)
         deep = await fleet.submit("top", "a", limits=Limits(depth=2))
+        async with asyncio.timeout(LONG):
+            seen = {event.run_id async for event in web.watch(deep, children=True)}
         flat = await fleet.submit("top", "a")
         assert (await fleet.result(deep, timeout=LONG)).value == "top"
         assert (await fleet.result(flat, timeout=LONG)).value == "top"
+    assert seen == {deep, f"{deep}.T1", f"{deep}.T1.T1"}
     assert web.run(f"{deep}.T1").tickets[0].result == "bottom"
     assert web.run(f"{flat}.T1").tickets == []
 
@@ -436,11 +439,7 @@ async def test_children_stay_where_they_are_when_the_option_changes(web, databas
 
 
 async def test_a_watch_follows_children_that_other_workers_drive(web, database):
-    async def slowly(messages):
-        await asyncio.sleep(1.5)
-        return finish("child says")
-
-    agent = team(turns(call("ask", task="x"), finish("ok")), slowly)
+    agent = team(turns(call("ask", task="x"), finish("ok")), turns(finish("child says")))
     fleet = Fleet(web)
     run_id = await fleet.submit("boss", "Go.")
     seen = set()
