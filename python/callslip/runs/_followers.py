@@ -139,14 +139,30 @@ class _Follower:
         if followed.told_until - now < _TOLD_FOR / 2:
             self._shared.follow([run.id, *followed.children], _TOLD_FOR)
             followed.told_until = now + _TOLD_FOR
+        # The last event of the run ends the watch: it is told after those of all runs below it,
+        # which were written before.
+        is_here = run._driver is not None
+        if not is_here:
+            run._core.catch_up(self._store._native)
+        known = -1
+        while known < len(followed.children):
+            known = len(followed.children)
+            self._look_below(followed)
+        if not is_here and run._feed is not None:
+            run._feed.publish()
+
+    def _look_below(self, followed: _Followed) -> None:
+        run = followed.feed.run
         for run_id, _, position in self._shared.positions([run.id, *followed.children]):
+            if run_id == run.id:
+                continue
             one = followed.run_of(run_id)
             if one is None and position > 0:
                 one = self._add_child(followed, run_id)
             if one is None or one._driver is not None or position <= one._core.event_count:
                 continue
             one._core.catch_up(self._store._native)
-            if run_id != run.id and one._feed is None:
+            if one._feed is None:
                 feed_of(one).tell(followed.feed)
             if one._feed is not None:
                 one._feed.publish()
