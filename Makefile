@@ -258,6 +258,30 @@ wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty enviro
 # Optimised as a whole, which takes minutes longer, whatever CI says of other builds.
 RELEASE := env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS PYTHONPATH=tests/support $(PY)
 
+# Percent of lines. What a process of its own does in a test of Python is not counted.
+RUST_FLOOR ?= 85
+PYTHON_FLOOR ?= 85
+LLVM_COV := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) llvm-cov
+
+.PHONY: cargo-llvm-cov
+cargo-llvm-cov:
+	@$(LLVM_COV) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.9.1 cargo-llvm-cov
+
+.PHONY: coverage
+coverage: coverage-rs coverage-py ## Count the lines that the tests reach, into target/coverage; too few are an error
+
+.PHONY: coverage-rs
+coverage-rs: cargo-llvm-cov $(VENV)/.test
+	mkdir -p target/coverage
+	PYTHONPATH=tests/support $(PY) -m postgres $(LLVM_COV) --no-fail-fast $(LOCKED) $(NO_PYTHON) --lib --tests \
+	  --fail-under-lines $(RUST_FLOOR) --lcov --output-path target/coverage/rust.lcov
+
+.PHONY: coverage-py
+coverage-py: dev
+	$(PIP) install --quiet pytest-cov
+	COVERAGE_FILE=target/coverage/.data $(PY) -m pytest -n auto --dist loadfile --cov=callslip --cov-report=term:skip-covered \
+	  --cov-report=lcov:target/coverage/python.lcov --cov-fail-under=$(PYTHON_FLOOR)
+
 .PHONY: wheels
 wheels: $(VENV)/.release ## Build what a release uploads into dist/, check it, and use it with each Python of the machine (ARGS="--platform …")
 	rm -rf dist

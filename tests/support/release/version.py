@@ -50,20 +50,15 @@ def of_tag(tag: str, root: Path = ROOT) -> str:
 
 
 def write(version: str, root: Path = ROOT) -> None:
-    """Write a version: into Cargo.toml and Cargo.lock, and as today's into the changelog."""
+    """Write a version: into Cargo.toml and the locks, and as today's into the changelog."""
     old = stated(root)
+    locked = f'name = "callslip"\nversion = "{old}"', f'name = "callslip"\nversion = "{version}"'
+    today = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
     for name, before, after in (
         ("Cargo.toml", f'\nversion = "{old}"\n', f'\nversion = "{version}"\n'),
-        (
-            "Cargo.lock",
-            f'name = "callslip"\nversion = "{old}"',
-            f'name = "callslip"\nversion = "{version}"',
-        ),
-        (
-            "CHANGELOG.md",
-            "## [Unreleased]\n",
-            f"## [Unreleased]\n\n## [{version}] - {dt.datetime.now(dt.UTC):%Y-%m-%d}\n",
-        ),
+        ("Cargo.lock", *locked),
+        ("fuzz/Cargo.lock", *locked),
+        ("CHANGELOG.md", "## [Unreleased]\n", f"## [Unreleased]\n\n## [{version}] - {today}\n"),
     ):
         path = root / name
         text = path.read_text("utf-8")
