@@ -106,6 +106,11 @@ impl PySharedRuns {
         self.store.let_go(run_id);
     }
 
+    /// Why a run that is driven here is lost to it; none while it is not.
+    fn why_lost(&self, run_id: &str) -> Option<String> {
+        Some(self.store.why_lost(run_id)?.to_string())
+    }
+
     /// Gives a claimed run back, which this worker can't drive.
     fn refuse(&self, py: Python<'_>, run_id: &str) -> CoreResult<()> {
         Ok(py.detach(|| self.store.refuse(run_id))?)

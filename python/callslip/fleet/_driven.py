@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from callslip.parts import Content
     from callslip.runs import Run
 
-__all__ = ["Claim", "Driven", "ForRuns"]
+__all__ = ["Claim", "Driven", "ForRuns", "reason_lost"]
 
 _log = logging.getLogger("callslip.fleet")
 
@@ -68,6 +68,11 @@ class ForRuns(NamedTuple):
     deps: object
     relay: Relay | None
     spreads: bool
+
+
+def reason_lost(shared: _core.SharedRuns, run_id: str) -> str:
+    """Return why a run that was driven here is lost to it."""
+    return shared.why_lost(run_id) or f"another process may have run {run_id} by now"
 
 
 class Driven:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from callslip import _core
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
-from callslip.fleet._driven import Claim, Driven, ForRuns
+from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
@@ -171,7 +171,7 @@ class Worker:
             driven, task = self._driven[run_id]
             if not driven.rests:
                 driven.was_lost = True
-                _log.warning("run %s was left: another worker may have it by now", run_id)
+                _log.warning("run %s was left: %s", run_id, reason_lost(self._shared, run_id))
                 task.cancel()
 
     async def _turn(self, now: float) -> None:
