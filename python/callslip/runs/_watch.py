@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
+from callslip._threads.current_loop import check_loop
 from callslip.errors import RunCancelled, UsageError
 from callslip.events import Event, Progress
 from callslip.runs._ending import raise_failure
@@ -53,6 +54,7 @@ class RunWatch:
         return self._feed.run
 
     def __aiter__(self) -> Self:
+        check_loop("asyncio.run, main()")
         return self
 
     async def __anext__(self) -> Event | Delta | Progress:
