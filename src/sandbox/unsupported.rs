@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 const STAGE: &str = "the platform";
 const MESSAGE: &str = "scripts can be kept apart on Linux only";
-const REMEDY: &str = "run them in a container: PythonRunner(backend=CommandRunner([\"docker\", \"run\", …])); on Windows \
-                      the program can also be run in WSL";
+const REMEDY: &str = if cfg!(windows) {
+    "use WSL, in which the program runs as on Linux"
+} else {
+    "run them in a container: PythonRunner(backend=CommandRunner([\"docker\", \"run\", …]))"
+};
 
 /// A script, and how it is to be run.
 #[derive(Clone, Debug, Deserialize)]
