@@ -339,7 +339,7 @@ def _deadlines(run: Run[Any] | None) -> list[float]:
     if run is None or run.finished:
         return []
     own = run._core.deadline
-    below = [deadline for child in run._children or () for deadline in _deadlines(child)]
+    below = [deadline for child in run._children for deadline in _deadlines(child)]
     return below if own is None else [own, *below]
 
 
