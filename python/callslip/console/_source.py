@@ -258,6 +258,8 @@ def _lives(pid: int) -> bool:
 
 
 def _is_locked(lock: Path) -> bool:
+    if sys.platform == "win32":
+        return not _is_readable(lock)
     try:
         with lock.open("rb") as file:
             _lazy.fcntl.flock(file, _lazy.fcntl.LOCK_SH | _lazy.fcntl.LOCK_NB)
