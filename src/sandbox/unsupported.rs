@@ -34,7 +34,6 @@ struct Missing {
 }
 
 /// Reports that the script can't be run.
-#[expect(clippy::unused_async, reason = "as on Linux")]
 pub async fn run(_request: Request, events: EventSender) {
     events.send(&Event::Failed {
         error: "isolation_unavailable",

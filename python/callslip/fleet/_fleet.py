@@ -136,8 +136,7 @@ class Fleet:
             task: The task, as for `Agent.run`.
             queue: The name of the queue: lowercase letters, digits and `_`, at most 30.
             tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
-            key: A text of the caller's, such as the number of an order. The same key gives the
-                same run, however often it is submitted.
+            key: A text of the caller's, such as an order number. The same key gives the same run.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
             limits: The limits of this run, in place of those of the agent.
 
