@@ -81,6 +81,8 @@ endif
 .PHONY: types
 types: dev ## Check the types, the stub against the extension, and that every public name has a type
 	$(PY) -m mypy
+	$(PY) -m mypy --platform darwin --cache-dir .mypy_cache/macos
+	$(PY) -m mypy --config-file tests/types/windows.ini
 	$(PY) -m mypy --strict tests/types
 	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) tests/types
 	$(PY) -m mypy.stubtest --ignore-disjoint-bases --allowlist tests/stubtest.txt callslip._core
@@ -107,6 +109,14 @@ fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(CARGO) fmt --manifest-path src/launcher/Cargo.toml
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
+
+# C code is compiled with zig where it can be had, which knows all of them.
+TARGETS ?= x86_64-pc-windows-gnu x86_64-pc-windows-msvc aarch64-apple-darwin
+
+.PHONY: portable
+portable: $(VENV)/.test ## Check the Rust half for TARGETS="…-windows-gnu …-windows-msvc …-apple-darwin", where they are installed
+	@$(PIP) install --quiet --group portable || echo "zig can't be installed here"
+	@CARGO="$(CARGO)" $(PY) tests/support/portable.py $(TARGETS)
 
 .PHONY: docs
 docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a warning is an error

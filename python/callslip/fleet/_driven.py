@@ -296,7 +296,7 @@ def is_at_rest(run: Run[Any], elsewhere: Elsewhere) -> bool:
     under_way = run._core.under_way
     if under_way is None:
         return False
-    children = {child.id: child for child in run._children or ()}
+    children = {child.id: child for child in run._children}
     for ticket, is_task in under_way:
         if elsewhere.is_waiting(run.id, ticket):
             continue
@@ -310,7 +310,7 @@ def is_calling(run: Run[Any] | None, elsewhere: Elsewhere) -> bool:
     """Whether a call of a tool is under way here, in a run or in one of its child runs."""
     if run is None or run.finished:
         return False
-    children = {child.id: child for child in run._children or ()}
+    children = {child.id: child for child in run._children}
     for ticket, is_task in run._core.under_way or ():
         if elsewhere.is_waiting(run.id, ticket):
             continue

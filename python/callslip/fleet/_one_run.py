@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Literal
 
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError, TakenOver
 from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
 from callslip.fleet._worker import rest_of
@@ -62,12 +63,12 @@ class OneRun:
         task.add_done_callback(lambda _: self._wake.set())
         try:
             notices = self._shared.notices()
-            loop.add_reader(notices.fileno(), self._hear, notices)
+            watch(loop, notices.fileno(), self._hear, notices)
             try:
                 while not task.done():
                     await self._turn(task)
             finally:
-                loop.remove_reader(notices.fileno())
+                unwatch(loop, notices.fileno())
         finally:
             task.cancel()
             await asyncio.wait([task])

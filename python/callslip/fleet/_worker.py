@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
 from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
@@ -133,14 +134,14 @@ class Worker:
             await asyncio.to_thread(self._shared.make_queue, queue)
         loop = asyncio.get_running_loop()
         notices = self._shared.notices()
-        loop.add_reader(notices.fileno(), self._hear, notices)
+        watch(loop, notices.fileno(), self._hear, notices)
         restore = _on_sigterm(loop, self.end)
         try:
             while not self._is_ending:
                 await self._turn(loop.time())
         finally:
             restore()
-            loop.remove_reader(notices.fileno())
+            unwatch(loop, notices.fileno())
             # The task may be cancelled once more meanwhile: what is left is left then.
             await self._leave_all()
             if self._program.relay is not None:
@@ -338,7 +339,7 @@ def _deadlines(run: Run[Any] | None) -> list[float]:
     if run is None or run.finished:
         return []
     own = run._core.deadline
-    below = [deadline for child in run._children or () for deadline in _deadlines(child)]
+    below = [deadline for child in run._children for deadline in _deadlines(child)]
     return below if own is None else [own, *below]
 
 
