@@ -11,7 +11,7 @@ from callslip._runtime.drive import drive_async
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
-from callslip._runtime.start import resume
+from callslip._runtime.start import resume, resume_after_rest
 from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
 from callslip.fleet._given import given_from_text
 from callslip.runs._feed import feed_of
@@ -254,7 +254,7 @@ class Driven:
             # It continues with what it was told.
             session.beginning.first_commands = lambda _: []
         else:
-            session.beginning.first_commands = _go_on
+            session.beginning.first_commands = resume_after_rest
         return session
 
 
@@ -268,14 +268,6 @@ def _release(opening: asyncio.Future[RunSession | None]) -> None:
 
 def _reopens(message: InboxMessage, run_id: str) -> bool:
     return message.kind == "say" and message.run_id == run_id
-
-
-def _go_on(session: RunSession) -> list[_core.Command]:
-    core, now = session.core, session.now()
-    if core.deadline is not None and now >= core.deadline and core.under_way == []:
-        # It was reached while the run was at rest; resuming begins the time anew.
-        core.time_out(now)
-    return resume(session)
 
 
 def _give_up(session: RunSession) -> list[_core.Command]:

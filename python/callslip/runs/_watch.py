@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from callslip._threads.current_loop import check_loop
-from callslip.errors import RunCancelled, UsageError
+from callslip.errors import NoLease, RunCancelled, TakenOver, UsageError
 from callslip.events import Event, Progress
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
@@ -117,7 +117,9 @@ class RunWatch:
         if self._position < feed.published or feed.others_count != self._others_seen:
             return False
         is_stored = run._store is not None
-        if run._left is not None and not (is_stored and isinstance(run._left, RunCancelled)):
+        # It rests, or another process has it.
+        goes_on = is_stored and isinstance(run._left, RunCancelled | TakenOver | NoLease)
+        if run._left is not None and not goes_on:
             raise run._left
         # Another thread may continue the run at this very moment.
         if (ending := run._core.ending) is not None:
