@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from callslip import Agent, Limits, TicketStore, tool
-from callslip.fleet import Fleet
 from fleets.here import LONG, call, finish, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
