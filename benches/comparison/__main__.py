@@ -16,20 +16,24 @@ import time
 from pathlib import Path
 from typing import Any
 
-from comparison.environments import CACHE, ROOT, prepare
-from comparison.kinds import QUICK, Sizes, everything
+from comparison.environments import CACHE, ROOT, installed, prepare, version
+from comparison.kinds import BESIDE, KINDS, QUICK, Sizes
 from comparison.page import render
 from comparison.peers import PEERS, Peer
 from comparison.processes import LIMIT
-
-KINDS = ("imports", "loop", "memory", "durable", "faults")
 
 
 def compare(peers: list[Peer], sizes: Sizes, kinds: list[str]) -> dict[str, Any]:
     for peer in peers:
         prepare(peer)
+    rows = {peer.name: row(peer) for peer in peers}
+    full = [peer for peer in peers if peer.has_faults]
     began = time.perf_counter()
-    found = {peer.name: everything(peer, sizes, kinds) for peer in peers}
+    for kind in kinds:
+        since = time.perf_counter()
+        for name, found in KINDS[kind](peers if kind in BESIDE else full, sizes).items():
+            rows[name][kind] = found
+        print(f"{kind}: {time.perf_counter() - since:.0f} s", file=sys.stderr)
     return {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": {
@@ -46,7 +50,24 @@ def compare(peers: list[Peer], sizes: Sizes, kinds: list[str]) -> dict[str, Any]
             "durable": [f"{turns} x {runs}" for turns, runs in sizes.durable],
             "imports": sizes.imports,
         },
-        "peers": found,
+        "peers": rows,
+    }
+
+
+def row(peer: Peer) -> dict[str, Any]:
+    """Return what is known of a peer before it is measured."""
+    known: dict[str, Any] = {"title": peer.title}
+    if not peer.has_faults:
+        return known
+    is_ours = peer.name == "callslip"
+    return known | {
+        "uses": peer.uses,
+        "durability": peer.durability,
+        "without": peer.without,
+        "counts_syncs": "SQLite" in peer.durability,
+        "pinned": [] if is_ours else [name for name in peer.needs if name != "openai"],
+        "version": version() if is_ours else "",
+        "installed": installed(peer),
     }
 
 

@@ -69,6 +69,12 @@ def weigh(folder: Path, skipped: set[str]) -> int:
     )
 
 
+def version() -> str:
+    """Return the version of this repository."""
+    settings = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
+    return str(settings["package"]["version"])
+
+
 def installed(peer: Peer) -> dict[str, object]:
     """Return the versions and the size of an environment."""
     command = [python_of(peer), "-m", "pip", "--disable-pip-version-check", "list", "--format=json"]

@@ -1,4 +1,4 @@
-"""What a process measures of one peer: `python -m comparison.measure KIND PEER …` prints JSON.
+"""What a process measures of one peer, as JSON: `python -m comparison.measure KIND PEER SECONDS …`.
 
 It runs in the environment of the peer, which has nothing else.
 """
@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -46,7 +47,7 @@ async def alone(run: Run, turns: int) -> dict[str, float]:
             return {
                 "cpu_us": spent / times / turns * 1e6,
                 "wall_us": taken / times / turns * 1e6,
-                "run_s": taken / times,
+                "run_s": spent / times,
             }
 
 
@@ -64,12 +65,12 @@ def memory(peer: str, agents: int) -> dict[str, float]:
     run = warm(adapter(peer).counter, CALLS, wait)
     before = resident()
     gate = Gate(CALLS, agents)
-    began = time.perf_counter()
+    began = time.process_time()
     asyncio.run(all_at_once())
     return {
         "kb": (gate.resident - before) / 1024 / agents,
         "mb": gate.resident / 2**20,
-        "run_s": time.perf_counter() - began,
+        "run_s": time.process_time() - began,
     }
 
 
@@ -78,7 +79,9 @@ CALLS = 2
 
 
 def main() -> None:
-    kind, peer, *rest = sys.argv[1:]
+    kind, peer, limit, *rest = sys.argv[1:]
+    # Of CPU, so that others on the machine make nothing take too long.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
     found: Any
     match kind:
         case "loop":

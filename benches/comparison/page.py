@@ -61,7 +61,7 @@ def with_kind(data: Data, kind: str) -> dict[str, Data]:
 def number(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2g}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def figure(one: Data, key: str, base: Data | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Measurements, each in a process of its own with a time limit."""
+"""Measurements, each in a process of its own with a limit of CPU time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import statistics
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,11 @@ from comparison.environments import ROOT, python_of
 from comparison.peers import Peer
 
 LIMIT = 60.0
-"""Seconds that a measurement may take."""
+"""Seconds of CPU that a measurement may take."""
 MARGIN = 15.0
-"""Seconds for imports and for the runs that warm it up."""
+"""The same for imports and for the runs that warm it up."""
+PATIENCE = 600.0
+"""Seconds, after which it hangs."""
 QUIET = {
     "AGNO_TELEMETRY": "false",
     "HAYSTACK_TELEMETRY_ENABLED": "False",
@@ -36,38 +37,43 @@ def measure(
     peer: Peer,
     kind: str,
     *arguments: object,
-    limit: float = LIMIT + MARGIN,
     environment: Mapping[str, str] | None = None,
 ) -> Reading:
     """Return what a process of the peer measures, `{"over": 60}` or its error."""
-    command = [python_of(peer), "-m", "comparison.measure", kind, peer.name, *map(str, arguments)]
-    with tempfile.TemporaryFile() as words:
+    words = [kind, peer.name, int(LIMIT + MARGIN), *arguments]
+    command = [python_of(peer), "-m", "comparison.measure", *map(str, words)]
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command,
             env={**os.environ, **QUIET, **(environment or {})},
             stdout=subprocess.PIPE,
-            stderr=words,
+            stderr=errors,
             start_new_session=True,
         )
         try:
-            said, _ = process.communicate(timeout=limit)
+            said, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return {"over": LIMIT}
+        if process.returncode in {-signal.SIGXCPU, -signal.SIGKILL}:
+            return {"over": LIMIT}
         if process.returncode == 0:
             return dict(json.loads(said))
-        words.seek(0)
-        lines = words.read().decode(errors="replace").strip().splitlines() or [""]
+        errors.seek(0)
+        lines = errors.read().decode(errors="replace").strip().splitlines() or [""]
         return {"failed": process.returncode, "error": lines[-1][:200]}
 
 
-def seconds(python: Path, code: str) -> float:
-    """Seconds of a fresh process that executes this code."""
+def cpu_of(python: Path, code: str) -> float:
+    """Seconds of CPU of a fresh process that executes this code."""
     environment = {**os.environ, **QUIET}
-    began = time.perf_counter()
-    subprocess.run([python, "-c", code], env=environment, stderr=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - began
+    process = subprocess.Popen([python, "-c", code], env=environment, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"expected {code!r} to succeed: got exit code {process.returncode}")
+    return used.ru_utime + used.ru_stime
 
 
 def medians(readings: list[Reading]) -> Reading:

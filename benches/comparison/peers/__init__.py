@@ -112,7 +112,7 @@ PEERS: tuple[Peer, ...] = (
         "LlamaIndex",
         "`FunctionAgent`, `OpenAI`",
         ("llama-index-core", "llama-index-llms-openai"),
-        without="a program saves the `Context` itself; `FunctionAgent` has no option for a store",
+        without="a program saves the `Context` itself; `FunctionAgent` takes no store",
         imports="from llama_index.core.agent.workflow import FunctionAgent",
     ),
     Peer(
