@@ -1,7 +1,7 @@
 """Compare callslip with its peers: `python -m comparison`, in the folder `benches`.
 
 A whole run writes docs/comparison.json and, from it alone, docs/comparison.md. A run of some peers
-or with `--quick` writes both into .cache/compare: the page always shows one run of all of them.
+or with `--quick` writes both into .venv/compare: the page always shows one run of all of them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,23 @@ from comparison.peers import PEERS, Peer
 from comparison.processes import LIMIT
 
 
-def compare(peers: list[Peer], sizes: Sizes, kinds: list[str]) -> dict[str, Any]:
+def compare(peers: list[Peer], sizes: Sizes, kinds: list[str], file: Path) -> None:
+    """Measure one kind after the other, and write each down: a run that is stopped is continued."""
     for peer in peers:
         prepare(peer)
-    rows = {peer.name: row(peer) for peer in peers}
     full = [peer for peer in peers if peer.has_faults]
-    began = time.perf_counter()
-    for kind in kinds:
+    data = json.loads(file.read_text("utf-8")) if file.is_file() else begin(peers, sizes)
+    for kind in (one for one in kinds if one not in data["minutes"]):
         since = time.perf_counter()
         for name, found in KINDS[kind](peers if kind in BESIDE else full, sizes).items():
-            rows[name][kind] = found
-        print(f"{kind}: {time.perf_counter() - since:.0f} s", file=sys.stderr)
+            data["peers"][name][kind] = found
+        data["minutes"][kind] = round((time.perf_counter() - since) / 60, 1)
+        print(f"{kind}: {data['minutes'][kind]} minutes", file=sys.stderr)
+        file.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def begin(peers: list[Peer], sizes: Sizes) -> dict[str, Any]:
+    """Return the data of a run before anything is measured."""
     return {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": {
@@ -43,14 +49,14 @@ def compare(peers: list[Peer], sizes: Sizes, kinds: list[str]) -> dict[str, Any]
             "python": platform.python_version(),
         },
         "limit_s": LIMIT,
-        "minutes": round((time.perf_counter() - began) / 60, 1),
+        "minutes": {},
         "sizes": {
             "turns": list(sizes.turns),
             "agents": list(sizes.agents),
             "durable": [f"{turns} x {runs}" for turns, runs in sizes.durable],
             "imports": sizes.imports,
         },
-        "peers": rows,
+        "peers": {peer.name: row(peer) for peer in peers},
     }
 
 
@@ -78,20 +84,22 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
+    parser.add_argument("--resume", action="store_true", help="continue a run that was stopped")
     parser.add_argument("--render", action="store_true", help="write the page from its data")
     options = parser.parse_args()
     is_whole = not (options.only or options.quick or len(options.kinds) < len(KINDS))
-    folder = ROOT / "docs" if is_whole else CACHE
+    folder = ROOT / "docs" if is_whole or options.render else CACHE
     data = folder / "comparison.json"
     if not options.render:
         peers = [peer for peer in PEERS if not options.only or peer.name in options.only]
-        found = compare(peers, QUICK if options.quick else Sizes(), options.kinds)
-        data.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        unfinished = CACHE / ("whole.json" if is_whole else "some.json")
+        if not options.resume:
+            unfinished.unlink(missing_ok=True)
+        compare(peers, QUICK if options.quick else Sizes(), options.kinds, unfinished)
+        unfinished.replace(data)
     page = folder / "comparison.md"
     page.write_text(render(json.loads(data.read_text("utf-8"))), "utf-8")
-    print(
-        page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page, file=sys.stderr
-    )
+    print(page.relative_to(ROOT), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -11,9 +12,7 @@ from pathlib import Path
 from comparison.peers import Peer
 
 ROOT = Path(__file__).parents[2]
-CACHE = ROOT / ".cache" / "compare"
-TOOLS = ("pip", "setuptools")
-"""What each environment has to begin with."""
+CACHE = ROOT / ".venv" / "compare"
 
 
 def pins() -> dict[str, str]:
@@ -37,36 +36,34 @@ def prepare(peer: Peer) -> None:
     if stamp.is_file() and stamp.read_text("utf-8") == wanted:
         return
     print(f"{peer.title}: installing {', '.join([*needs, *keeps])}", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-    pip = [python_of(peer), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, *needs], check=True)
-    site = next(folder.glob("lib/python*/site-packages"))
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", folder], check=True)
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python_of(peer)]
+    subprocess.run([*uv, *needs], check=True)
+    site = site_of(peer)
     (folder / "size.json").write_text(json.dumps(size(site, peer)))
     if keeps:
-        subprocess.run([*pip, *keeps], check=True)
+        subprocess.run([*uv, *keeps], check=True)
     if peer.folder == "callslip":
         (site / "callslip.pth").write_text(f"{ROOT / 'python'}\n")
     stamp.write_text(wanted, "utf-8")
 
 
+def site_of(peer: Peer) -> Path:
+    return next((CACHE / peer.folder).glob("lib/python*/site-packages"))
+
+
 def size(site: Path, peer: Peer) -> dict[str, float]:
     """Megabytes and distributions of an environment, without what Python compiles at a start."""
-    own = [*site.glob("*.dist-info")]
-    found = [one for one in own if one.name.partition("-")[0] not in TOOLS]
-    skipped = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "__pycache__"}
-    total = weigh(site, skipped)
+    total, count = weigh(site), len([*site.glob("*.dist-info")])
     if peer.folder == "callslip":
-        total += weigh(ROOT / "python" / "callslip", skipped)
-    count = len(found) + (peer.folder == "callslip")
+        total += weigh(ROOT / "python" / "callslip")
+        count += 1
     return {"mb": round(total / 1e6, 1), "distributions": count}
 
 
-def weigh(folder: Path, skipped: set[str]) -> int:
-    return sum(
-        file.stat().st_size
-        for file in folder.rglob("*")
-        if file.is_file() and not skipped.intersection(file.relative_to(folder).parts[:-1])
-    )
+def weigh(folder: Path) -> int:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return sum(file.stat().st_size for file in files if file.suffix != ".pyc")
 
 
 def version() -> str:
@@ -77,8 +74,7 @@ def version() -> str:
 
 def installed(peer: Peer) -> dict[str, object]:
     """Return the versions and the size of an environment."""
-    command = [python_of(peer), "-m", "pip", "--disable-pip-version-check", "list", "--format=json"]
-    listed = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    versions = {one["name"]: one["version"] for one in listed if one["name"] not in TOOLS}
+    found = importlib.metadata.distributions(path=[str(site_of(peer))])
+    versions = {one.name: one.version for one in found}
     weight = json.loads((CACHE / peer.folder / "size.json").read_text("utf-8"))
-    return {"versions": versions, **weight}
+    return {"versions": dict(sorted(versions.items())), **weight}

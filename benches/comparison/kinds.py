@@ -133,11 +133,11 @@ def faults(peers: Sequence[Peer], _: Sizes) -> Found:
 
 
 KINDS: dict[str, Callable[[Sequence[Peer], Sizes], Found]] = {
-    "imports": imports,
+    "faults": faults,
     "loop": loop,
     "memory": memory,
     "durable": durable,
-    "faults": faults,
+    "imports": imports,
 }
 BESIDE = ("loop", "memory")
 """The kinds that further rows of a peer, and the loop by hand, are measured in."""

@@ -84,7 +84,7 @@ def peers(data: Data) -> str:
         versions = {name.lower(): version for name, version in one["installed"]["versions"].items()}
         pinned = ", ".join(f"{name} {versions[name]}" for name in one["pinned"])
         rows.append([one["title"], pinned or one["version"], one["uses"]])
-    return table(["peer", "version", "what is used"], rows)
+    return table(["peer", "version", "used here"], rows)
 
 
 def sizes_table(data: Data, kind: str, sizes: Sequence[int], key: str, head: str) -> str:
