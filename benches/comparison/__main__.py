@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from comparison.environments import CACHE, ROOT, installed, prepare, version
-from comparison.kinds import BESIDE, KINDS, QUICK, Sizes
-from comparison.page import render
+from comparison.kinds import BESIDE, KINDS
+from comparison.page import render, with_claims
 from comparison.peers import PEERS, Peer
 from comparison.processes import LIMIT
+from comparison.sizes import QUICK, WHOLE, Sizes
 
 
 def compare(peers: list[Peer], sizes: Sizes, kinds: list[str], file: Path) -> None:
@@ -50,12 +51,7 @@ def begin(peers: list[Peer], sizes: Sizes) -> dict[str, Any]:
         },
         "limit_s": LIMIT,
         "minutes": {},
-        "sizes": {
-            "turns": list(sizes.turns),
-            "agents": list(sizes.agents),
-            "durable": [f"{turns} x {runs}" for turns, runs in sizes.durable],
-            "imports": sizes.imports,
-        },
+        "sizes": sizes.to_json(),
         "peers": {peer.name: row(peer) for peer in peers},
     }
 
@@ -95,11 +91,15 @@ def main() -> None:
         unfinished = CACHE / ("whole.json" if is_whole else "some.json")
         if not options.resume:
             unfinished.unlink(missing_ok=True)
-        compare(peers, QUICK if options.quick else Sizes(), options.kinds, unfinished)
+        compare(peers, QUICK if options.quick else WHOLE, options.kinds, unfinished)
         unfinished.replace(data)
     page = folder / "comparison.md"
     page.write_text(render(json.loads(data.read_text("utf-8"))), "utf-8")
     print(page.relative_to(ROOT), file=sys.stderr)
+    if folder == ROOT / "docs":
+        readme = ROOT / "README.md"
+        text = readme.read_text("utf-8")
+        readme.write_text(with_claims(text, json.loads(data.read_text("utf-8"))), "utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from comparison.durable import FILE
 from comparison.environments import ROOT, python_of
 from comparison.peers import Peer
 from comparison.processes import LIMIT, Reading, cpu_of, measure, medians
+from comparison.sizes import Sizes
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
@@ -27,21 +27,6 @@ REPEATED = 5.0
 
 Found = dict[str, dict[str, Any]]
 """What was measured, by peer and size."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How much is done of each kind."""
-
-    turns: Sequence[int] = (20, 100, 400, 2000)
-    agents: Sequence[int] = (1000, 5000)
-    durable: Sequence[tuple[int, int]] = ((100, 1), (10, 20))
-    """Turns of a run, and runs at once."""
-    rounds: int = 3
-    imports: int = 9
-
-
-QUICK = Sizes(turns=(20, 100), agents=(100,), durable=((10, 1), (5, 10)), rounds=1, imports=3)
 
 
 def loop(peers: Sequence[Peer], sizes: Sizes) -> Found:

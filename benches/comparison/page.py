@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from comparison.fault_cells import cell, is_silent
 from comparison.faults import FAULTS
+from comparison.sizes import WHOLE
 
 Data = Mapping[str, Any]
 
-__all__ = ["claims", "render"]
+__all__ = ["claims", "render", "with_claims"]
 
 OURS = "callslip"
 BASE = "bare_loop"
@@ -30,6 +32,7 @@ def render(data: Data) -> str:
             **machine
         ),
         limit=f"{data['limit_s']:.0f}",
+        short=short(data),
         peers=peers(data),
         cpu=sizes_table(data, "loop", sizes["turns"], "cpu_us", "steps"),
         memory=sizes_table(data, "memory", sizes["agents"], "kb", "agents"),
@@ -45,6 +48,19 @@ def render(data: Data) -> str:
         refused="\n".join(f"- **{fault.title}**: {fault.why}." for fault in REFUSED),
         others="\n".join(f"- **{fault.title}**: {fault.why}." for fault in OTHERS),
         better="\n".join(better(data)) or "- None in this run.",
+    )
+
+
+def short(data: Data) -> str:
+    """Return how this run differs from a whole one."""
+    if data["sizes"] == WHOLE.to_json():
+        return ""
+    turns, agents = (
+        " and ".join(f"{size:,}" for size in some) for some in (WHOLE.turns, WHOLE.agents)
+    )
+    return (
+        "\n**This run is a short one**, on a machine that was busy."
+        f" A whole run has more rounds, and runs of {turns} steps and {agents} agents.\n"
     )
 
 
@@ -104,13 +120,17 @@ def durable(data: Data) -> str:
         if not one["durable"]:
             continue
         runs = [one["durable"][name] for name in (alone, many)]
+        figures = [figure(run, key) for key in ("turns_s", "cpu_us") for run in runs]
         syncs = number(runs[0].get("syncs", 0)) if one["counts_syncs"] else "none"
-        speeds = [figure(run, "turns_s") for run in runs]
-        rows.append(
-            [one["title"], one["durability"], *speeds, syncs, *after(one["durable"]["crash"])]
-        )
-    head = ["peer", "kept by", "one run", f"{many.split(' x ')[1]} runs", "syncs a turn"]
-    return table([*head, "made twice", "after the crash"], rows)
+        crash = after(one["durable"]["crash"])
+        rows.append([one["title"], one["durability"], *figures, syncs, *crash])
+    together = f"{many.split(' x ')[1]} runs"
+    speeds = [
+        f"{word}, {which}" for word in ("turns/s", "CPU a turn") for which in ("one run", together)
+    ]
+    return table(
+        ["peer", "kept by", *speeds, "syncs a turn", "made twice", "after the crash"], rows
+    )
 
 
 def without(data: Data) -> str:
@@ -221,6 +241,20 @@ def claims(data: Data) -> list[str]:
         f"One of {agents:,} agents takes {span(rows, 'memory', agents, 'kb', 'KB')}"
         " ([memory](docs/comparison.md#memory-of-many-agents)).",
     ]
+
+
+def with_claims(text: str, data: Data) -> str:
+    """Return the text of README with these sentences: a line with a link to a table is one."""
+    for claim in claims(data):
+        link = re.search(r"\(docs/comparison\.md#[\w-]+\)", claim)
+        assert link, claim
+        text = re.sub(
+            rf"^- .*{re.escape(link[0])}.*$",
+            lambda _, new=claim: f"- {new}",
+            text,
+            flags=re.MULTILINE,
+        )
+    return text
 
 
 def span(rows: Sequence[Data], kind: str, size: int, key: str, unit: str) -> str:
