@@ -55,11 +55,9 @@ def short(data: Data) -> str:
     """Return how this run differs from a whole one."""
     if data["sizes"] == WHOLE.to_json():
         return ""
-    turns, agents = (
-        " and ".join(f"{size:,}" for size in some) for some in (WHOLE.turns, WHOLE.agents)
-    )
+    turns, agents = ("/".join(f"{size:,}" for size in some) for some in (WHOLE.turns, WHOLE.agents))
     return (
-        "\n**This run is a short one**, on a machine that was busy."
+        "\n**This run is a short one**, on a machine busy with other measurements."
         f" A whole run has more rounds, and runs of {turns} steps and {agents} agents.\n"
     )
 

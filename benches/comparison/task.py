@@ -84,9 +84,10 @@ class Gate:
 
 
 def resident() -> int:
-    """Bytes of this process's memory that are in use."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
+    """Bytes of this process alone, swapped ones too; files that are mapped do not count."""
+    status = Path("/proc/self/status").read_text()
+    lines = dict(line.split(":", 1) for line in status.splitlines())
+    return sum(int(lines[name].split()[0]) for name in ("RssAnon", "VmSwap")) * 1024
 
 
 def warm(counter: Counter, turns: int, wait: Wait = None) -> Run:
