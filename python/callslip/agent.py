@@ -34,6 +34,7 @@ from callslip._options import check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
+from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.limits import Limits
 from callslip.models._call import ModelCall
@@ -278,6 +279,7 @@ class Agent(AgentRuns[AnswerT]):
         """
         from callslip._runtime.driver import drive
 
+        check_loop()
         check_approvals(self, approve)
         # Not by `drive_async`: every coroutine in between costs time at every await.
         with new_session(

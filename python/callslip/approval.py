@@ -190,7 +190,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def _is_in_foreground() -> bool:
     """Whether the program may read from its terminal. In the background it would be stopped."""
-    if not hasattr(os, "tcgetpgrp"):
+    if sys.platform == "win32":
         return True
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
@@ -209,7 +209,7 @@ def _wait_for_line() -> None:
 
 def _drop_typed_ahead() -> None:
     """Forget what was typed before the question: it does not answer it."""
-    if termios is None:
+    if sys.platform == "win32" or termios is None:
         return
     with suppress(OSError, ValueError, termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

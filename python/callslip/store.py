@@ -17,6 +17,7 @@ from weakref import WeakSet
 from callslip import _core
 from callslip._options import check_one_of, is_url
 from callslip._threads.commits import Commits
+from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
 from callslip.runs._result import RunStatus
@@ -56,8 +57,7 @@ def _leave_all() -> None:
     open_stores.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_all)
+after_in_child(_leave_all)
 
 
 class TicketStore:

@@ -1,6 +1,7 @@
 //! A JSON value that is still arriving, as Python objects that grow in place.
 
 use super::error::CoreResult;
+use super::lock::lock;
 use super::protocol::DETACH_BYTES;
 use super::value::Converter;
 use crate::protocol::ReadOptions;
@@ -56,7 +57,7 @@ impl GrowingValue {
     }
 
     fn lock(&self) -> CoreResult<MutexGuard<'_, State>> {
-        Ok(self.0.lock()?)
+        lock(&self.0)
     }
 }
 

@@ -1,9 +1,10 @@
-//! The border to Python: the only place that names pyo3. Classes are frozen over a lock, no Python code runs while a
-//! lock is held, and Rust keeps no Python object but the texts of an outcome and what a reader's snapshots show.
+//! The border to Python: the only place that names pyo3. Classes are frozen over a lock, nothing of Python is touched
+//! while a lock is held, nobody waits for a lock while attached to Python, and Rust keeps no Python object but the texts of an outcome and what a reader's snapshots show.
 
 mod command;
 mod error;
 mod growing_value;
+mod lock;
 mod openapi;
 mod outcome;
 mod part;

@@ -3,6 +3,7 @@
 use super::command::PyDelta;
 use super::error::{self, CoreError, CoreResult};
 use super::growing_value::GrowingValue;
+use super::lock::lock;
 use super::protocol::{DETACH_BYTES, finish_reason};
 use super::reply::PyReply;
 use crate::protocol::snapshot::{ReplySnapshot, SnapshotAnswer, SnapshotCall};
@@ -11,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyList, PyString};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The reply as far as it has come.
 struct Reading {
@@ -28,10 +29,6 @@ struct Shared {
     options: ReadOptions,
     calls: Py<PyList>,
     answer: GrowingValue,
-}
-
-fn lock(reading: &Mutex<Reading>) -> CoreResult<MutexGuard<'_, Reading>> {
-    Ok(reading.lock()?)
 }
 
 fn finished() -> CoreError {
@@ -73,10 +70,8 @@ impl PyReader {
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn push<'py>(&self, py: Python<'py>, chunk: Chunk) -> CoreResult<(Bound<'py, PyList>, &Bound<'py, PyString>)> {
         let bytes = chunk.bytes();
-        let push = || {
+        let push = |reading: &mut Reading| {
             let mut deltas = Vec::new();
-            let mut reading = lock(&self.0.reading)?;
-            let reading = &mut *reading;
             let decoder = reading.decoder.as_mut().ok_or_else(finished)?;
             reading.status = decoder.push(bytes, &mut deltas);
             for delta in &deltas {
@@ -84,7 +79,12 @@ impl PyReader {
             }
             Ok::<_, CoreError>((deltas, reading.status))
         };
-        let (deltas, status) = if bytes.len() > DETACH_BYTES { py.detach(push) } else { push() }?;
+        let reading = &self.0.reading;
+        let (deltas, status) = if bytes.len() > DETACH_BYTES {
+            py.detach(|| push(&mut *reading.lock()?))
+        } else {
+            push(&mut *lock(reading)?)
+        }?;
         Ok((PyList::new(py, deltas.into_iter().map(PyDelta::from))?, status_text(py, status)))
     }
 

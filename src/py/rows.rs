@@ -3,6 +3,7 @@
 use super::part::PyPart;
 use super::value::to_python;
 use crate::live::LiveRun;
+use crate::protocol::Message;
 use crate::run::state::Ending;
 use crate::run::{Limit, Shortened, StopReason, Usage};
 use crate::store::{RunRow, Store, TicketRow};
@@ -229,8 +230,7 @@ pub(super) struct PyMessage {
 }
 
 impl PyMessage {
-    pub(super) fn new(py: Python<'_>, run: &LiveRun, message: &crate::protocol::Message) -> Self {
-        let parts = message.parts.iter().map(|part| PyPart::of_run(run, part)).collect();
+    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>) -> Self {
         Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind(), parts }
     }
 }

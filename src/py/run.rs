@@ -321,8 +321,12 @@ impl PyRun {
         let bytes = chunk.bytes();
         check_memory(bytes.len())?;
         let run = view(slf);
-        let push = || CoreResult::Ok(run.lock()?.apply(now, |machine| machine.push(bytes, now))?);
-        let (pushed, commands) = if bytes.len() > DETACH_BYTES { slf.py().detach(push) } else { push() }?;
+        let push = |run: &mut LiveRun| CoreResult::Ok(run.apply(now, |machine| machine.push(bytes, now))?);
+        let (pushed, commands) = if bytes.len() > DETACH_BYTES {
+            slf.py().detach(|| push(&mut *run.lock_detached()?))
+        } else {
+            push(&mut *run.lock()?)
+        }?;
         let deltas = pushed.deltas.into_iter().map(PyDelta::from).collect();
         Ok((deltas, pushed.stop, to_commands(slf.py(), &commands)?))
     }
@@ -364,7 +368,7 @@ impl PyRun {
         let give = |machine: &mut RunMachine| machine.reply_with(text, details, now);
         if text.len() > DETACH_BYTES {
             let run = view(slf);
-            let ((), commands) = slf.py().detach(|| CoreResult::Ok(run.lock()?.apply(now, give)?))?;
+            let ((), commands) = slf.py().detach(|| CoreResult::Ok(run.lock_detached()?.apply(now, give)?))?;
             return to_commands(slf.py(), &commands);
         }
         input(slf, now, give)

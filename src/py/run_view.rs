@@ -1,6 +1,7 @@
 //! What can be read from one run: its state, log, transcript and parts.
 
 use super::error::{self, CoreResult};
+use super::lock::lock;
 use super::part::PyPart;
 use super::protocol::{PyBounds, PyGrammar};
 use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
@@ -29,6 +30,11 @@ impl PyRunView {
     }
 
     pub(super) fn lock(&self) -> CoreResult<MutexGuard<'_, LiveRun>> {
+        lock(&self.run)
+    }
+
+    /// As `lock`, in a thread that is detached.
+    pub(super) fn lock_detached(&self) -> CoreResult<MutexGuard<'_, LiveRun>> {
         Ok(self.run.lock()?)
     }
 
@@ -211,10 +217,13 @@ impl PyRunView {
 
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
-        let run = self.lock()?;
-        let message = run.machine().state().messages.get(position);
-        let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
-        Ok(PyMessage::new(py, &run, message))
+        let (message, parts) = {
+            let run = self.lock()?;
+            let message = run.machine().state().messages.get(position);
+            let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
+            (message.clone(), message.parts.iter().map(|part| PyPart::of_run(&run, part)).collect())
+        };
+        Ok(PyMessage::new(py, &message, parts))
     }
 
     /// The list of all tickets, as a message of the ticket protocol has it.
@@ -254,9 +263,11 @@ impl PyRunView {
 
     /// The message without the results that were loaded into it; `None` if it has none, or only very short ones.
     fn short<'py>(&self, py: Python<'py>, position: usize) -> CoreResult<Option<Bound<'py, PyString>>> {
-        let run = self.lock()?;
-        let short = run.machine().state().messages.get(position).and_then(|message| message.short.as_ref());
-        Ok(short.map(|short| PyString::new(py, short)))
+        let short = {
+            let run = self.lock()?;
+            run.machine().state().messages.get(position).and_then(|message| message.short.clone())
+        };
+        Ok(short.map(|short| PyString::new(py, &short)))
     }
 
     /// What its replies have cost.
@@ -330,7 +341,7 @@ impl PyRunView {
         let situation = Situation { moves: run.machine().possible_moves(), thoughts, bounds };
         let make = |situation: &Situation| run.machine().grammar(&situation.moves, thoughts, bounds);
         let grammars = self.grammars.get_or_init(Grammars::default);
-        Ok(PyGrammar { grammar: grammars.get(situation, make) })
+        Ok(PyGrammar { grammar: grammars.get(situation, make)? })
     }
 
     /// Whether the run is over.

@@ -29,7 +29,7 @@ impl PyScriptJob {
     }
 
     /// The descriptor to watch: readable while there are events.
-    fn fileno(&self) -> i32 {
+    fn fileno(&self) -> i64 {
         self.0.descriptor()
     }
 

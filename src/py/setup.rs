@@ -1,13 +1,14 @@
 //! What the runs of an agent share.
 
 use super::error::{self, CoreResult};
+use super::lock::lock;
 use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
 use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
 use crate::run::{Limits, PossibleMoves, Setup};
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What runs are set up with: made once for an agent, kept in the log of each of its runs.
 #[pyclass(name = "Setup", module = "callslip._core", frozen)]
@@ -37,17 +38,21 @@ pub(super) struct Grammars {
 impl Grammars {
     const KEPT: usize = 8;
 
-    pub(super) fn get(&self, situation: Situation, make: impl FnOnce(&Situation) -> Grammar) -> Arc<Grammar> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn get(
+        &self,
+        situation: Situation,
+        make: impl FnOnce(&Situation) -> Grammar,
+    ) -> CoreResult<Arc<Grammar>> {
+        let mut latest = lock(&self.latest)?;
         if let Some((_, grammar)) = latest.iter().find(|(known, _)| *known == situation) {
-            return Arc::clone(grammar);
+            return Ok(Arc::clone(grammar));
         }
         let grammar = Arc::new(make(&situation));
         if latest.len() >= Self::KEPT {
             latest.remove(0);
         }
         latest.push((situation, Arc::clone(&grammar)));
-        grammar
+        Ok(grammar)
     }
 }
 

@@ -1,13 +1,12 @@
 //! The queue of a store that many processes share, and what those processes tell one another.
 
 use super::error::{self, CoreResult};
-use super::store::{PyStore, Signal, drain};
+use super::store::PyStore;
+use crate::signal::{self, Signal, Signalled};
 use crate::store::PostgresStore;
 use crate::store::postgres::{Below, Claimed, Listen, Notice, Rested, SqlText, Submit, Told, Worker};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -104,6 +103,11 @@ impl PySharedRuns {
     /// Lets go of a claimed run that was not opened.
     fn let_go(&self, run_id: &str) {
         self.store.let_go(run_id);
+    }
+
+    /// Why a run that is driven here is lost to it; none while it is not.
+    fn why_lost(&self, run_id: &str) -> Option<String> {
+        Some(self.store.why_lost(run_id)?.to_string())
     }
 
     /// Gives a claimed run back, which this worker can't drive.
@@ -238,11 +242,11 @@ impl PySharedRuns {
 
     /// What other processes tell, from now on.
     fn notices(&self) -> CoreResult<PyNotices> {
-        let (signal, reading) = Signal::pair()?;
+        let (signal, signalled) = signal::pair()?;
         let mailbox = Arc::new(Mailbox { signal, notices: Mutex::default() });
         let weak: Weak<Mailbox> = Arc::downgrade(&mailbox);
         self.store.listen(weak)?;
-        Ok(PyNotices { reading, mailbox })
+        Ok(PyNotices { signalled, mailbox })
     }
 }
 
@@ -307,21 +311,21 @@ impl Listen for Mailbox {
 /// What other processes have told, for an event loop to take. No thread of the store runs Python.
 #[pyclass(name = "Notices", module = "callslip._core", frozen)]
 pub(super) struct PyNotices {
-    reading: UnixStream,
+    signalled: Signalled,
     mailbox: Arc<Mailbox>,
 }
 
 #[pymethods]
 impl PyNotices {
     /// The descriptor to watch.
-    fn fileno(&self) -> i32 {
-        self.reading.as_raw_fd()
+    fn fileno(&self) -> i64 {
+        self.signalled.descriptor()
     }
 
     /// All that was told since the last time: `queue`, `inbox`, `written`, `lost` or `anything`, with the name of the queue
     /// or the id of the run.
     fn take(&self) -> Vec<(&'static str, String)> {
-        drain(&self.reading);
+        self.signalled.drain();
         let taken = std::mem::take(&mut *self.mailbox.notices.lock().unwrap_or_else(PoisonError::into_inner));
         taken.into_iter().map(plain).collect()
     }

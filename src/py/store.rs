@@ -4,6 +4,7 @@ use super::error::{self, CoreError, CoreResult};
 use super::rows::{PyRunRow, PyTicketRow};
 use crate::live;
 use crate::run::{read_contents, read_log};
+use crate::signal::{self, Signal, Signalled};
 use crate::store::sqlite::SqlValue;
 use crate::store::{
     Durability, MemoryStore, Position, PostgresStore, RunFilter, RunStatus, SqliteStore, Store, StoreError,
@@ -12,9 +13,6 @@ use crate::store::{
 use crate::ticket::{Status, TicketKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
-use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -155,11 +153,11 @@ impl PyStore {
 
     /// A descriptor that becomes readable after each commit.
     fn waker(&self) -> CoreResult<PyWaker> {
-        let (signal, reading) = Signal::pair()?;
+        let (signal, signalled) = signal::pair()?;
         let signal = Arc::new(signal);
         let weak: Weak<Signal> = Arc::downgrade(&signal);
         self.open()?.subscribe(weak);
-        Ok(PyWaker { reading, _signal: signal })
+        Ok(PyWaker { signalled, _signal: signal })
     }
 
     /// Whether a run is being worked on in this process.
@@ -327,34 +325,6 @@ fn to_python(py: Python<'_>, column: SqlValue) -> Bound<'_, PyAny> {
     }
 }
 
-/// The writing end.
-#[derive(Debug)]
-pub(super) struct Signal {
-    writing: UnixStream,
-}
-
-impl Signal {
-    /// Both ends.
-    pub(super) fn pair() -> std::io::Result<(Self, UnixStream)> {
-        let (writing, reading) = UnixStream::pair()?;
-        writing.set_nonblocking(true)?;
-        reading.set_nonblocking(true)?;
-        Ok((Self { writing }, reading))
-    }
-
-    /// Makes the other end readable.
-    pub(super) fn ring(&self) {
-        // Where the pipe is full, the loop has been told often enough.
-        let _ = (&self.writing).write(&[0]);
-    }
-}
-
-/// Takes what was signalled.
-pub(super) fn drain(mut reading: &UnixStream) {
-    let mut bytes = [0; 64];
-    while reading.read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
-}
-
 impl Wake for Signal {
     fn wake(&self) {
         self.ring();
@@ -364,7 +334,7 @@ impl Wake for Signal {
 /// Wakes an event loop after each commit of a store. No thread of the store runs Python.
 #[pyclass(name = "Waker", module = "callslip._core", frozen)]
 pub(super) struct PyWaker {
-    reading: UnixStream,
+    signalled: Signalled,
     /// The store holds it weakly.
     _signal: Arc<Signal>,
 }
@@ -372,12 +342,12 @@ pub(super) struct PyWaker {
 #[pymethods]
 impl PyWaker {
     /// The descriptor to watch.
-    fn fileno(&self) -> i32 {
-        self.reading.as_raw_fd()
+    fn fileno(&self) -> i64 {
+        self.signalled.descriptor()
     }
 
     /// Takes what was signalled, so that the descriptor is quiet until the next commit.
     fn drain(&self) {
-        drain(&self.reading);
+        self.signalled.drain();
     }
 }

@@ -1,11 +1,10 @@
 //! A job in the background: it sends events, takes answers and can be cancelled.
 
 use super::event::Event;
+use crate::signal::{self, Signal, Signalled};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -18,7 +17,7 @@ const WAITING_AT_MOST: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Job {
     shared: Arc<Shared>,
-    reading: UnixStream,
+    signalled: Signalled,
     cancel: watch::Sender<bool>,
     answers: mpsc::UnboundedSender<Answer>,
 }
@@ -36,7 +35,7 @@ pub struct Answer {
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
-    writing: UnixStream,
+    signal: Signal,
 }
 
 #[derive(Debug, Default)]
@@ -63,26 +62,23 @@ impl Job {
     /// # Errors
     /// The system has no descriptor or thread left.
     pub fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(EventSender) -> F) -> io::Result<Self> {
-        let (reading, writing) = UnixStream::pair()?;
-        reading.set_nonblocking(true)?;
-        writing.set_nonblocking(true)?;
-        let shared = Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), writing });
+        let (signal, signalled) = signal::pair()?;
+        let shared = Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), signal });
         let (cancel, cancelled) = watch::channel(false);
         let (answers, answered) = mpsc::unbounded_channel();
         let events = EventSender { shared: shared.clone(), cancelled, answers: answered };
         background()?.spawn(work(events));
-        Ok(Self { shared, reading, cancel, answers })
+        Ok(Self { shared, signalled, cancel, answers })
     }
 
     /// Readable while there are events to take.
-    pub fn descriptor(&self) -> RawFd {
-        self.reading.as_raw_fd()
+    pub fn descriptor(&self) -> i64 {
+        self.signalled.descriptor()
     }
 
     /// Takes the events that have come, as JSON.
     pub fn news(&self) -> Vec<String> {
-        let mut bytes = [0; 64];
-        while (&self.reading).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        self.signalled.drain();
         let mut queue = self.shared.lock();
         queue.output_waiting = 0;
         queue.taken_last = queue.told_last;
@@ -147,8 +143,7 @@ impl EventSender {
         queue.events.push_back(text);
         drop(queue);
         self.shared.arrived.notify_all();
-        // Where the pipe is full, it is readable already.
-        let _ = (&self.shared.writing).write(&[0]);
+        self.shared.signal.ring();
     }
 }
 
@@ -171,7 +166,7 @@ impl Drop for EventSender {
 /// The system has no descriptor left. tokio would panic on some of those that it makes, so that it is tried before.
 pub(super) fn runtime() -> io::Result<Runtime> {
     const NEEDED: usize = 6;
-    drop((0..NEEDED).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?);
+    drop((0..NEEDED).map(|_| signal::pair()).collect::<io::Result<Vec<_>>>()?);
     Builder::new_current_thread().enable_all().build()
 }
 

@@ -6,6 +6,8 @@
 pub mod event;
 mod installation;
 pub mod job;
+#[cfg_attr(unix, path = "packages/mod.rs")]
+#[cfg_attr(not(unix), path = "packages/unsupported.rs")]
 pub mod packages;
 mod refused;
 #[cfg_attr(target_os = "linux", path = "runner/mod.rs")]

@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 const STAGE: &str = "the platform";
 const MESSAGE: &str = "scripts can be kept apart on Linux only";
-const REMEDY: &str = "run them in a container: PythonRunner(backend=CommandRunner([\"docker\", \"run\", …])); on Windows \
-                      the program can also be run in WSL";
+const REMEDY: &str = if cfg!(windows) {
+    "use WSL, in which the program runs as on Linux"
+} else {
+    "run them in a container: PythonRunner(backend=CommandRunner([\"docker\", \"run\", …]))"
+};
 
 /// A script, and how it is to be run.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,7 +34,6 @@ struct Missing {
 }
 
 /// Reports that the script can't be run.
-#[expect(clippy::unused_async, reason = "as on Linux")]
 pub async fn run(_request: Request, events: EventSender) {
     events.send(&Event::Failed {
         error: "isolation_unavailable",

@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest to the highest.
-const FLOORS: [&str; 11] =
-    ["hex", "part", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
+const FLOORS: [&str; 12] =
+    ["hex", "signal", "part", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
+/// What every floor may name.
+const LOWEST: [&str; 2] = ["hex", "signal"];
 /// Scripts know nothing of runs, and only the border knows scripts.
 const ASIDE: &str = "sandbox";
 
@@ -48,7 +50,7 @@ fn imports_point_down() {
     for (room, path, text) in rooms() {
         for target in named(&text) {
             let fits = if room == ASIDE || target == ASIDE {
-                room == target || room == "py" || target == "hex"
+                room == target || room == "py" || LOWEST.contains(&target.as_str())
             } else {
                 let known = "expected a folder of FLOORS: got another one; add it";
                 floor(&target).unwrap_or_else(|| panic!("{known}: {target}"))

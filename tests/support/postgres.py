@@ -235,6 +235,16 @@ class Server:
         self.execute(f"CREATE DATABASE {name}{template}")
         return self.url(name)
 
+    def dump(self, url: str, *, schema: str) -> str:
+        """Return a schema of a database, with what is in it, as SQL that any client can send."""
+        # It lies beside the server, and not beside a link to one of its programs.
+        program = (self._programs / "initdb").resolve().parent / "pg_dump"
+        command = [str(program), "--schema", schema, "--inserts", "--no-owner", url]
+        dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        # Only psql knows these.
+        lines = [line for line in dumped.stdout.splitlines() if not line.startswith("\\")]
+        return "\n".join(line for line in lines if not line.startswith("--") and line) + "\n"
+
     def drop_database(self, url: str) -> None:
         self.execute(f"DROP DATABASE IF EXISTS {url.rsplit('/', 1)[1]} WITH (FORCE)")
 

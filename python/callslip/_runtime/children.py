@@ -10,7 +10,7 @@ from callslip._failure import describe_failure
 from callslip._json import to_json
 from callslip._runtime.place import child_id, place_below
 from callslip._runtime.session import RunSession
-from callslip._runtime.start import resume, start
+from callslip._runtime.start import resume, resume_after_rest, start
 from callslip.errors import ModelError, RunFailed
 from callslip.parts import Said, said_with
 from callslip.runs import Run, RunResult
@@ -85,9 +85,10 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         core.adopt(setup.native)
     run = Run(core, run_id, task, agent=agent, store=session.store, deps=session.run._deps)
     session.run._add_child(run)
-    child = RunSession(
-        run, agent, setup, start if is_new else resume, levels=levels, root=session.root
-    )
+    # Only the runs of workers rest.
+    again = resume if session.beginning.inbox is None else resume_after_rest
+    first_commands = start if is_new else again
+    child = RunSession(run, agent, setup, first_commands, levels=levels, root=session.root)
     if is_new:
         child.beginning.said = said_below(session, Said(task, []))
     if session.kept_while is not None:

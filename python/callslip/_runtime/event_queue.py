@@ -64,14 +64,15 @@ class EventQueue:
         if not is_wanted(progress, self._run_id, children=self._children):
             return
         is_scheduled = self._progress.add(progress)
-        if self._is_here():
+        if self.is_here():
             self._move_progress()
         elif not is_scheduled:
             # A closed loop has no reader.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._move_progress)
 
-    def _is_here(self) -> bool:
+    def is_here(self) -> bool:
+        """Whether this code runs on the event loop of the stream."""
         return asyncio._get_running_loop() is self._loop
 
     def _move_progress(self) -> None:
@@ -113,7 +114,7 @@ class EventQueue:
 
     def wake(self) -> None:
         """Have the reader look whether further items come."""
-        if self._is_here():
+        if self.is_here():
             self._news.set()
         else:
             with suppress(RuntimeError):

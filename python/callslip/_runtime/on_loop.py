@@ -12,6 +12,7 @@ from callslip._runtime.children_apart import run_apart
 from callslip._runtime.place import runs_above
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
+from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
 from callslip.models._direct import in_time
 from callslip.models._reply import AsyncReplyStream, ReplyStream
@@ -125,6 +126,7 @@ class PendingResult:
         self._future = session.result_future()
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
+        check_loop("asyncio.run, main()")
         # Cancelling the task that waits does not end the run.
         return _lazy.asyncio.shield(_lazy.asyncio.wrap_future(self._future)).__await__()
 

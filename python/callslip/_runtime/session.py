@@ -423,7 +423,7 @@ def _end_children(run: Run) -> None:
             with contextlib.suppress(StoreError):
                 store._end_children(run.id)
         return
-    for child in run._children or ():
+    for child in run._children:
         _end_children(child)
         if not child.finished and child._driver is None:
             with contextlib.suppress(StoreError):

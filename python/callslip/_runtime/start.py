@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from callslip._core import Command
     from callslip._runtime.session import RunSession
 
-__all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "start"]
+__all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "resume_after_rest", "start"]
 
 
 def start(session: RunSession) -> list[Command]:
@@ -33,6 +33,15 @@ def start(session: RunSession) -> list[Command]:
 def resume(session: RunSession) -> list[Command]:
     """Resume a run that another process has started, or whose model has failed."""
     return session.core.resume(session.now())
+
+
+def resume_after_rest(session: RunSession) -> list[Command]:
+    """Resume a run that has rested, or whose worker has ended: its time has passed meanwhile."""
+    core, now = session.core, session.now()
+    if core.deadline is not None and now >= core.deadline and core.under_way == []:
+        # Resuming begins the time anew.
+        core.time_out(now)
+    return resume(session)
 
 
 def begins_with_calls(session: RunSession) -> bool:

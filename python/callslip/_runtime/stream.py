@@ -142,6 +142,11 @@ class RunStream(Generic[AnswerT]):
     async def __anext__(self) -> Event | Delta | Progress:
         if self._task is None:
             raise UsageError("enter the stream first: async with agent.stream(…) as run: …")
+        if not self._queue.is_here():
+            raise UsageError(
+                "expected the event loop on which the stream was entered: got another; use "
+                "run.watch(), which any number of loops can read"
+            )
         while (item := await self._queue.next(self._is_over)) is None:
             # A message from another thread may continue the run at this very moment, or have
             # continued it to its next end since.

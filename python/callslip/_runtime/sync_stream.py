@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Generic, Self
 
 from callslip._threads import pool
 from callslip._threads.current_loop import interruptible, is_in_loop
+from callslip.errors import UsageError
 from callslip.runs._result import AnswerT
 
 if TYPE_CHECKING:
@@ -26,12 +28,15 @@ class SyncStream(Generic[AnswerT]):
     """The events of a run, as they happen. Made by `Agent.stream_sync`.
 
     The run works while the next item is awaited, and a few hundred events ahead. The iteration ends
-    with the run, and raises the exception of a run that failed.
+    with the run, and raises the exception of a run that failed. Threads that share it share its
+    items.
     """
 
     def __init__(self, stream: RunStream[AnswerT]) -> None:
         self._stream = stream
         self._items = _items(stream)
+        # A generator can't be entered twice.
+        self._reading = threading.RLock()
 
     @property
     def run(self) -> Run[AnswerT]:
@@ -51,11 +56,24 @@ class SyncStream(Generic[AnswerT]):
         return self
 
     def __next__(self) -> Event | Delta | Progress:
-        return next(self._items)
+        with self._reading:
+            return next(self._items)
 
     def close(self) -> None:
-        """End the stream. A run that is not over is cancelled."""
-        self._items.close()
+        """End the stream. A run that is not over is cancelled.
+
+        Raises:
+            UsageError: Another thread waits for an item.
+        """
+        if not self._reading.acquire(blocking=False):
+            raise UsageError(
+                "expected a stream that nobody reads: got one for whose next item a thread waits; "
+                "call stream.run.cancel(), which ends it there"
+            )
+        try:
+            self._items.close()
+        finally:
+            self._reading.release()
 
     def __enter__(self) -> Self:
         return self

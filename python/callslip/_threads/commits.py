@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class _OnLoop:
                 waker = self._idle.pop()
             except IndexError:
                 waker = self._store.waker()
-            loop.add_reader(waker.fileno(), self._on_commit)
+            watch(loop, waker.fileno(), self._on_commit)
             self._waker = waker
         heapq.heappush(self._waiting, (position, next(self._order), future))
         self._wake(loop)
@@ -143,6 +144,6 @@ class _OnLoop:
         self._waiting.clear()
         self._given_up = 0
         if self._waker is not None:
-            loop.remove_reader(self._waker.fileno())
+            unwatch(loop, self._waker.fileno())
             self._idle.append(self._waker)
             self._waker = None

@@ -12,7 +12,7 @@ from functools import partial
 from callslip import _lazy
 from callslip.errors import UsageError
 
-__all__ = ["check_loop", "interruptible", "is_in_loop"]
+__all__ = ["check_loop", "interruptible", "is_in_loop", "is_in_trio"]
 
 
 def is_in_loop() -> bool:
@@ -24,17 +24,33 @@ def is_in_loop() -> bool:
     return asyncio._get_running_loop() is not None
 
 
-def check_loop() -> None:
+def check_loop(in_thread: str = "agent.run_sync, task") -> None:
     """Check that an event loop of asyncio runs in this thread.
+
+    Args:
+        in_thread: What a program that uses trio can call in another thread instead.
 
     Raises:
         UsageError: There is none.
     """
     if not is_in_loop():
+        found = "that of trio" if is_in_trio() else "none"
         raise UsageError(
-            "expected a running event loop of asyncio: got none; under trio, call "
-            "await trio.to_thread.run_sync(agent.run_sync, task)"
+            f"expected a running event loop of asyncio: got {found}; under trio, call "
+            f"await trio.to_thread.run_sync({in_thread})"
         )
+
+
+def is_in_trio() -> bool:
+    """Whether trio runs in this thread."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return False
+    try:
+        trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager

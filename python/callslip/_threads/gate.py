@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from callslip import _lazy
+from callslip._threads.forks import after_in_child
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -293,4 +293,4 @@ def _reset_all() -> None:
 
 _holds: ContextVar[_Hold | None] = ContextVar("callslip_holds", default=None)
 _gates: WeakSet[Gate] = WeakSet()
-os.register_at_fork(after_in_child=_reset_all)
+after_in_child(_reset_all)

@@ -6,7 +6,6 @@ threads are daemons: a function that never returns does not keep a program from 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
@@ -18,6 +17,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from callslip import _lazy
+from callslip._threads.forks import after_in_child
 
 if TYPE_CHECKING:
     import asyncio
@@ -256,7 +256,7 @@ def _reset() -> None:
     _loop = None
 
 
-os.register_at_fork(after_in_child=_reset)
+after_in_child(_reset)
 
 
 async def in_thread(function: Callable[..., T], /, *args: Any) -> T:

@@ -184,6 +184,9 @@ class _File(Source):
         stamp = _stamp_of(lock)
         if stamp is None or stamp == self._free:
             return None
+        if sys.platform == "win32":
+            # There a lock keeps others from reading what its owner has written.
+            return None if _is_readable(lock) else "another process"
         pid = _pid_in(lock)
         if pid is not None and _lives(pid):
             # A process that was killed leaves its number, which another one may have by now.
@@ -233,12 +236,19 @@ def _pid_in(lock: Path) -> int | None:
     return pid if pid > 0 else None
 
 
+def _is_readable(lock: Path) -> bool:
+    try:
+        lock.read_bytes()
+    except OSError:
+        return False
+    return True
+
+
 def _lives(pid: int) -> bool:
     if pid == os.getpid():
         return False
-    if sys.platform == "win32":  # where asking would end the process
-        return True
     try:
+        # On Windows this would end the process.
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
@@ -249,7 +259,7 @@ def _lives(pid: int) -> bool:
 
 def _is_locked(lock: Path) -> bool:
     if sys.platform == "win32":
-        return True
+        return not _is_readable(lock)
     try:
         with lock.open("rb") as file:
             _lazy.fcntl.flock(file, _lazy.fcntl.LOCK_SH | _lazy.fcntl.LOCK_NB)

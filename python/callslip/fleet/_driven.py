@@ -11,7 +11,7 @@ from callslip._runtime.drive import drive_async
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
-from callslip._runtime.start import resume
+from callslip._runtime.start import resume, resume_after_rest
 from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
 from callslip.fleet._given import given_from_text
 from callslip.runs._feed import feed_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from callslip.parts import Content
     from callslip.runs import Run
 
-__all__ = ["Claim", "Driven", "ForRuns"]
+__all__ = ["Claim", "Driven", "ForRuns", "reason_lost"]
 
 _log = logging.getLogger("callslip.fleet")
 
@@ -68,6 +68,11 @@ class ForRuns(NamedTuple):
     deps: object
     relay: Relay | None
     spreads: bool
+
+
+def reason_lost(shared: _core.SharedRuns, run_id: str) -> str:
+    """Return why a run that was driven here is lost to it."""
+    return shared.why_lost(run_id) or f"another process may have run {run_id} by now"
 
 
 class Driven:
@@ -249,7 +254,7 @@ class Driven:
             # It continues with what it was told.
             session.beginning.first_commands = lambda _: []
         else:
-            session.beginning.first_commands = _go_on
+            session.beginning.first_commands = resume_after_rest
         return session
 
 
@@ -263,14 +268,6 @@ def _release(opening: asyncio.Future[RunSession | None]) -> None:
 
 def _reopens(message: InboxMessage, run_id: str) -> bool:
     return message.kind == "say" and message.run_id == run_id
-
-
-def _go_on(session: RunSession) -> list[_core.Command]:
-    core, now = session.core, session.now()
-    if core.deadline is not None and now >= core.deadline and core.under_way == []:
-        # It was reached while the run was at rest; resuming begins the time anew.
-        core.time_out(now)
-    return resume(session)
 
 
 def _give_up(session: RunSession) -> list[_core.Command]:
@@ -291,7 +288,7 @@ def is_at_rest(run: Run[Any], elsewhere: Elsewhere) -> bool:
     under_way = run._core.under_way
     if under_way is None:
         return False
-    children = {child.id: child for child in run._children or ()}
+    children = {child.id: child for child in run._children}
     for ticket, is_task in under_way:
         if elsewhere.is_waiting(run.id, ticket):
             continue
@@ -305,7 +302,7 @@ def is_calling(run: Run[Any] | None, elsewhere: Elsewhere) -> bool:
     """Whether a call of a tool is under way here, in a run or in one of its child runs."""
     if run is None or run.finished:
         return False
-    children = {child.id: child for child in run._children or ()}
+    children = {child.id: child for child in run._children}
     for ticket, is_task in run._core.under_way or ():
         if elsewhere.is_waiting(run.id, ticket):
             continue

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from callslip._options import check_text
 from callslip._runtime.run_options import check_limits
 from callslip._runtime.sessions import new_run_id
+from callslip._threads.current_loop import check_loop
 from callslip.errors import Busy, StoreError, UsageError
 from callslip.fleet._agents import KnownAgents
 from callslip.fleet._dispatch import Dispatch, dispatcher_of
@@ -135,8 +136,7 @@ class Fleet:
             task: The task, as for `Agent.run`.
             queue: The name of the queue: lowercase letters, digits and `_`, at most 30.
             tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
-            key: A text of the caller's, such as the number of an order. The same key gives the
-                same run, however often it is submitted.
+            key: A text of the caller's, such as an order number. The same key gives the same run.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
             limits: The limits of this run, in place of those of the agent.
 
@@ -145,6 +145,7 @@ class Fleet:
             Busy: The queue has as many runs as it may have.
             StoreError: The database cannot be written.
         """
+        check_loop("asyncio.run, fleet.submit(…)")
         check_text("agent", agent)
         said = _check_task(task)
         for name, text in (("tenant", tenant), ("key", key)):
@@ -205,6 +206,7 @@ class Fleet:
             StoreError: There is no such run, or it cannot be read.
             ProtocolError: As for `Agent.run`, and so are the other exceptions.
         """
+        check_loop("asyncio.run, fleet.result(run_id)")
         async with asyncio.timeout(timeout):
             watch = (await asyncio.to_thread(self.store.run, run_id)).watch()
             async for _ in watch:
@@ -240,6 +242,7 @@ class Fleet:
                 wrong value.
             StoreError: The database cannot be used.
         """
+        check_loop("asyncio.run, fleet.work()")
         if self._dispatcher is not None:
             raise UsageError(
                 "expected dispatch='queue' for a worker: got a function, so that an engine drives "
@@ -283,6 +286,7 @@ class Fleet:
             TakenOver: Another process has taken the run over.
             NoLease: The database was away for longer than the lease.
         """
+        check_loop("asyncio.run, fleet.drive(run_id)")
         while True:
             state = await self._drive_once(run_id)
             if self._dispatcher is None:
@@ -329,6 +333,7 @@ class Fleet:
             UsageError: An argument has a wrong value.
             StoreError: The database cannot be used.
         """
+        check_loop("asyncio.run, fleet.due()")
         if not waiting >= 0:
             raise UsageError(f"expected waiting to be 0 seconds or more: got {waiting!r}")
         if not limit >= 1:
@@ -347,6 +352,7 @@ class Fleet:
         Raises:
             UsageError: The fleet has no function as `dispatch`, or an argument has a wrong value.
         """
+        check_loop("asyncio.run, fleet.sweep()")
         if self._dispatcher is None:
             raise UsageError(
                 "expected a function as dispatch: got 'queue'; pass Fleet(…, dispatch=…), or call "

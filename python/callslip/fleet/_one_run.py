@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Literal
 
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError, TakenOver
-from callslip.fleet._driven import Claim, Driven, ForRuns
+from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
 from callslip.fleet._worker import rest_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class OneRun:
         self._driven = Driven(shared, agents, claim, program)
         self._wake = asyncio.Event()
         self._was_told = False
-        self._is_lost = False
+        self._lost: str | None = None
 
     async def drive(self) -> Literal["over", "rests"]:
         """Drive the run. If the task is cancelled, the run is left as it is.
@@ -62,12 +63,12 @@ class OneRun:
         task.add_done_callback(lambda _: self._wake.set())
         try:
             notices = self._shared.notices()
-            loop.add_reader(notices.fileno(), self._hear, notices)
+            watch(loop, notices.fileno(), self._hear, notices)
             try:
                 while not task.done():
                     await self._turn(task)
             finally:
-                loop.remove_reader(notices.fileno())
+                unwatch(loop, notices.fileno())
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -76,8 +77,8 @@ class OneRun:
                 self._shared.let_go(run_id)
         if driven.rests:
             return "rests"
-        if self._is_lost:
-            raise TakenOver(f"run {run_id} was left: another process may have it by now")
+        if self._lost is not None:
+            raise TakenOver(self._lost)
         if driven.left is not None:
             raise driven.left
         return "over"
@@ -88,8 +89,13 @@ class OneRun:
             if kind == "anything" or (kind == "inbox" and name == run_id):
                 self._was_told = True
             elif kind == "lost" and name == run_id:
-                self._is_lost = True
+                self._lose()
         self._wake.set()
+
+    def _lose(self) -> None:
+        run_id = self._driven.claim.run_id
+        self._lost = reason_lost(self._shared, run_id)
+        _log.warning("run %s was left: %s", run_id, self._lost)
 
     async def _turn(self, task: asyncio.Task[None]) -> None:
         try:
@@ -107,7 +113,7 @@ class OneRun:
 
     async def _look(self, task: asyncio.Task[None]) -> None:
         driven = self._driven
-        if self._is_lost:
+        if self._lost is not None:
             task.cancel()
         elif task.done() or driven.run is None:
             return
@@ -129,6 +135,8 @@ class OneRun:
             (answer,) = await asyncio.to_thread(self._shared.rest, [(driven.claim.run_id, delay)])
         finally:
             driven.rests = answer == "rests"
-        self._was_told, self._is_lost = answer == "told", answer == "lost"
+        self._was_told = answer == "told"
+        if answer == "lost":
+            self._lose()
         if answer != "told":
             task.cancel()

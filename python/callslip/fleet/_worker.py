@@ -15,9 +15,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
-from callslip.fleet._driven import Claim, Driven, ForRuns
+from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
@@ -133,14 +134,14 @@ class Worker:
             await asyncio.to_thread(self._shared.make_queue, queue)
         loop = asyncio.get_running_loop()
         notices = self._shared.notices()
-        loop.add_reader(notices.fileno(), self._hear, notices)
+        watch(loop, notices.fileno(), self._hear, notices)
         restore = _on_sigterm(loop, self.end)
         try:
             while not self._is_ending:
                 await self._turn(loop.time())
         finally:
             restore()
-            loop.remove_reader(notices.fileno())
+            unwatch(loop, notices.fileno())
             # The task may be cancelled once more meanwhile: what is left is left then.
             await self._leave_all()
             if self._program.relay is not None:
@@ -171,7 +172,7 @@ class Worker:
             driven, task = self._driven[run_id]
             if not driven.rests:
                 driven.was_lost = True
-                _log.warning("run %s was left: another worker may have it by now", run_id)
+                _log.warning("run %s was left: %s", run_id, reason_lost(self._shared, run_id))
                 task.cancel()
 
     async def _turn(self, now: float) -> None:
@@ -338,7 +339,7 @@ def _deadlines(run: Run[Any] | None) -> list[float]:
     if run is None or run.finished:
         return []
     own = run._core.deadline
-    below = [deadline for child in run._children or () for deadline in _deadlines(child)]
+    below = [deadline for child in run._children for deadline in _deadlines(child)]
     return below if own is None else [own, *below]
 
 

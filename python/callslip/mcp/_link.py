@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip._redaction import redact_likely_secrets
 from callslip._threads import pool
-from callslip.errors import ToolError
+from callslip._threads.current_loop import check_loop
+from callslip._threads.forks import after_in_child
+from callslip.errors import ToolError, UsageError
 from callslip.mcp._faults import SessionLost
 from callslip.mcp._options import ServerOptions
 from callslip.mcp._session import McpSession, live_sessions
@@ -114,6 +115,11 @@ def _transient_failure(words: str) -> Fail:
 
 async def on_private_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Await on the private loop. Cancelling the caller cancels it there."""
+    try:
+        check_loop("asyncio.run, main()")
+    except UsageError:
+        coroutine.close()
+        raise
     return (await asyncio.wrap_future(pool.on_loop(coroutine))).get()
 
 
@@ -155,4 +161,4 @@ _links: weakref.WeakSet[ServerLink] = weakref.WeakSet()
 # Referenced, so that garbage collection in the child does not close them.
 _forgotten: list[McpSession] = []
 atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_forget_in_child)
+after_in_child(_forget_in_child)

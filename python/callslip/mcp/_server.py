@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from callslip._threads import pool
+from callslip._threads.current_loop import check_loop
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._callbacks import Elicitation, elicitation_callback, sampling_callback
 from callslip.mcp._faults import ServerFailure
@@ -452,6 +453,7 @@ class MCPServer(ToolSource):
 
 
 async def _load() -> None:
+    check_loop("asyncio.run, main()")
     if not is_loaded():
         await asyncio.to_thread(load_sdk)
 

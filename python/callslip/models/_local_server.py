@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
 
 __all__ = ["Server", "engine_version", "find_weights"]
@@ -248,5 +249,4 @@ def _after_fork() -> None:
             libc.on_exit(libc["_exit"], None)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_in_child(_after_fork)

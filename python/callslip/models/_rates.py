@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from dataclasses import dataclass
 from weakref import WeakSet
 
+from callslip._threads.forks import after_in_child
 from callslip.errors import UsageError
 
 __all__ = ["Rates", "Reservation"]
@@ -128,4 +128,4 @@ def _reset_all() -> None:
 
 
 _all: WeakSet[Rates] = WeakSet()
-os.register_at_fork(after_in_child=_reset_all)
+after_in_child(_reset_all)

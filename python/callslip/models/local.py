@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
@@ -335,7 +336,6 @@ def _at_exit() -> None:
         model.close()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_in_child(_after_fork)
 # The engine's threads must be gone before the interpreter takes its modules apart.
 atexit.register(_at_exit)

@@ -13,6 +13,7 @@ from callslip import _lazy
 from callslip._failure import log_failure
 from callslip._redaction import Secrets
 from callslip._threads import pool
+from callslip._threads.current_loop import check_loop
 from callslip.errors import ToolError, UsageError
 from callslip.tools import Fail
 
@@ -65,6 +66,7 @@ class App:
 
     async def end(self) -> None:
         """End the app's lifespan on every loop that still runs."""
+        check_loop("api.close")
         here = _lazy.asyncio.get_running_loop()
         for loop, life in list(self._lives.items()):
             if loop is here:

@@ -45,6 +45,7 @@ Make = Callable[[float], "list[_core.Command]"]
 
 
 _locks: WeakValueDictionary[tuple[str | int, str], threading.Lock] = WeakValueDictionary()
+_lock_of_locks = threading.Lock()
 
 
 def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
@@ -52,7 +53,9 @@ def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
 
     A claim only to append a message to the log is short, so another one waits for it.
     """
-    return _locks.setdefault((store._identity, run_id), threading.Lock())
+    # Its `setdefault` is not one step.
+    with _lock_of_locks:
+        return _locks.setdefault((store._identity, run_id), threading.Lock())
 
 
 def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:

@@ -113,7 +113,7 @@ class Feed:
     def want_children(self) -> None:
         """Have the events of child runs told too, also of those that are in progress."""
         self.wants_children = True
-        for child in self.run._children or ():
+        for child in self.run._children:
             feed_of(child).tell(self)
 
     def tell(self, above: Feed) -> None:

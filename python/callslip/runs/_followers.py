@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from callslip import _core, _lazy
+from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import CallslipError
 from callslip.runs._feed import feed_of
 
@@ -192,14 +193,14 @@ async def _run(follower: ref[_Follower], shared: _core.SharedRuns) -> None:
         if (present := follower()) is not None:
             present.hear(notices)
 
-    loop.add_reader(notices.fileno(), hear)
+    watch(loop, notices.fileno(), hear)
     try:
         while (present := follower()) is not None:
             if not await present.turn():
                 return
             del present
     finally:
-        loop.remove_reader(notices.fileno())
+        unwatch(loop, notices.fileno())
         if identity is not None:
             # The loop may end with this: nothing is to keep it.
             _followers.get(loop, {}).pop(identity, None)

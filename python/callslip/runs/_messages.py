@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -16,26 +17,35 @@ Message = dict[str, Any]
 
 
 class MessageCache:
-    """All messages of a run. Each becomes a Python object when it is first read."""
+    """All messages of a run. Each becomes a Python object when it is first read.
 
-    __slots__ = ("_cache", "_core", "has_parts")
+    Any thread may read them, beside the driver.
+    """
+
+    __slots__ = ("_cache", "_core", "_lock", "has_parts")
 
     def __init__(self, core: _core.Run) -> None:
         self._core = core
+        self._lock = threading.Lock()
         self._cache: list[Message] = []
         self.has_parts: bool = False
 
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
-        for position in range(len(cache), count):
-            message = self._core.message(position)
-            shown: Message = {"role": message.role, "content": message.content}
-            if message.parts:
-                shown["parts"] = [File._of(part) for part in message.parts]
-                self.has_parts = True
-            cache.append(shown)
+        if len(cache) < count:
+            with self._lock:
+                for position in range(len(cache), count):
+                    cache.append(self._shown(position))
         return cache
+
+    def _shown(self, position: int) -> Message:
+        message = self._core.message(position)
+        shown: Message = {"role": message.role, "content": message.content}
+        if message.parts:
+            shown["parts"] = [File._of(part) for part in message.parts]
+            self.has_parts = True
+        return shown
 
     def until(self, count: int) -> Messages:
         """Return the first messages, without those that come later."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 from callslip.runs._event_log import logger_if_heard
 from callslip.runs._observer import Observer
@@ -11,18 +12,21 @@ __all__ = ["add_observer", "current_observers", "remove_observers"]
 
 
 _added: tuple[Observer, ...] = ()
+_adding = threading.Lock()
 
 
 def add_observer(observer: Observer) -> None:
     """Have an observer receive the events of all runs that begin or continue from now on."""
     global _added  # noqa: PLW0603
-    _added = (*_added, observer)
+    with _adding:
+        _added = (*_added, observer)
 
 
 def remove_observers(kind: type[Observer]) -> None:
     """Remove the observers of a class. Runs that are in progress keep theirs."""
     global _added  # noqa: PLW0603
-    _added = tuple(one for one in _added if not isinstance(one, kind))
+    with _adding:
+        _added = tuple(one for one in _added if not isinstance(one, kind))
 
 
 def current_observers() -> tuple[Observer, ...]:

@@ -111,7 +111,7 @@ class Run(Generic[AnswerT]):
         self._feed: Feed | None = None
         # How many levels of child runs may be below it.
         self._levels: int | None = None
-        self._children: list[Run] | None = None
+        self._children: list[Run] = []
         self.id = run_id
         self.task = task
 
@@ -121,9 +121,10 @@ class Run(Generic[AnswerT]):
         return self._messages_until(self._core.message_count)
 
     def _messages_until(self, count: int) -> Messages:
-        if self._message_cache is None:
-            self._message_cache = MessageCache(self._core)
-        return self._message_cache.until(count)
+        cache = self._message_cache
+        if cache is None:
+            cache = self._message_cache = MessageCache(self._core)
+        return cache.until(count)
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -137,7 +138,7 @@ class Run(Generic[AnswerT]):
         Without a store, these are the child runs of this process. With one, those of earlier
         processes are included, and so are runs that its tools have started.
         """
-        seen = {child.id: child for child in self._children or ()}
+        seen = {child.id: child for child in self._children}
         if self._store is None:
             return list(seen.values())
         rows = self._store.runs(parent=self.id)
@@ -147,7 +148,7 @@ class Run(Generic[AnswerT]):
     def awaiting_approval(self) -> list[Ticket]:
         """The tickets that are awaiting approval, of this run and of its child runs."""
         waiting = [ticket for ticket in self.tickets if ticket.awaiting_approval]
-        children = self.children if self._driver is None else self._children or ()
+        children = self.children if self._driver is None else self._children
         for child in list(children):
             if not child.finished:
                 waiting += child.awaiting_approval
@@ -359,7 +360,7 @@ class Run(Generic[AnswerT]):
     def total_usage(self) -> Usage:
         """The usage of this run and of all its child runs, finished or in progress."""
         usage = Usage._from_core(self._core.total_usage)
-        if self._children is None:
+        if not self._children:
             return usage
         ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
         for child in self._children:
@@ -429,8 +430,6 @@ class Run(Generic[AnswerT]):
 
     def _add_child(self, child: Run) -> None:
         """Add a run that was started for a task of this one, or in a call."""
-        if self._children is None:
-            self._children = []
         self._children.append(child)
 
     def _decide(self, told: Told, make: Callable[[float], list[_core.Command]]) -> None:
@@ -496,5 +495,5 @@ def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:
     run_id = store.import_run([line for line in log.split("\n") if line])
     core = _core.Run.load(store, run_id)
     run: Run[Any] = Run(core, run_id, core.task)
-    run._children = children or None
+    run._children = children
     return run

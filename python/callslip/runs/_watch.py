@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from callslip.errors import RunCancelled, UsageError
+from callslip._threads.current_loop import check_loop
+from callslip.errors import NoLease, RunCancelled, TakenOver, UsageError
 from callslip.events import Event, Progress
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
@@ -42,6 +44,8 @@ class RunWatch:
         if children or needs_approval:
             self._feed.want_children()
         self._position = position
+        # Tasks and threads that share it share its items.
+        self._reading = threading.Lock()
         self._ready: deque[Event | Delta | Progress] = deque()
         self._reply: ReplyDeltas | None = None
         self._index = 0
@@ -53,22 +57,24 @@ class RunWatch:
         return self._feed.run
 
     def __aiter__(self) -> Self:
+        check_loop("asyncio.run, main()")
         return self
 
     async def __anext__(self) -> Event | Delta | Progress:
         feed = self._feed
-        while not self._ready:
-            version = feed.version
-            self._read()
-            if self._ready:
-                break
-            if self._is_over():
-                raise StopAsyncIteration
+        while True:
+            with self._reading:
+                version = feed.version
+                if not self._ready:
+                    self._read()
+                if self._ready:
+                    return self._ready.popleft()
+                if self._is_over():
+                    raise StopAsyncIteration
             store = self._run._store
             if store is not None and store._shared is not None and feed.run._driver is None:
                 follow(self, feed, store)
             await feed.wait(version)
-        return self._ready.popleft()
 
     def _read(self) -> None:
         """Take what is new: deltas of the reply, then the events that come after them."""
@@ -111,7 +117,9 @@ class RunWatch:
         if self._position < feed.published or feed.others_count != self._others_seen:
             return False
         is_stored = run._store is not None
-        if run._left is not None and not (is_stored and isinstance(run._left, RunCancelled)):
+        # It rests, or another process has it.
+        goes_on = is_stored and isinstance(run._left, RunCancelled | TakenOver | NoLease)
+        if run._left is not None and not goes_on:
             raise run._left
         # Another thread may continue the run at this very moment.
         if (ending := run._core.ending) is not None:

@@ -6,7 +6,6 @@ import errno
 import os
 import secrets
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -74,8 +73,6 @@ def open_file_store(files: SharedFiles) -> FileStore:
     Raises:
         UsageError: It names none, or obstore is not installed.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise UsageError("files=… needs Python 3.11.4 or newer, which reads archives safely")
     if isinstance(files, str) and "://" in files:
         return ObjectStore(_store_of_url(files))
     if isinstance(files, (str, os.PathLike)) and os.fspath(files):

@@ -24,6 +24,7 @@ __all__ = [
     "Interpreter",
     "NativeStream",
     "Profile",
+    "check_platform",
     "find_bwrap",
     "find_interpreter",
     "find_uv",
@@ -290,6 +291,22 @@ def probe_profiles() -> Mapping[str, dict[str, Any] | None]:
 def has_sandbox() -> bool:
     """Whether this machine supports a sandbox."""
     return None in probe_profiles().values()
+
+
+def check_platform() -> None:
+    """Check that scripts can be run on this system, here or elsewhere.
+
+    Raises:
+        IsolationUnavailable: It is Windows.
+    """
+    if sys.platform == "win32":
+        remedy = "use WSL, in which the program runs as on Linux"
+        raise IsolationUnavailable(
+            f"expected Linux, or macOS with backend=…, for scripts: got win32; {remedy}",
+            "the platform",
+            None,
+            remedy,
+        )
 
 
 def isolation_error() -> IsolationUnavailable:

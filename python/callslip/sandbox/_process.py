@@ -239,7 +239,7 @@ class _Connection:
             self._waiting.clear()
             self._stream = None
         if error != "closed":
-            _kill(self._process)
+            _kill(self._process, signal.SIGKILL)
         self._shut_down()
         for stream in left:
             stream.put(_failed_event("runner_lost" if error == "closed" else error, words))
@@ -367,7 +367,7 @@ def _watch(selector: selectors.BaseSelector, pipe: IO[bytes], *, wanted: bool) -
         selector.unregister(pipe)
 
 
-def _kill(process: subprocess.Popen[bytes], step: signal.Signals = signal.SIGKILL) -> None:
+def _kill(process: subprocess.Popen[bytes], step: signal.Signals) -> None:
     """Send a signal to the process group of the process."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):

@@ -22,6 +22,7 @@ from callslip.sandbox._limits import ScriptLimits
 from callslip.sandbox._native import (
     NativeStream,
     Profile,
+    check_platform,
     find_interpreter,
     has_sandbox,
     install_request,
@@ -79,6 +80,7 @@ class PythonRunner:
 
     Raises:
         UsageError: An option is invalid.
+        IsolationUnavailable: This is Windows.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class PythonRunner:
         index: str | None = None,
         backend: CodeRunner | None = None,
     ) -> None:
+        check_platform()
         check_one_of("profile", profile, _PROFILES)
         check_ask(ask)
         if on_event is not None and not callable(on_event):
@@ -296,6 +299,7 @@ def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # 
         raise UsageError(
             f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
         )
+    check_platform()
     if has_sandbox():
         return PythonRunner()
     raise isolation_error()

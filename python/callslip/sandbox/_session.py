@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callslip import _core
-from callslip._threads.current_loop import interruptible, is_in_loop
+from callslip._threads.current_loop import check_loop, interruptible, is_in_loop
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import ListAnswerer, find_answerer
 from callslip.sandbox._collector import EventCollector, OnEvent
@@ -112,6 +112,7 @@ class ScriptSession:
         answers: Sequence[str] | None = None,
     ) -> ScriptResult:
         """Run a script on the caller's event loop, like `PythonRunner.arun`."""
+        check_loop("runner.run, code")
         return await self._arun(code, interactive=interactive, answers=answers)
 
     def close(self) -> None:

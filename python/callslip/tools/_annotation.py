@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections.abc
 import enum
 import inspect
+import threading
 import types
 import typing
 from collections.abc import Callable
@@ -185,18 +186,25 @@ def _dict(item: Any) -> Shape | None:
     return Shape(schema, lambda values: {key: convert(value) for key, value in values.items()})
 
 
-_in_progress: list[Any] = []
-"""Annotations that are being described. Recursive ones need pydantic, for references."""
+class _InProgress(threading.local):
+    """Annotations that are being described. Recursive ones need pydantic, for references."""
+
+    def __init__(self) -> None:
+        self.annotations: list[Any] = []
+
+
+_in_progress = _InProgress()
 
 
 def _unless_recursive(annotation: Any, describe: Callable[[], Shape | None]) -> Shape | None:
-    if any(annotation is one for one in _in_progress):
+    annotations = _in_progress.annotations
+    if any(annotation is one for one in annotations):
         return None
-    _in_progress.append(annotation)
+    annotations.append(annotation)
     try:
         return describe()
     finally:
-        _in_progress.pop()
+        annotations.pop()
 
 
 def _typed_dict(annotation: Any) -> Shape | None:

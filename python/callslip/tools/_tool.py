@@ -270,14 +270,20 @@ class Tool(Generic[P, R]):
     def _signature(self) -> Signature:
         from callslip.tools._signature import read_signature
 
+        # Another thread may read it too: the names are dropped only once it is there.
+        names = self._names
+        known: Signature | None = self.__dict__.get("_signature")
+        if known is not None:
+            return known
         signature = read_signature(
             self._function,
             name=self.name,
             context_type=Context,
             descriptions={} if self._schema is not None else self._documentation[1],
-            names=self._names,
+            names=names,
             schema=self._schema,
         )
+        self.__dict__["_signature"] = signature
         self._names = None
         return signature
 

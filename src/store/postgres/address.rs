@@ -9,6 +9,9 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// The variable with the name of the user of this machine.
+const USER: &str = if cfg!(windows) { "USERNAME" } else { "USER" };
+
 /// Where a database is, and how it is reached.
 #[derive(Clone)]
 pub(super) struct Address(Arc<Parts>);
@@ -44,7 +47,7 @@ impl Address {
             config.password(password);
         }
         if config.get_user().is_none()
-            && let Ok(user) = std::env::var("PGUSER").or_else(|_| std::env::var("USER"))
+            && let Ok(user) = std::env::var("PGUSER").or_else(|_| std::env::var(USER))
         {
             config.user(user);
         }

@@ -211,6 +211,11 @@ impl PostgresStore {
         drop(reserved);
     }
 
+    /// Why a run that is driven here is lost to it; none while it is not.
+    pub fn why_lost(&self, run_id: &str) -> Option<StoreError> {
+        self.shared.held(run_id)?.lost()
+    }
+
     /// Gives a claimed run back, which this worker can't drive: another one may, in a while.
     ///
     /// # Errors

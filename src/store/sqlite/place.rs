@@ -59,7 +59,9 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
 /// writing, `SQLite` says.
 pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     let read_only = |path: &Path| StoreError::ReadOnly { path: path.to_owned(), cause: String::new() };
-    if let Some(folder) = path.parent()
+    // On Windows the mark of a folder says nothing about what is in it.
+    if cfg!(unix)
+        && let Some(folder) = path.parent()
         && fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().readonly())
     {
         return Err(read_only(folder));
@@ -168,6 +170,7 @@ fn held_open(path: &Path) -> Result<(), StoreError> {
 }
 
 #[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
 fn held_open(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }

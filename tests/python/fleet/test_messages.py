@@ -159,7 +159,7 @@ async def test_a_run_that_a_worker_of_this_process_has_left_is_told_through_the_
         working.cancel()
         await asyncio.wait([working])
         web.run(run_id).send("Be quick.")
-        claimed, _ = web._shared.claim("default", 1, ["clerk"], [])
+        claimed, _ = web._shared.claim("default", 1, ["clerk"], [], begun_only=False)
         assert [row[0] for row in claimed] == [run_id]
         run.approve("T1", by="Ann")
         run.send("Be quicker.")

@@ -10,12 +10,15 @@ from contextlib import contextmanager
 import pytest
 
 from callslip import Agent, Context, TicketStore, UsageError, tool
+from callslip.errors import TakenOver
 from callslip.fleet import Fleet
 from fleets.crash import SUPPORT
 from fleets.hanging import hanging_agent
 from fleets.here import LONG, call, finish, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
+
+REASON = "wrote no event and no tool of it reported progress for 1 s"
 
 
 @pytest.fixture
@@ -97,13 +100,16 @@ async def test_the_driver_is_told_why_it_lost_the_run(web, database, caplog):
     agent = Agent(turns(call("silent"), finish()), tools=[silent], name="clerk")
     fleet = Fleet(web, [agent], lease=1, stuck=1)
     run_id = await fleet.submit("clerk", "?")
-    with caplog.at_level("WARNING", logger="callslip.fleet"):
+    with (
+        caplog.at_level("WARNING", logger="callslip.fleet"),
+        pytest.raises(TakenOver, match=REASON),
+    ):
         await fleet.drive(run_id)
-    assert "wrote no event and no tool of it reported progress for 1 s" in caplog.text
+    assert f"run {run_id} was left: run {run_id} {REASON}" in caplog.text
     assert [event.kind for event in web.run(run_id).log][-1] == "ticket_opened"
 
 
-async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web, database):
+async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web, database, caplog):
     calls = []
 
     @tool(effect="idempotent")
@@ -119,6 +125,7 @@ async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web,
     async with working(database, agent, lease=1, stuck=1):
         result = await fleet.result(await fleet.submit("clerk", "?"), timeout=LONG)
     assert (result.value, len(calls)) == ("done", 2)
+    assert REASON in caplog.text
 
 
 @pytest.mark.parametrize("stuck", [0, -1, float("nan")])

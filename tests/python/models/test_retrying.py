@@ -163,12 +163,12 @@ def test_another_model_takes_over_after_any_failure(servers, wire, stream):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_reply_that_does_not_come_is_given_up(servers, wire, stream):
     server = servers[0]
-    model = Retrying(model_of(server, wire, stream=stream), timeout=0.3, backoff=0.001)
+    model = Retrying(model_of(server, wire, stream=stream), timeout=1.5, backoff=0.001)
     server.script[:] = ["slow", finish("there")]
     result, work, _ = run(model, is_async=wire[1])
     assert result.value == "there"
     (told,) = failures(work)
-    assert told.error == "TimeoutError: the model did not reply within 0.3 seconds"
+    assert told.error == "TimeoutError: the model did not reply within 1.5 seconds"
     check_kept(work)
 
 

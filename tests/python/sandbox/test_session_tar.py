@@ -123,6 +123,12 @@ LINK = {"kind": tarfile.SYMTYPE}
         ([entry("a/../../x")], "'a/../../x' is not a path below the folder"),
         ([entry("l", **LINK, linkname="/etc")], "'l' leads out of the folder"),
         ([entry("l", **LINK, linkname="../x")], "'l' leads out of the folder"),
+        ([entry("l", **LINK, linkname="")], "'l' leads out of the folder"),
+        ([entry("a/l", **LINK, linkname="../../x")], "'a/l' leads out of the folder"),
+        (
+            [entry("a/l", **LINK, linkname=".."), entry("m", **LINK, linkname="a/l/..")],
+            "'m' leads out of the folder",
+        ),
         ([entry("l", **LINK, linkname="a"), entry("l/x")], "'l/x' comes after a link"),
         ([entry("l", **LINK, linkname="a"), entry("x")], "'x' comes after a link"),
         (

@@ -15,12 +15,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from callslip import TicketStore, UsageError
+from callslip import StoreError, TicketStore, UsageError
 from callslip.fleet import Fleet
 from fleets import ledger
 from fleets.judge import Judge, Wrong
 
 SUPPORT = Path(__file__).parents[1]
+
+_EVENTS = 10
+"""Events that are written between two kills, if there is anything to do."""
 
 
 class Workers:
@@ -96,6 +99,7 @@ class FleetCrash:
         self._through = through or url
         self._runs: list[str] = []
         self._said: dict[str, list[str]] = {}
+        self._written = 0
         self.seen: Counter[str] = Counter()
         ledger.make(url)
 
@@ -129,6 +133,7 @@ class FleetCrash:
                 await asyncio.sleep(1.5)
                 for number in range(kills):
                     await self._give_work(store, fleet)
+                    await self._until_written(store)
                     await asyncio.sleep(self._random.uniform(0.05, 0.6))
                     if disturb is not None:
                         await asyncio.to_thread(disturb, number)
@@ -181,6 +186,18 @@ class FleetCrash:
             await asyncio.to_thread(run.send, text)
             self._said.setdefault(run_id, []).append(text)
             self.seen["messages"] += 1
+
+    async def _until_written(self, store: TicketStore) -> None:
+        """Wait until there is more to lose: on a busy machine workers take long to start."""
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            with suppress(StoreError):
+                sql = "SELECT count(*) AS n FROM callslip.event"
+                written = (await asyncio.to_thread(store.query, sql))[0]["n"]
+                if written >= self._written + _EVENTS:
+                    self._written = written
+                    return
+            await asyncio.sleep(0.05)
 
     async def _settle(
         self,

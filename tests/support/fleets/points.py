@@ -163,7 +163,7 @@ class Lane:
         await self.expire()
         known = [agent.name for agent in agents(self.place.url)]
         claim = self.store._shared.claim
-        rows, _ = await asyncio.to_thread(claim, self.queue, 4, known, [])
+        rows, _ = await asyncio.to_thread(claim, self.queue, 4, known, [], begun_only=False)
         return [row[0] for row in rows]
 
     @asynccontextmanager

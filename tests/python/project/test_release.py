@@ -1,0 +1,82 @@
+"""What a release is made with, short of making one: `make wheels` and `make rehearse` do."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from release import install, pythons, rehearse, version
+
+ROOT = Path(__file__).parents[3]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The files that have the version in them."""
+    (tmp_path / "fuzz").mkdir()
+    for name in ("Cargo.toml", "Cargo.lock", "fuzz/Cargo.lock", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_tag_agrees_with_the_version_and_the_changelog():
+    assert version.of_tag(f"v{version.stated()}").startswith("The first version on an index.")
+
+
+def test_another_tag_is_refused():
+    with pytest.raises(LookupError, match=r"expected the tag v\S+, as in Cargo\.toml: got v9"):
+        version.of_tag("v9")
+
+
+def test_a_version_is_written_into_all_files(copy):
+    raised = rehearse._next(version.stated(copy))
+    version.write(raised, copy)
+    assert version.stated(copy) == raised
+    for lock in ("Cargo.lock", "fuzz/Cargo.lock"):
+        assert f'name = "callslip"\nversion = "{raised}"' in (copy / lock).read_text("utf-8")
+    assert version.of_tag(f"v{raised}", copy).strip() == ""
+
+
+def test_a_version_without_a_section_says_what_to_call(copy):
+    with pytest.raises(LookupError, match=r"got none; call version\.py --set 7\.0\.0"):
+        version.notes("7.0.0", copy)
+
+
+def test_this_interpreter_is_among_those_of_the_machine():
+    found = pythons.find()
+    assert sys.version_info[:2] in [python.version for python in found]
+    assert len({python.name for python in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "fits"),
+    [
+        ("callslip-1-cp311-abi3-{own}_x86_64.whl", True),
+        ("callslip-1-cp311-abi3-{own}_riscv64.whl", False),
+        ("callslip-1-cp313-cp313t-{own}_x86_64.whl", False),
+        ("callslip-1-cp313-cp313-{own}_x86_64.whl", True),
+        ("callslip-1-cp312-cp312-{own}_x86_64.whl", False),
+        ("callslip-1-cp311-abi3-other_x86_64.whl", False),
+    ],
+)
+def test_a_wheel_is_for_some_interpreters(monkeypatch, wheel, fits):
+    monkeypatch.setattr(install.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(install.sys, "platform", "linux")
+    name = wheel.format(own="manylinux_2_17")
+    python = pythons.Python(Path("python"), (3, 13), free_threaded=False)
+    assert install.suits(Path(name), python) is fits
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_use_what_is_there_and_pin_what_they_take(workflow):
+    text = workflow.read_text("utf-8")
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= set(targets)
+    for module in re.findall(r"python -m release\.(\w+)", text):
+        assert (ROOT / "tests" / "support" / "release" / f"{module}.py").is_file()
+    for action in re.findall(r"uses: (\S+)", text):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+    assert re.search(r"^permissions: \{\}$", text, re.MULTILINE)

@@ -1,0 +1,102 @@
+"""Files that released versions wrote are read, replayed and continued by this one."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from callslip import TicketStore, replay
+from callslip.fleet import migrate
+from release.kept import agents
+
+RELEASED = Path(__file__).parents[2] / "data" / "released"
+FOLDERS = sorted(folder for version in RELEASED.iterdir() for folder in version.iterdir())
+
+
+def runs_in(folder):
+    return json.loads((folder / "runs.json").read_text("utf-8"))
+
+
+def log_of(folder, name):
+    return (folder / f"{name}.jsonl").read_text("utf-8")
+
+
+def seen(run):
+    return {
+        "id": run.id,
+        "stop_reason": run.stop_reason,
+        "turns": run.turns,
+        "tickets": [[one.id, one.tool, one.outcome, str(one.result)] for one in run.tickets],
+        "children": [child.id for child in run.children],
+    }
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
+def folder(request):
+    """What a version wrote with one kind of store."""
+    return request.param
+
+
+@pytest.fixture
+def kept(request, folder, path):
+    """That store."""
+    sql = (folder / "store.sql").read_text("utf-8")
+    place = path
+    if folder.name == "sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(sql)
+    else:
+        place = request.getfixturevalue("database")
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA callslip CASCADE")
+            connection.execute(sql)
+        migrate(place)
+    with TicketStore(place) as store:
+        yield store
+
+
+def test_a_released_store_is_read_as_it_was_written(folder, kept):
+    expected = runs_in(folder)
+    roots = {run.run_id for run in kept.runs() if "." not in run.run_id}
+    assert roots == {one["id"] for one in expected.values()}
+    for name, one in expected.items():
+        run = kept.run(one["id"])
+        assert seen(run) == one, name
+        assert run.export() == log_of(folder, name), name
+        assert run.trace().turns, name
+
+
+def test_a_released_log_is_replayed(folder):
+    for name in runs_in(folder):
+        if name != "compacted":
+            assert replay(log_of(folder, name)).turns == runs_in(folder)[name]["turns"], name
+
+
+def test_a_released_log_is_taken_into_every_store(folder, store):
+    for name, one in runs_in(folder).items():
+        if one["children"]:
+            continue
+        assert store.import_run(log_of(folder, name).splitlines()) == one["id"], name
+        assert store.run(one["id"]).export() == log_of(folder, name), name
+
+
+def test_a_run_that_a_released_version_began_is_continued(folder, kept):
+    run_id = runs_in(folder)["open"]["id"]
+    agent = agents(kept, paid=True)["open"]
+    result = agent.resume_sync(run_id, approve=lambda ticket: True)
+    assert result.value == "paid"
+    assert result.tickets[0].result == "paid 7"
+    assert replay(kept.run(run_id)).stop_reason == "finished"
+
+
+def test_a_run_of_a_released_version_takes_another_turn(folder, kept):
+    async def say_again(name):
+        return await agents(kept)[name].start(run=runs_in(folder)[name]["id"], say="again")
+
+    for name in ("react", "chatty", "ticket", "compacted"):
+        before = runs_in(folder)[name]["turns"]
+        assert asyncio.run(say_again(name)).run.turns > before, name

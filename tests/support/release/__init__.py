@@ -1,0 +1,1 @@
+"""Building, checking and trying what a release uploads: `make wheels`, `make rehearse`."""
