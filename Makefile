@@ -193,7 +193,7 @@ soak: dev ## Mix runs of every kind in one process for SECONDS=60 (ARGS="--seed 
 	PYTHONPATH=tests/support $(PY) -m soak $(SECONDS) $(ARGS)
 
 .PHONY: bench
-bench: bench-loop bench-tickets bench-agents bench-parse bench-watch bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
+bench: bench-loop bench-tickets bench-parse bench-watch bench-stop bench-store bench-openapi bench-sandbox ## Run the benchmarks
 
 .PHONY: bench-loop
 bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
@@ -210,9 +210,9 @@ eval: dev .cache/bfcl ## Count the calls and tasks that a model does right in ea
 .cache/bfcl:
 	$(PIP) install --quiet --no-deps --target $@ $(BENCHMARK)
 
-.PHONY: bench-agents
-bench-agents: dev $(VENV)/.bench ## Measure loop, many agents and imports beside other frameworks, as Markdown
-	@$(PY) benches/frameworks.py $(ARGS)
+.PHONY: compare
+compare: dev ## Measure callslip beside its peers and write docs/comparison.md (ARGS="--only langgraph --quick")
+	@PYTHONPATH=benches $(PY) -m comparison $(ARGS)
 
 .PHONY: bench-watch
 bench-watch: dev ## Measure what watching runs costs beside a bare fan-out, as Markdown

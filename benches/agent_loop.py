@@ -60,9 +60,13 @@ class Script:
     def __init__(self, turns: int, protocol: ProtocolName) -> None:
         call, end = PROTOCOLS[protocol]
         self.replies = [*map(call, range(turns)), end]
+        self.first: int | None = None
 
     async def __call__(self, messages: Sequence[object]) -> str:
-        return self.replies[(len(messages) - 2) // 2]
+        # A run begins with the prompt, perhaps an example of several messages, and the task.
+        if self.first is None:
+            self.first = len(messages)
+        return self.replies[(len(messages) - self.first) // 2]
 
 
 async def bare(turns: int) -> str:

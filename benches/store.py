@@ -54,9 +54,13 @@ class Script:
     def __init__(self, turns: int, note: Callable[[int], None] | None = None) -> None:
         self.turns = turns
         self.note = note
+        self.first: int | None = None
 
     async def __call__(self, messages: Sequence[object]) -> str:
-        turn = (len(messages) - 2) // 2
+        # A run begins with the prompt, an example of several messages, and the task.
+        if self.first is None:
+            self.first = len(messages)
+        turn = (len(messages) - self.first) // 2
         if self.note:
             self.note(turn)
         return peers.REPLY % turn if turn < self.turns else FINISH
