@@ -69,7 +69,7 @@ def web(database):
 
 @pytest.fixture
 def fleet(web, engine):
-    return Fleet(web, [PAYING], lease=5, dispatch=engine)
+    return Fleet(web, [PAYING], lease=30, dispatch=engine)
 
 
 async def until(holds, what):

@@ -301,8 +301,9 @@ def test_the_command_says_what_is_wrong_with_its_fleet(fleet, said, capsys):
 
 
 def test_all_workers_are_replaced_and_no_run_notices(store, database):
-    """Each is told to end while runs are under way; none ends as cancelled or waits for a lease."""
-    workers = Workers(database, 3, "--ledger", database, "--lease", "30", "--wait", "0.05")
+    """Each is told to end while runs are under way; none ends as cancelled, or waits for the
+    lease of ten minutes."""
+    workers = Workers(database, 3, "--ledger", database, "--lease", "600", "--wait", "0.05")
     ledger.make(database)
 
     async def roll():
@@ -313,18 +314,14 @@ def test_all_workers_are_replaced_and_no_run_notices(store, database):
             workers.signal(number, signal.SIGTERM)
             await asyncio.to_thread(workers.processes[number].wait, 60)
             workers.restart_ended()
-        began = time.monotonic()
-        results = [await fleet.result(run_id, timeout=60) for run_id in runs]
-        return results, time.monotonic() - began
+        return [await fleet.result(run_id, timeout=120) for run_id in runs]
 
     try:
-        results, seconds = asyncio.run(roll())
+        results = asyncio.run(roll())
     finally:
         workers.close()
     assert {result.value for result in results} == {"done"}
     assert {one.outcome for result in results for one in result.tickets} == {"ok"}
-    # A lease is 30 seconds.
-    assert seconds < 25
 
 
 def test_a_store_waits_while_the_database_is_away_for_a_moment(database):

@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.append(str(ROOT / "benches"))
+BENCHES = str(ROOT / "benches")
 
+# Other programs there have the names of packages that tests start.
+sys.path.append(BENCHES)
 from comparison.faults import FAULTS  # noqa: E402
 from comparison.page import claims, render  # noqa: E402
 from comparison.peers import PEERS  # noqa: E402
 from comparison.sizes import WHOLE  # noqa: E402
+
+sys.path.remove(BENCHES)
 
 DATA = json.loads((ROOT / "docs/comparison.json").read_text("utf-8"))
 PAGE = (ROOT / "docs/comparison.md").read_text("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -54,15 +55,22 @@ def _candidates() -> list[Path]:
     folders = os.environ.get("CALLSLIP_PYTHONS", "").split(os.pathsep)
     folders += os.environ.get("PATH", "").split(os.pathsep)
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    folders += [str(folder) for folder in sorted(pyenv.glob("versions/*/bin"), reverse=True)]
+    folders += [str(folder) for folder in _folders(pyenv)]
     names = re.compile(r"python(3\.\d+t?)?(\.exe)?")
-    return [
-        path
-        for folder in filter(None, folders)
-        if Path(folder).is_dir()
-        for path in sorted(Path(folder).iterdir())
-        if names.fullmatch(path.name)
-    ]
+    return [path for folder in filter(None, folders) for path in _listed(folder, names)]
+
+
+def _folders(pyenv: Path) -> list[Path]:
+    # Root's may be named to a user who can't enter it.
+    with contextlib.suppress(OSError):
+        return sorted(pyenv.glob("versions/*/bin"), reverse=True)
+    return []
+
+
+def _listed(folder: str, names: re.Pattern[str]) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return sorted(path for path in Path(folder).iterdir() if names.fullmatch(path.name))
+    return []
 
 
 def _ask(path: Path) -> Python | None:
