@@ -23,8 +23,9 @@ pub(crate) struct Channel {
 impl Channel {
     /// Takes stdin over, so that the script can have another one. All that was handed down besides is closed.
     pub(crate) fn of_stdin() -> Result<Self, SetupError> {
+        // Not by the C library: a glibc of before 2.34 has no function for it.
         // SAFETY: nothing has opened a descriptor yet but the three standard ones.
-        if unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } != 0 {
+        if unsafe { libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, 0_u32) } != 0 {
             return Err(SetupError::last("closing descriptors"));
         }
         let socket = fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at(STAGE)?;
