@@ -32,13 +32,14 @@ def build(out: Path, platforms: list[str]) -> list[str]:
     missing = []
     _maturin("sdist", "--out", str(out))
     installed = _installed_targets()
+    found = pythons.find()
     for platform in platforms:
         if platform not in installed:
             missing.append(f"{platform}: its standard library is missing, use `rustup target add`")
             continue
-        _wheel(out, platform, pythons.find()[0])
+        _wheel(out, platform, found[0])
     native = f"{os.uname().machine}-unknown-linux-gnu"
-    free_threaded = [python for python in pythons.find() if python.free_threaded]
+    free_threaded = [python for python in found if python.free_threaded]
     for python in free_threaded if native in platforms else []:
         _wheel(out, native, python)
     if not free_threaded:
