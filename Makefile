@@ -76,7 +76,7 @@ test-shared: dev ## Try other people's replies, prompts and scripts in SHARED=..
 ifeq ($(wildcard $(SHARED)/conformance),)
 	@echo "$(SHARED) is not there: other people's replies, prompts and scripts are not tried"
 else
-	$(CARGO) test $(NO_PYTHON) $(LOCKED) --test conformance --test reply_properties --test scripts -- --ignored
+	$(CARGO) test $(NO_PYTHON) $(LOCKED) --test reading --test sandbox -- --ignored
 	$(PY) -m pytest -n auto --dist loadfile -m shared tests/python/protocols tests/python/sandbox
 endif
 
@@ -100,7 +100,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(CARGO) clippy --all-targets $(NO_PYTHON) $(LOCKED) -- -D warnings
-	$(CARGO) clippy --lib --test codes $(LOCKED) -- -D warnings
+	$(CARGO) clippy --lib --test project $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 
@@ -126,7 +126,7 @@ docs: $(VENV)/.docs ## Build the documentation into target/site and check it; a 
 
 .PHONY: codes
 codes: ## Write docs/reference/codes.md from the code
-	CALLSLIP_WRITE_CODES=1 $(CARGO) test $(NO_PYTHON) --test codes
+	CALLSLIP_WRITE_CODES=1 $(CARGO) test $(NO_PYTHON) --test project codes
 
 .PHONY: cli-reference
 cli-reference: ## Write docs/reference/cli.md from the code

@@ -1,6 +1,6 @@
 //! Group commit: many threads hand work in, one writer takes all there is and commits it at once.
 //!
-//! `tests/rust/group_commit.rs` includes this very file with loom's locks and runs through every interleaving.
+//! `tests/rust/store/group_commit.rs` includes this very file with loom's locks and runs through every interleaving.
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 """Grammars of what may be said now, as engines take them: GBNF is admitted by the readers too.
 
-The Lark form is explored in Rust (`tests/rust/grammar.rs`). Here the GBNF form goes through
+The Lark form is explored in Rust (`tests/rust/grammar/replies.rs`). Here the GBNF form goes through
 llguidance's converter, with a tokenizer of single bytes, and through llama.cpp itself.
 """
 

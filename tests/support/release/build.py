@@ -58,6 +58,8 @@ def _wheel(out: Path, platform: str, python: pythons.Python) -> None:
 def _maturin(*arguments: str) -> None:
     print("maturin", *arguments, flush=True)
     environment = {key: value for key, value in os.environ.items() if key != "PYO3_PYTHON"}
+    # Zig is a package of this Python, whose folder need not be in PATH.
+    environment["CARGO_ZIGBUILD_PYTHON_PATH"] = sys.executable
     command = [sys.executable, "-m", "maturin", *arguments]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 

@@ -1,14 +1,9 @@
 //! Whatever the schema of a tool: arguments that the grammar admits are arguments that the check admits.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
-
-#[expect(dead_code, reason = "not every file uses all of it")]
-mod grammar_walk;
-
+use crate::walk::{Random, is_refused, matcher, tool, walk_to};
 use callslip::protocol::grammar::{self, Bounds, Scope};
 use callslip::protocol::{Chatty, Code, Protocol, React};
 use callslip::tool::ToolSet;
-use grammar_walk::{Random, is_refused, matcher, tool, walk_to};
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 

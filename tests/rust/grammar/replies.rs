@@ -1,20 +1,10 @@
 //! What the grammars admit, the strict readers read: random replies of each language, and replies that none may have.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::needless_pass_by_value,
-    reason = "helpers of tests fail as tests do"
-)]
-
-mod grammar_walk;
-
+use crate::walk::{Random, admits, read, tool, walk};
 use callslip::protocol::chatty::read::ToolTags;
 use callslip::protocol::grammar::{self, Bounds, Grammar, Scope};
 use callslip::protocol::{Chatty, Code, Move, Protocol, React, Ticket};
 use callslip::tool::{Budget, Layout, ToolSet, ToolSpec};
-use grammar_walk::{Random, admits, read, tool, walk};
 use serde_json::{Value as Json, json};
 
 const WALKS: u64 = 40;
@@ -172,7 +162,7 @@ fn tags() -> ToolTags {
 /// Walks through the language, reads what comes, and gives the moves.
 fn explore(protocol: &dyn Protocol, scope: &Scope<'_>, grammar: &Grammar) -> Vec<Move> {
     let mut random = Random::new(7);
-    let matcher = grammar_walk::matcher(&grammar.lark);
+    let matcher = crate::walk::matcher(&grammar.lark);
     let replies = (0..WALKS).map(|_| walk(&matcher, &mut random));
     replies.map(|text| read(protocol, scope.tools, &text)).collect()
 }
@@ -406,7 +396,7 @@ fn answers_hold_any_text() {
         "| a | b |\n|---|---|\n| 1 | 2 |",
         long.trim_end(),
     ] {
-        assert!(admits(&grammar, text), "{text} {:?}", grammar_walk::admitted(&grammar, text));
+        assert!(admits(&grammar, text), "{text} {:?}", crate::walk::admitted(&grammar, text));
         let Move::Finish { value, .. } = read(&Chatty::default(), &tools, text) else { panic!("{text}") };
         assert_eq!(value.as_str(), Some(text));
     }
@@ -432,7 +422,7 @@ fn a_call_without_tags_is_led_into_a_block() {
         ("So:\n```\nnow()\n\n[1]\n```\nand\n~~~\n`x`\n~~~", "\n"),
     ] {
         let reply = format!("{lead}{between}{block}");
-        assert!(admits(&grammar, &reply), "{reply} {:?}", grammar_walk::admitted(&grammar, &reply));
+        assert!(admits(&grammar, &reply), "{reply} {:?}", crate::walk::admitted(&grammar, &reply));
         assert!(is_call(&read(&Chatty::default(), &tools, &reply)), "{reply}");
         if lead.ends_with('"') {
             assert!(!admits(&grammar, lead) && !admits(&grammar, &format!("{lead}: 1")), "{lead}");
@@ -457,7 +447,7 @@ fn tags_of_any_marks_begin_a_block() {
         let call = |at: u32| format!("{{\"call_id\": \"call_{at}\", \"tool_name\": \"now\", \"arguments\": {{}}}}");
         let block = format!("{start}\n[{}, {}]\n{end}", call(1), call(2));
         for reply in [block.clone(), format!("It is so.\n{block}"), format!("[{{\"call_id\"\n{block}")] {
-            assert!(admits(&grammar, &reply), "{reply} {:?}", grammar_walk::admitted(&grammar, &reply));
+            assert!(admits(&grammar, &reply), "{reply} {:?}", crate::walk::admitted(&grammar, &reply));
             assert!(is_call(&read(&protocol, &tools, &reply)), "{reply}");
         }
         assert!(admits(&grammar, "It is so.") && !admits(&grammar, &format!("It is so. {start} x")));
@@ -486,11 +476,11 @@ fn what_reaches_a_bound_is_cut_and_refused() {
     for (protocol, lark) in
         [(&React::default() as &dyn Protocol, react), (&Chatty::default(), chatty), (&Ticket::default(), ticket)]
     {
-        let matcher = grammar_walk::matcher(&lark);
+        let matcher = crate::walk::matcher(&lark);
         let mut cut = 0;
         for _ in 0..60 {
             let text = walk(&matcher, &mut random);
-            cut += usize::from(grammar_walk::is_refused(protocol, &tools, &text, &[Code::Truncated]));
+            cut += usize::from(crate::walk::is_refused(protocol, &tools, &text, &[Code::Truncated]));
         }
         assert!(cut > 0);
     }

@@ -1,11 +1,4 @@
 //! Corpora of replies: one JSON object a line.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "shared by tests"
-)]
 
 use crate::invariants::{Read, Way};
 use callslip::protocol::Move;

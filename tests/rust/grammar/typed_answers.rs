@@ -1,13 +1,7 @@
 //! Answers of a type: what each protocol reads, in whole and in any chunks, what its grammar admits, and the program's
 //! own check of an answer in a run.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
-
-#[expect(dead_code, reason = "not every file uses all of it")]
-mod grammar_walk;
-#[expect(dead_code, reason = "shared with other tests")]
-mod machine_kit;
-
+use crate::walk::{Random, admits, matcher, tool, walk};
 use callslip::protocol::decoder::read_whole;
 use callslip::protocol::grammar::Scope;
 use callslip::protocol::{
@@ -16,7 +10,6 @@ use callslip::protocol::{
 use callslip::reply::RepairPolicy;
 use callslip::run::{Command, Limits, RunMachine, Setup, read_log, replay};
 use callslip::tool::{AnswerType, ToolSet};
-use grammar_walk::{Random, admits, matcher, tool, walk};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -363,7 +356,7 @@ fn prompts_say_the_type_and_are_as_they_were_without_one() {
 
 /// A run that has begun, whose answers the program checks.
 fn checked(protocol: &Arc<dyn Protocol>) -> RunMachine {
-    let kit = machine_kit::machine(protocol.name(), Limits::default());
+    let kit = crate::kit::machine(protocol.name(), Limits::default());
     let setup = Setup { protocol: Arc::clone(protocol), checks_answer: true, ..kit.setup().clone() };
     let mut machine = RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup));
     machine.start("the work", 1.0);
@@ -380,7 +373,7 @@ fn an_answer_counts_once_the_program_accepts_it() {
     for protocol in protocols(&city()) {
         let answer = reply_with(&*protocol, r#"{"name": "Oslo", "people": 5}"#);
         let mut machine = checked(&protocol);
-        let commands = machine_kit::reply(&mut machine, &answer);
+        let commands = crate::kit::reply(&mut machine, &answer);
         assert!(matches!(commands.as_slice(), [Command::CheckAnswer { turn: 1, .. }]), "{commands:?}");
         machine.accept_answer(2, 3.0);
         assert!(machine.is_checking(1), "the answer of another turn is ignored");
@@ -397,7 +390,7 @@ fn an_answer_counts_once_the_program_accepts_it() {
         assert!(matches!(commands.as_slice(), [Command::AskModel { turn: 2 }]), "{commands:?}");
         assert!(resumed.state().messages.last().unwrap().content.contains("not executed: Too small."));
         assert_eq!(resumed.state().violations, 1);
-        machine_kit::reply(&mut resumed, &answer);
+        crate::kit::reply(&mut resumed, &answer);
         resumed.accept_answer(2, 6.0);
         assert!(matches!(resumed.commands(6.0).as_slice(), [Command::Finish]));
         assert_eq!(resumed.state().ending.as_ref().unwrap().value.to_json(), r#"{"name":"Oslo","people":5}"#);

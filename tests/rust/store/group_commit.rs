@@ -1,9 +1,8 @@
 //! Every interleaving of the group-commit queue, with two producers and the writer: loom runs the very file that the
 //! store uses.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
 #[expect(dead_code, reason = "what waits with a timeout has no model: loom has no time")]
-#[path = "../../src/store/queue.rs"]
+#[path = "../../../src/store/queue.rs"]
 mod queue;
 
 mod sync {

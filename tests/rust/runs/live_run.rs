@@ -1,16 +1,11 @@
 //! Log before effect: no command is returned before its events are in the store, and none once the store has refused.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[expect(dead_code, reason = "shared with other tests")]
-mod machine_kit;
-
+use crate::kit::{act, block, machine, ok, output};
 use callslip::live::{ClaimedRun, LiveError, LiveRun};
 use callslip::protocol::FinishReason;
 use callslip::run::{Command, Event, Limits, Record, RunMachine};
 use callslip::store::{Durability, MemoryStore, Position, SqliteStore, Store, StoreError};
 use callslip::ticket::TicketId;
-use machine_kit::{act, block, machine, ok, output};
 use std::sync::Arc;
 use std::time::Duration;
 

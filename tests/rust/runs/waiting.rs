@@ -1,17 +1,11 @@
 //! Nobody waits for something that nobody will do: small trees of runs in every order of what may happen to them.
 //!
-//! `cargo test --release --test waiting -- --ignored --nocapture` goes further, which takes minutes.
-// It takes a minute, and is the same with the border.
-#![cfg(not(feature = "python"))]
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
+//! `cargo test --release --test runs waiting -- --ignored --nocapture` goes further, which takes minutes.
 
-#[expect(clippy::indexing_slicing, reason = "tests may panic")]
-mod small_scope;
-
+use crate::small_scope::explore;
+use crate::small_scope::scope::{Choice, Scope};
 use callslip::run::Limits;
 use callslip::run::command::{OnLimit, OnOpenTickets};
-use small_scope::explore;
-use small_scope::scope::{Choice, Scope};
 use std::fmt::Write as _;
 
 fn base(protocol: &'static str, wide: bool) -> Scope {

@@ -1,12 +1,9 @@
 //! What is said to a run from outside of it: more by its user, and yes or no by those who approve.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
-mod machine_kit;
-
+use crate::kit::{act, begun, block, machine, ok, output, reply, take_log, told};
 use callslip::protocol::{FinishReason, Message, Role};
 use callslip::run::{Command, Event, Limit, Limits, Phase, RunMachine, Shortened, Usage, compact, replay};
 use callslip::ticket::{Outcome, TicketId};
-use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
 use std::sync::Arc;
 
 const FINISH: &str = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;

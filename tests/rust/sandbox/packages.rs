@@ -1,7 +1,5 @@
 //! Packages are installed whole or not at all, and nothing of theirs runs. The index is a program of the tests'.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use callslip::sandbox::packages::{InstallRequest, Installed, NotInstalled, Resolved, install, resolve};
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,21 +1,13 @@
 //! What holds of every reply: chunks don't matter, deltas only grow, clean JSON is not touched, places lie in the
 //! text, and time grows with the text.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[expect(dead_code, reason = "what is expected of the cases is for another test")]
-mod corpus;
-#[expect(dead_code, reason = "the checks of whole inputs are for fuzzers and seeds")]
-mod invariants;
-mod words;
-
+use crate::corpus::Case;
+use crate::invariants::Way;
+use crate::invariants::growth::{reader, superlinear};
+use crate::invariants::json::clean;
+use crate::invariants::reply::{chunks_do_not_matter, complete_stands_alone, strict_refuses_the_repaired};
 use callslip::protocol::Move;
 use callslip::reply::RepairPolicy;
-use corpus::Case;
-use invariants::Way;
-use invariants::growth::{reader, superlinear};
-use invariants::json::clean;
-use invariants::reply::{chunks_do_not_matter, complete_stands_alone, strict_refuses_the_repaired};
 use proptest::prelude::*;
 
 const PROTOCOLS: [&str; 3] = ["react", "chatty", "ticket"];
@@ -69,28 +61,28 @@ fn strictness(cases: Vec<Case>) {
 
 #[test]
 fn chunks_of_corpus_replies_do_not_matter() {
-    chunks_of_any_size(&corpus::own());
+    chunks_of_any_size(&crate::corpus::own());
 }
 
 #[test]
 fn beginnings_of_corpus_replies_are_read_without_harm() {
-    beginnings(&corpus::own());
+    beginnings(&crate::corpus::own());
 }
 
 #[test]
 fn a_stream_may_be_cut_where_it_is_complete() {
-    complete_streams(&corpus::own());
+    complete_streams(&crate::corpus::own());
 }
 
 #[test]
 fn strictness_refuses_exactly_the_repaired() {
-    strictness(corpus::own());
+    strictness(crate::corpus::own());
 }
 
 #[test]
 #[ignore = "make test-shared runs it"]
 fn shared_replies_have_these_properties() {
-    let cases = corpus::shared();
+    let cases = crate::corpus::shared();
     chunks_of_any_size(&cases);
     beginnings(&cases);
     complete_streams(&cases);
@@ -137,7 +129,7 @@ fn written(value: &serde_json::Value, style: u8) -> String {
 
 /// Hostile replies.
 fn shards() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(words::dictionary()), 0..40).prop_map(|shards| shards.concat())
+    prop::collection::vec(prop::sample::select(crate::words::dictionary()), 0..40).prop_map(|shards| shards.concat())
 }
 
 proptest! {

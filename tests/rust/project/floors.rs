@@ -1,7 +1,5 @@
 //! The folders of the core are floors: imports point down only, pyo3 is named on the highest floor alone, and no file is long.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
 //! The run machine from outside: inputs in, commands and events out, state as the fold of the events.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
 use callslip::protocol::{FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};

@@ -1,12 +1,6 @@
 //! Every reply of the corpora is read as expected: what it is, its value, and a repair exactly where one is expected.
 
-#![expect(clippy::print_stdout, reason = "a table a family")]
-
-mod corpus;
-#[expect(dead_code, reason = "only the reading of cases is used")]
-mod invariants;
-
-use corpus::{Case, read};
+use crate::corpus::{Case, read};
 use std::collections::BTreeMap;
 
 fn check(cases: &[Case]) -> Vec<String> {
@@ -32,7 +26,7 @@ fn check(cases: &[Case]) -> Vec<String> {
 
 #[test]
 fn own_corpus() {
-    let cases = corpus::own();
+    let cases = crate::corpus::own();
     assert!(cases.len() >= 60);
     let wrong = check(&cases);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -41,6 +35,6 @@ fn own_corpus() {
 #[test]
 #[ignore = "make test-shared runs it"]
 fn shared_corpus() {
-    let wrong = check(&corpus::shared());
+    let wrong = check(&crate::corpus::shared());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

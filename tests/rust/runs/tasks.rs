@@ -1,14 +1,11 @@
 //! Tasks that a run gives to others: what is refused, what is waited for, and the limits that they share.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
-mod machine_kit;
-
+use crate::kit::{act, begun, block, machine, ok, output, reply, take_log, told};
 use callslip::protocol::FinishReason;
 use callslip::run::{
     Command, Event, Limit, Limits, Note, Phase, Record, RunMachine, Setup, Spent, StopReason, Usage, replay,
 };
 use callslip::ticket::{Outcome, TicketId};
-use machine_kit::{act, begun, block, machine, ok, output, reply, take_log, told};
 use std::sync::Arc;
 
 const FINISH: &str = r#"{"thought": "t", "action": "FINISH", "final_answer": "3", "task_successful": true}"#;

@@ -1,12 +1,8 @@
 //! Attempts at a tool call: in the log, in its ticket, and after a crash between them.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
-#[expect(dead_code, reason = "not all of it is used here")]
-mod machine_kit;
-
+use crate::kit::{act, begun, ok, reply, take_log, told};
 use callslip::run::{Command, FailedCall, Limits, RunMachine, compact, replay};
 use callslip::ticket::{Outcome, TicketId};
-use machine_kit::{act, begun, ok, reply, take_log, told};
 use std::sync::Arc;
 
 const T1: TicketId = TicketId(1);

@@ -1,7 +1,5 @@
 //! What scripts declare: every case is read or refused as expected, and nothing but names and versions gets through.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
 use callslip::sandbox::script::Script;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

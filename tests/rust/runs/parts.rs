@@ -1,13 +1,10 @@
 //! Images and files in the messages and results of a run: their labels, and where the model is told of them.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may do what tests do")]
 
-mod machine_kit;
-
+use crate::kit::*;
 use callslip::part::{Content, MARK, Part};
 use callslip::protocol::{Message, Role};
 use callslip::run::{Event, Limits, RunMachine, compact, read_contents, read_log, replay, write_log};
 use callslip::ticket::TicketId;
-use machine_kit::*;
 use std::sync::Arc;
 
 const TICKET_CALL: &str = r#"{"type": "CALL", "route": "call", "payload": {"a": 1}, "description": "c"}"#;

@@ -1,14 +1,10 @@
 //! A run is its log: folding, cutting, resuming and replaying logs of runs that were driven at random.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
 
-#[expect(clippy::indexing_slicing, reason = "tests may panic")]
-mod random_run;
-
+use crate::random_run::{Kind, RandomRun, setup};
 use callslip::run::event::VERSION;
 use callslip::run::{Event, Note, Record, RunMachine, RunState, StopReason, compact, replay};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use proptest::prelude::*;
-use random_run::{Kind, RandomRun, setup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

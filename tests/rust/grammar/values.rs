@@ -1,15 +1,10 @@
 //! Whatever the schema and whatever the value: what the schema admits can be written under the grammar of every protocol
 //! and comes back equal.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
-
-#[expect(dead_code, reason = "not every file uses all of it")]
-mod grammar_walk;
-
+use crate::walk::{Random, follows, matcher, read, tool};
 use callslip::protocol::grammar::{self, Scope};
 use callslip::protocol::{Chatty, Move, Protocol, React, Ticket};
 use callslip::tool::ToolSet;
-use grammar_walk::{Random, follows, matcher, read, tool};
 use serde_json::{Map, Value as Json, json};
 
 /// Pairs of a schema and a value: so many sets of tools, each of so many tools, with so many values for each.

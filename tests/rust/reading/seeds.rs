@@ -1,10 +1,5 @@
 //! What the fuzzers found worth keeping holds in every ordinary test run, and so does what is made from it at random.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "tests")]
-
-mod invariants;
-mod words;
-
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
@@ -33,7 +28,7 @@ struct Row {
 
 /// The replies of the corpus in this protocol, read with the usual options.
 fn replies(protocol: &str) -> Vec<Vec<u8>> {
-    let rows = include_str!("../data/replies.jsonl").lines().map(|line| serde_json::from_str::<Row>(line).unwrap());
+    let rows = include_str!("../../data/replies.jsonl").lines().map(|line| serde_json::from_str::<Row>(line).unwrap());
     rows.filter(|row| row.protocol == protocol).map(|row| format!("002{}", row.text).into_bytes()).collect()
 }
 
@@ -109,7 +104,7 @@ const BETWEEN: [&str; 10] = ["", "\n", ",", ", ", "}, ", "\n```, ", ", \"a", "\n
 fn change() -> impl Strategy<Value = Change> {
     let index = any::<Index>;
     prop_oneof![
-        4 => (place(), prop::sample::select(words::dictionary())).prop_map(|(at, word)| Change::Word(at, word)),
+        4 => (place(), prop::sample::select(crate::words::dictionary())).prop_map(|(at, word)| Change::Word(at, word)),
         2 => (place(), place()).prop_map(|(start, end)| Change::Cut(start, end)),
         2 => (place(), place()).prop_map(|(start, end)| Change::Repeat(start, end)),
         1 => (place(), place(), prop::sample::select(&WRAPPERS)).prop_map(|(start, end, by)| Change::Wrap(start, end, by)),
@@ -186,7 +181,7 @@ fn changed(mut data: Vec<u8>, change: &Change, seeds: &[Vec<u8>]) -> Vec<u8> {
 fn check_all(target: &str, made: u32) {
     let seeds = seeds(target);
     for data in &seeds {
-        let checked = std::panic::catch_unwind(|| invariants::check(target, data));
+        let checked = std::panic::catch_unwind(|| crate::invariants::check(target, data));
         assert!(checked.is_ok(), "{target}: b\"{}\"", data.escape_ascii());
     }
     let mut runner =
@@ -195,7 +190,7 @@ fn check_all(target: &str, made: u32) {
         Input(changes.iter().fold(seed.get(&seeds).clone(), |data, change| changed(data, change, &seeds)))
     });
     let result = runner.run(&inputs, |Input(data)| {
-        invariants::check(target, &data);
+        crate::invariants::check(target, &data);
         Ok(())
     });
     if let Err(failure) = result {

@@ -1,7 +1,5 @@
 //! Logs that earlier builds have written, with runs below runs: read, written and replayed as they stand.
 
-#![expect(clippy::unwrap_used, reason = "the functions that tests share may panic as tests do")]
-
 use callslip::run::{RunMachine, compact, read_contents, read_log, replay, write_log};
 use std::sync::Arc;
 

@@ -1,0 +1,16 @@
+//! The reader of replies: what is read from them, and what holds of every text.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "the functions that tests share may do what tests do"
+)]
+
+mod conformance;
+mod corpus;
+mod invariants;
+mod reply_properties;
+mod seeds;
+mod words;

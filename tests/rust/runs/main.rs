@@ -1,0 +1,22 @@
+//! The machine of a run: what it asks for, what it writes down, and that its log leads to the same again.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "the functions that tests share may do what tests do"
+)]
+
+mod attempts;
+mod conversation;
+mod kept_logs;
+mod kit;
+mod live_run;
+mod machine;
+mod parts;
+mod random_run;
+mod resume;
+// It takes a minute, and is the same with the border.
+#[cfg(not(feature = "python"))]
+mod small_scope;
+mod tasks;
+#[cfg(not(feature = "python"))]
+mod waiting;
