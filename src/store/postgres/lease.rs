@@ -1,7 +1,6 @@
 //! The lease of one run: its epoch, where its log is, and whether it is lost.
 
 use super::shared::{Shared, lock};
-use super::writer::Work;
 use crate::store::StoreError;
 use crate::store::claim::{Hold, Lease};
 use crate::store::row::RunRow;
@@ -196,8 +195,7 @@ impl Drop for Leased {
         let Some(shared) = self.shared.upgrade() else { return };
         shared.let_go(self);
         if let (true, true, None, Some(epoch)) = (self.is_root(), self.is_in_database(), self.lost(), self.epoch()) {
-            // Nothing waits for it: a lease that nobody gives up ends by itself.
-            let _ = shared.queue.push(Work::Leave { run_id: Arc::clone(&self.run_id), epoch }, 1);
+            shared.leave(&self.run_id, epoch);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Opening and closing, and the threads.
 
 use super::address::Address;
-use super::link::Link;
+use super::link::{Failure, Link};
 use super::shared::{Shared, lock};
-use super::writer::Writer;
+use super::writer::{self, Writer};
 use super::{PostgresStore, beat, listen, schema};
 use crate::store::StoreError;
 use crate::store::claim::Claims;
@@ -90,6 +90,12 @@ impl PostgresStore {
             let _ = thread.join();
         }
         if let Some(mut reader) = lock(&self.reader).take() {
+            for (run_id, epoch) in self.shared.take_rest() {
+                if let Err(Failure::Unreachable(_)) = writer::leave(&mut reader, &run_id, epoch) {
+                    // Their leases end by themselves.
+                    break;
+                }
+            }
             reader.close();
         }
     }

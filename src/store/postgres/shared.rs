@@ -4,7 +4,7 @@ use super::address::Address;
 use super::lease::Leased;
 use super::listen::Notices;
 use super::writer::Work;
-use crate::store::queue::Queue;
+use crate::store::queue::{Queue, Stopped};
 use crate::store::{StoreError, Wake};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) reserved: Mutex<HashMap<Arc<str>, Arc<Leased>>>,
     /// The leases of the runs that are driven here.
     leases: Mutex<HashMap<Arc<str>, Weak<Leased>>>,
+    /// Runs that were left after the writer had taken its last work, with their epochs.
+    left_late: Mutex<Vec<(Arc<str>, i64)>>,
     subscribers: Mutex<Vec<Weak<dyn Wake>>>,
     commits: AtomicU64,
     /// Milliseconds.
@@ -47,6 +49,7 @@ impl Shared {
             notices: Notices::default(),
             reserved: Mutex::default(),
             leases: Mutex::default(),
+            left_late: Mutex::default(),
             subscribers: Mutex::default(),
             commits: AtomicU64::new(0),
             lease: AtomicU64::new(30_000),
@@ -117,6 +120,21 @@ impl Shared {
         if leases.get(lease.run_id()).is_some_and(|held| held.strong_count() == 0) {
             leases.remove(lease.run_id());
         }
+    }
+
+    /// Gives the lease of a run up, after what is to be written of it. Nothing waits for that.
+    pub(super) fn leave(&self, run_id: &Arc<str>, epoch: i64) {
+        if self.queue.push(Work::Leave { run_id: Arc::clone(run_id), epoch }, 1) == Err(Stopped::Closed) {
+            lock(&self.left_late).push((Arc::clone(run_id), epoch));
+        }
+    }
+
+    /// What a store that has written everything still has: it can drive nothing any more.
+    pub(super) fn take_rest(&self) -> Vec<(Arc<str>, i64)> {
+        let held = self.roots().into_iter().filter_map(|lease| Some((lease.run_id_shared(), lease.epoch()?)));
+        let mut rest: Vec<_> = held.collect();
+        rest.append(&mut lock(&self.left_late));
+        rest
     }
 
     /// All leases that are held in the database, with those of a worker's claims, and without those below others.

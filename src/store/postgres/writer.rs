@@ -50,7 +50,8 @@ impl Writer {
         let watch = Watch(shared);
         while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
             for (run_id, epoch) in self.write_all(batch, shared) {
-                self.leave(&run_id, epoch);
+                // Once: a lease that is not given up ends by itself.
+                let _ = leave(&mut self.link, &run_id, epoch);
             }
             shared.done(position);
         }
@@ -163,12 +164,12 @@ impl Writer {
         self.epochs = rows.iter().map(|row| row.get(0)).collect();
         self.epochs.pop().ok_or_else(|| Failure::Refused("the sequence of epochs is empty".to_owned()))
     }
+}
 
-    /// Once: a lease that is not given up ends by itself.
-    fn leave(&mut self, run_id: &str, epoch: i64) {
-        let sql = "SELECT callslip.leave($1, $2)";
-        let _ = self.link.call_again(PAUSE * 20, async |connected| connected.query(sql, &[&run_id, &epoch]).await);
-    }
+/// Gives up the lease of a run.
+pub(super) fn leave(link: &mut Link, run_id: &str, epoch: i64) -> Result<(), Failure> {
+    let sql = "SELECT callslip.leave($1, $2)";
+    link.call_again(PAUSE * 20, async |connected| connected.query(sql, &[&run_id, &epoch]).await).map(drop)
 }
 
 /// Appends of one run.

@@ -242,6 +242,31 @@ fn a_claim_keeps_other_processes_out_until_it_is_dropped() {
     assert_eq!(one.load("r").unwrap().len(), 3);
 }
 
+/// Each is left: one whose last events are being written, one that was claimed and not opened, and one that is still
+/// driven. The lease is an hour.
+#[test]
+fn a_store_that_is_closed_leaves_all_its_runs_to_others_at_once() {
+    let database = Database::new();
+    let other = database.open();
+    for round in 0..5 {
+        let store = database.open();
+        store.set_lease(Duration::from_secs(3_600));
+        let (written, driven, reserved) = (format!("w{round}"), format!("d{round}"), format!("c{round}"));
+        submitted(&other, &reserved);
+        assert_eq!(claimed(&store), [reserved.as_str()]);
+        let still = store.claim_new(&driven, None).unwrap();
+        write(&store, &driven, 0, [started(&driven)]);
+        let claim = store.claim_new(&written, None).unwrap();
+        store.append(&written, records(0, [started(&written), asked(1)])).unwrap();
+        drop(claim);
+        store.close().unwrap();
+        let mut taken = claimed(&other);
+        taken.sort();
+        assert_eq!(taken, [reserved, driven, written]);
+        drop(still);
+    }
+}
+
 #[test]
 fn whoever_has_lost_a_run_writes_nothing_more_of_it() {
     let database = Database::new();
