@@ -6,6 +6,7 @@
 use crate::setup_error::SetupError;
 use crate::wire::{LaunchRequest, Profile};
 use libc::c_long;
+use linux_raw_sys::{general, ioctl};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Compare, SeccompCondition as Condition,
     SeccompFilter, SeccompRule as Rule, TargetArch, apply_filter, sock_filter,
@@ -17,9 +18,11 @@ const STAGE: &str = "seccomp";
 
 /// The last call that was looked at when this list was made: `mseal`, of Linux 6.10.
 const LAST_KNOWN: u32 = 462;
-/// Of every architecture alike.
-const STATMOUNT: c_long = 457;
-const LISTMOUNT: c_long = 458;
+/// Not every C library that libc describes knows these.
+const FCHMODAT2: c_long = general::__NR_fchmodat2 as c_long;
+const KEXEC_FILE_LOAD: c_long = general::__NR_kexec_file_load as c_long;
+const STATMOUNT: c_long = general::__NR_statmount as c_long;
+const LISTMOUNT: c_long = general::__NR_listmount as c_long;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
@@ -127,10 +130,10 @@ fn attributes() -> Rules {
 
 /// Landlock doesn't hold these back. They answer as if they had been done, since much that is harmless calls them.
 fn pretended() -> Rules {
-    let mut rules = always(&[
+    let rules = always(&[
         libc::SYS_fchmod,
         libc::SYS_fchmodat,
-        libc::SYS_fchmodat2,
+        FCHMODAT2,
         libc::SYS_fchown,
         libc::SYS_fchownat,
         libc::SYS_utimensat,
@@ -142,7 +145,7 @@ fn pretended() -> Rules {
         libc::SYS_fremovexattr,
     ]);
     #[cfg(target_arch = "x86_64")]
-    rules.extend(always(&[
+    let rules = rules.into_iter().chain(always(&[
         libc::SYS_chmod,
         libc::SYS_chown,
         libc::SYS_lchown,
@@ -150,7 +153,7 @@ fn pretended() -> Rules {
         libc::SYS_utimes,
         libc::SYS_futimesat,
     ]));
-    rules
+    rules.into_iter().collect()
 }
 
 /// `alone`: there are no namespaces.
@@ -176,8 +179,8 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_clone, each.collect::<Result<_, _>>()?);
 
     // Typing into the terminal, and attributes of files that are open for reading only.
-    let requests = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD, libc::TIOCCONS];
-    let each = requests.into_iter().chain(ATTRIBUTES).map(|request| Rule::new(vec![equal(1, request)?]));
+    let requests = [ioctl::TIOCSTI, ioctl::TIOCLINUX, ioctl::TIOCSETD, ioctl::TIOCCONS];
+    let each = requests.into_iter().map(u64::from).chain(ATTRIBUTES).map(|request| Rule::new(vec![equal(1, request)?]));
     rules.insert(libc::SYS_ioctl, each.collect::<Result<_, _>>()?);
 
     // Memory that is shared and no file's, which stays when nobody maps it; stacks that grow, and pages of other sizes,
@@ -187,9 +190,9 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_mmap, each.collect::<Result<_, _>>()?);
 
     // By this limit the script's processes are told from all others.
-    let mark = || equal(0, u64::from(libc::RLIMIT_RTTIME));
+    let mark = || equal(0, u64::from(general::RLIMIT_RTTIME));
     rules.insert(libc::SYS_setrlimit, vec![Rule::new(vec![mark()?])?]);
-    let marked = vec![equal(1, u64::from(libc::RLIMIT_RTTIME))?, Condition::new(2, Length::Qword, Compare::Ne, 0)?];
+    let marked = vec![equal(1, u64::from(general::RLIMIT_RTTIME))?, Condition::new(2, Length::Qword, Compare::Ne, 0)?];
     rules.insert(libc::SYS_prlimit64, vec![Rule::new(marked)?]);
 
     // Pairs are connected for good. Of datagrams, each could be sent to any path.
@@ -294,7 +297,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_acct,
     libc::SYS_swapon,
     libc::SYS_swapoff,
