@@ -400,11 +400,13 @@ async def test_children_of_children_and_their_levels(web, database):
         name="top",
         limits=Limits(depth=1),
     )
+    fleet = Fleet(web)
+    deep = await fleet.submit("top", "a", limits=Limits(depth=2))
+    # Before it begins: what its child runs did before that is not told.
+    watch = web.watch(deep, children=True)
     async with working(database, top, children="anywhere"):
-        fleet = Fleet(web)
-        deep = await fleet.submit("top", "a", limits=Limits(depth=2))
         async with asyncio.timeout(LONG):
-            seen = {event.run_id async for event in web.watch(deep, children=True)}
+            seen = {event.run_id async for event in watch}
         flat = await fleet.submit("top", "a")
         assert (await fleet.result(deep, timeout=LONG)).value == "top"
         assert (await fleet.result(flat, timeout=LONG)).value == "top"
