@@ -10,8 +10,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-# Megabytes.
-LARGEST = 5.0
+# Megabytes. What it consists of is in docs/explanation/benchmarks.md.
+LARGEST = 8.5
 
 
 def check(folder: Path, *, wheels_only: bool = False) -> list[str]:
