@@ -3,11 +3,11 @@
 use super::Protocol;
 use super::correction::is_of_form;
 use crate::reply::span;
-use crate::reply::violation::Violation;
+use crate::reply::violation::{Violation, sentence};
 
 /// The message that a model gets after a reply that broke the protocol. `raw` is the reply.
 pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> String {
-    let mut text = format!("{}Your reply was not executed: {}.", protocol.feedback_opening(), violation.message);
+    let mut text = format!("{}Your reply was not executed: {}", protocol.feedback_opening(), violation.sentence());
     if let Some(span) = violation.span {
         text.push('\n');
         text.push_str(&span::excerpt(raw, span));
@@ -25,8 +25,7 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
     }
     if let Some(hint) = &violation.hint {
         text.push_str("\nHint: ");
-        text.push_str(hint);
-        text.push('.');
+        text.push_str(&sentence(hint));
     }
     text.push_str("\nNothing of it was executed. Reply again with one move.");
     text

@@ -104,6 +104,12 @@ fn plain(c: char) -> char {
     }
 }
 
+/// A text in which nothing is hidden, and nothing moves what is shown after it. Its lines stay.
+pub(super) fn visible(text: String) -> String {
+    let shown = |c: char| if c == '\n' { c } else { plain(c) };
+    if text.chars().all(|c| shown(c) == c) { text } else { text.chars().map(shown).collect() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Span, excerpt};

@@ -1,6 +1,6 @@
 //! Violations: replies that break the protocol. Nothing of such a reply is executed.
 
-use super::Span;
+use super::{Span, span};
 use crate::codes::Code;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ impl Violation {
         Self {
             code,
             inner: None,
-            message: message.into(),
+            message: span::visible(message.into()),
             span: None,
             pointer: None,
             expected: None,
@@ -60,6 +60,11 @@ impl Violation {
             related: None,
             hint: None,
         }
+    }
+
+    /// The message as a sentence. It may end in a question.
+    pub fn sentence(&self) -> String {
+        sentence(&self.message)
     }
 
     /// The code with the one inside, as it is written everywhere: `args_invalid:truncated`.
@@ -101,7 +106,7 @@ impl Violation {
     /// Adds what came instead.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
-        self.found = Some(found.into());
+        self.found = Some(span::visible(found.into()));
         self
     }
 
@@ -115,7 +120,35 @@ impl Violation {
     /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(span::visible(hint.into()));
         self
+    }
+}
+
+/// A text with a full stop at its end, if that is no sentence already.
+pub(crate) fn sentence(text: &str) -> String {
+    let stop = if text.ends_with(['?', '!', '.']) { "" } else { "." };
+    format!("{text}{stop}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Violation;
+    use crate::codes::Code;
+
+    #[test]
+    fn nothing_of_a_reply_is_hidden_or_moves_the_text_around_it() {
+        let name = "se\u{1b}[31mar\u{202e}ch\u{7}\u{200b}\tit";
+        let violation = Violation::new(Code::UnknownTool, format!("unknown tool '{name}'\nat the end"));
+        assert_eq!(violation.message, "unknown tool 'se·[31mar·ch·· it'\nat the end");
+        assert_eq!(violation.hint(format!("not '{name}'")).hint.as_deref(), Some("not 'se·[31mar·ch·· it'"));
+    }
+
+    #[test]
+    fn a_question_is_a_sentence() {
+        let sentence = |message: &str| Violation::new(Code::UnknownTool, message).sentence();
+        assert_eq!(sentence("did you mean 'a'?"), "did you mean 'a'?");
+        assert_eq!(sentence("unknown tool 'a'"), "unknown tool 'a'.");
+        assert_eq!(sentence("unknown tool '…'"), "unknown tool '…'.");
     }
 }

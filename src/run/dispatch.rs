@@ -244,7 +244,7 @@ impl RunMachine {
             Ok(filled) => Ok(filled),
             Err(violation) => {
                 let tool = &call.tool;
-                let message = format!("Error calling tool '{tool}': InvalidArguments: {}.", violation.message);
+                let message = format!("Error calling tool '{tool}': InvalidArguments: {}", violation.sentence());
                 Err(Outcome::Error { message, transient: false })
             }
         }

@@ -95,7 +95,7 @@ def test_3_nested_models():
     assert called(move, person=ada, to={"street": {"nmae": "Side", "number": 0}}) == (
         "Your reply was not executed: 'to.street' lacks the required property 'name' (string); "
         "'to.street.number' must be at least 1: got the integer 0; "
-        "'to.street' has no property 'nmae': did you mean 'name'?."
+        "'to.street' has no property 'nmae': did you mean 'name'?"
     )
 
 

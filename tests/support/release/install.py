@@ -24,7 +24,8 @@ TESTS = [
     "tests/python/protocols/test_reading.py",
     "tests/python/protocols/test_snapshot.py",
 ]
-README = ["tests/python/project/test_readme.py", "-k", "README"]
+PAGES = "tests/python/project/test_readme.py::test_snippets_run_and_print_what_the_page_says"
+README = [f"{PAGES}[README.md]"]
 
 
 class Environment:
