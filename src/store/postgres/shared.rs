@@ -129,7 +129,7 @@ impl Shared {
         }
     }
 
-    /// What a store that has written everything still has: it can drive nothing any more.
+    /// The leases that are left after the last write, with their epochs: a closed store can drive nothing.
     pub(super) fn take_rest(&self) -> Vec<(Arc<str>, i64)> {
         let held = self.roots().into_iter().filter_map(|lease| Some((lease.run_id_shared(), lease.epoch()?)));
         let mut rest: Vec<_> = held.collect();
