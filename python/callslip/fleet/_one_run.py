@@ -65,7 +65,7 @@ class OneRun:
             notices = self._shared.notices()
             watch(loop, notices.fileno(), self._hear, notices)
             try:
-                while not task.done():
+                while self._goes_on(task):
                     await self._turn(task)
             finally:
                 unwatch(loop, notices.fileno())
@@ -97,6 +97,10 @@ class OneRun:
         self._lost = reason_lost(self._shared, run_id)
         _log.warning("run %s was left: %s", run_id, self._lost)
 
+    def _goes_on(self, task: asyncio.Task[None]) -> bool:
+        # The task of a run that rests or is lost takes a moment to end.
+        return not (task.done() or self._driven.rests or self._lost is not None)
+
     async def _turn(self, task: asyncio.Task[None]) -> None:
         try:
             async with asyncio.timeout(_TICK):
@@ -104,29 +108,29 @@ class OneRun:
         except TimeoutError:
             pass
         self._wake.clear()
+        if not self._goes_on(task):
+            return
         try:
-            await self._look(task)
+            await self._look()
         except StoreError as error:
             _log.warning("the store is away: %s", error)
             self._was_told = True
             await asyncio.sleep(_AWAY)
 
-    async def _look(self, task: asyncio.Task[None]) -> None:
+    async def _look(self) -> None:
         driven = self._driven
-        if self._lost is not None:
-            task.cancel()
-        elif task.done() or driven.run is None:
+        if driven.run is None:
             return
-        elif self._was_told:
+        if self._was_told:
             self._was_told = False
             if driven.inbox is not None:
                 await asyncio.to_thread(driven.inbox.deliver)
         elif driven.is_at_rest:
             may_rest, delay = rest_of(driven.run, self._shared)
             if may_rest:
-                await self._rest(task, delay)
+                await self._rest(delay)
 
-    async def _rest(self, task: asyncio.Task[None], delay: float | None) -> None:
+    async def _rest(self, delay: float | None) -> None:
         driven = self._driven
         # Its driver may see at once that nothing more of the run is written here.
         driven.rests = True
@@ -138,5 +142,3 @@ class OneRun:
         self._was_told = answer == "told"
         if answer == "lost":
             self._lose()
-        if answer != "told":
-            task.cancel()

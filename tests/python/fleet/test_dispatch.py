@@ -11,6 +11,7 @@ import psycopg.sql
 import pytest
 
 from callslip import Agent, Context, Limits, StoreError, TicketStore, UsageError, replay, tool
+from callslip._runtime.drive import drive_async
 from callslip.fleet import Fleet
 from scripted import turn_of
 
@@ -198,6 +199,19 @@ async def test_a_function_that_raises_loses_nothing(web, caplog):
         web.run(run_id).approve("T1")
     assert caplog.messages == [f"run {run_id} was not dispatched"] * 2
     assert await fleet.due(waiting=0) == [run_id]
+
+
+async def test_a_run_rests_once_however_long_its_driver_takes_to_end(web, monkeypatch, caplog):
+    async def drive_slowly(session):
+        try:
+            await drive_async(session)
+        finally:
+            await asyncio.sleep(0.3)
+
+    monkeypatch.setattr("callslip.fleet._driven.drive_async", drive_slowly)
+    fleet = Fleet(web, [PAYING])
+    assert await fleet.drive(await fleet.submit("clerk", "Pay 7.")) == "rests"
+    assert caplog.messages == []
 
 
 async def test_the_same_key_wakes_a_run_only_while_it_waits(fleet, engine):
