@@ -6,7 +6,7 @@ use super::listen::Notice;
 use super::shared::Shared;
 use crate::store::StoreError;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Beats in one lease.
@@ -23,13 +23,15 @@ pub(super) fn run(mut link: Link, shared: &Shared) {
 }
 
 fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
-    // They are held until the answer: a run that is left meanwhile would have its lease lengthened after that.
     let roots = making_progress(shared);
     if roots.is_empty() {
         return;
     }
-    let (ids, epochs): (Vec<&str>, Vec<i64>) =
-        roots.iter().filter_map(|lease| Some((lease.run_id(), lease.epoch()?))).unzip();
+    let (ids, epochs): (Vec<Arc<str>>, Vec<i64>) =
+        roots.iter().filter_map(|lease| Some((lease.run_id_shared(), lease.epoch()?))).unzip();
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    // Whoever leaves a run meanwhile gives up its lease at once, and may claim it again.
+    let roots: Vec<Weak<Leased>> = roots.into_iter().map(|lease| Arc::downgrade(&lease)).collect();
     let (asked_at, began) = (shared.now(), wall_clock());
     let sql = "SELECT run_id, has_inbox, extract(epoch FROM clock_timestamp())::double precision \
          FROM callslip.beat($1, $2, $3)";
@@ -37,6 +39,7 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
     // An answer that comes after the next beat is due is of no use.
     let answer =
         link.call_again(lease / BEATS, async |connected| connected.query(sql, &[&ids, &epochs, &seconds]).await);
+    let roots: Vec<Arc<Leased>> = roots.iter().filter_map(Weak::upgrade).collect();
     match answer {
         Ok(rows) => {
             shared.confirm(asked_at);

@@ -216,12 +216,14 @@ RETURNS TABLE (run_id text, has_inbox boolean) LANGUAGE plpgsql AS $$
 DECLARE
     part record;
 BEGIN
-    FOR part IN SELECT run.queue, array_agg(run.msg ORDER BY run.msg) AS msgs, array_agg(run.id) AS held
-        FROM unnest(ids, epochs) AS mine (id, epoch)
-        JOIN callslip.run ON run.id = mine.id AND run.epoch = mine.epoch AND run.msg IS NOT NULL AND NOT run.is_later
-        GROUP BY run.queue LOOP
+    -- Under the locks of their rows: whoever leaves a run meanwhile ends its lease after this.
+    FOR part IN WITH held AS MATERIALIZED (
+            SELECT run.id, run.queue, run.msg FROM unnest(ids, epochs) AS mine (id, epoch)
+            JOIN callslip.run ON run.id = mine.id AND run.epoch = mine.epoch AND run.msg IS NOT NULL AND NOT run.is_later
+            ORDER BY run.key FOR NO KEY UPDATE OF run)
+        SELECT queue, array_agg(msg ORDER BY msg) AS msgs, array_agg(id) AS ids FROM held GROUP BY queue LOOP
         PERFORM pgmq.set_vt('callslip_' || part.queue, part.msgs, clock_timestamp() + make_interval(secs => lease));
-        RETURN QUERY SELECT one, EXISTS (SELECT FROM callslip.inbox WHERE inbox.holder = one) FROM unnest(part.held) AS one;
+        RETURN QUERY SELECT one, EXISTS (SELECT FROM callslip.inbox WHERE inbox.holder = one) FROM unnest(part.ids) AS one;
     END LOOP;
 END $$;
 
