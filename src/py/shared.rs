@@ -16,9 +16,9 @@ pub(super) struct PySharedRuns {
     store: Arc<PostgresStore>,
 }
 
-/// A claimed run: its id and agent, with what it begins, how often it was claimed in vain, whether it is over, the shape
-/// of its protocol and tools, and where it stands in its tree.
-type PlainClaim = (String, String, Option<String>, u32, bool, Option<String>, Option<String>);
+/// A claimed run: its id, the epoch of the claim, its agent, with what it begins, how often it was claimed in vain,
+/// whether it is over, the shape of its protocol and tools, and where it stands in its tree.
+type PlainClaim = (String, i64, String, Option<String>, u32, bool, Option<String>, Option<String>);
 /// A message: its number, run, kind, ticket, body, and who has decided.
 type Message = (i64, String, String, Option<u32>, Option<String>, Option<String>);
 
@@ -100,9 +100,9 @@ impl PySharedRuns {
         Ok(py.detach(|| self.store.take_run(run_id))?.map(plain_claim))
     }
 
-    /// Lets go of a claimed run that was not opened.
-    fn let_go(&self, run_id: &str) {
-        self.store.let_go(run_id);
+    /// Lets go of a claim. Its run is left, unless it was opened.
+    fn let_go(&self, run_id: &str, epoch: i64) {
+        self.store.let_go(run_id, epoch);
     }
 
     /// Why a run that is driven here is lost to it; none while it is not.
@@ -111,8 +111,8 @@ impl PySharedRuns {
     }
 
     /// Gives a claimed run back, which this worker can't drive.
-    fn refuse(&self, py: Python<'_>, run_id: &str) -> CoreResult<()> {
-        Ok(py.detach(|| self.store.refuse(run_id))?)
+    fn refuse(&self, py: Python<'_>, run_id: &str, epoch: i64) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.refuse(run_id, epoch))?)
     }
 
     /// Ends the work on runs, each until it is told something or its delay is over: `rests`, `told` or `lost`.
@@ -251,7 +251,7 @@ impl PySharedRuns {
 }
 
 fn plain_claim(run: Claimed) -> PlainClaim {
-    (run.run_id, run.agent, run.given, run.claims, run.is_over, run.shape, run.above)
+    (run.run_id, run.epoch, run.agent, run.given, run.claims, run.is_over, run.shape, run.above)
 }
 
 /// Names and rows of a query.

@@ -39,6 +39,7 @@ class Claim(NamedTuple):
 
     Attributes:
         run_id: Its id.
+        epoch: Of the claim: a later one of the same run has another.
         agent: The name of its agent.
         given: With what it begins; `None` for a run that has begun.
         claims: Claims in a row that led to nothing, with this one.
@@ -48,12 +49,17 @@ class Claim(NamedTuple):
     """
 
     run_id: str
+    epoch: int
     agent: str
     given: str | None
     claims: int
     is_over: bool
     shape: str | None
     above: str | None
+
+    def let_go(self, shared: _core.SharedRuns) -> None:
+        """Leave the run, unless it was opened: then its session has it."""
+        shared.let_go(self.run_id, self.epoch)
 
 
 class ForRuns(NamedTuple):
@@ -161,16 +167,13 @@ class Driven:
         try:
             return self._open()
         except StoreError as error:
-            if isinstance(error, TakenOver | NoLease):
-                self._shared.let_go(self.claim.run_id)
-            else:
+            if not isinstance(error, TakenOver | NoLease):
                 # A log of a later version, or a damaged one: another worker may be able to read it.
                 self._refuse()
             raise
-        except BaseException:
-            # Its lease is held by nobody else, and would be lengthened for ever.
-            self._shared.let_go(self.claim.run_id)
-            raise
+        finally:
+            # What was not opened would have its lease lengthened for ever.
+            self.claim.let_go(self._shared)
 
     def _open(self) -> RunSession | None:
         """Return the session of the run; `None` if there is nothing to drive.
@@ -183,7 +186,6 @@ class Driven:
         if claim.is_over and not any(_reopens(message, claim.run_id) for message in messages):
             # It has ended, and its worker has died before it said so; or it was told too late.
             self._shared.drop_messages([message.number for message in messages])
-            self._shared.let_go(claim.run_id)
             return None
         found = self._fitting_agent()
         if found is None:
@@ -204,10 +206,7 @@ class Driven:
 
     def _refuse(self) -> None:
         self.was_refused = True
-        try:
-            self._shared.refuse(self.claim.run_id)
-        finally:
-            self._shared.let_go(self.claim.run_id)
+        self._shared.refuse(self.claim.run_id, self.claim.epoch)
 
     def _fitting_agent(self) -> tuple[Agent[Any], int | None] | None:
         """Return the agent, and for a child run the levels that may be below it."""

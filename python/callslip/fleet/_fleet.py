@@ -302,7 +302,7 @@ class Fleet:
             raise StoreError(f"there is no run {run_id} in this store: submit it first")
         claim = Claim(*taken)
         if self._agents.find(claim.agent) is None:
-            self._shared.let_go(run_id)
+            claim.let_go(self._shared)
             raise UsageError(
                 f"expected an agent of the name {claim.agent!r}: got "
                 f"{', '.join(self._agents.names) or 'none'}; pass it to Fleet"

@@ -74,7 +74,7 @@ class OneRun:
             await asyncio.wait([task])
             if driven.run is None:
                 # The task may have been cancelled before it began.
-                self._shared.let_go(run_id)
+                driven.claim.let_go(self._shared)
         if driven.rests:
             return "rests"
         if self._lost is not None:

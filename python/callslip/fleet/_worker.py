@@ -227,7 +227,7 @@ class Worker:
             # What is claimed all the same is nobody's.
             rows, _ = await claiming
             for row in rows:
-                self._shared.let_go(row[0])
+                Claim(*row).let_go(self._shared)
             raise
         self._entry.refused += given_back
         return [Claim(*row) for row in rows]
@@ -267,7 +267,7 @@ class Worker:
             del self._driven[driven.claim.run_id]
         if driven.run is None:
             # Its task may have been cancelled before it began.
-            self._shared.let_go(driven.claim.run_id)
+            driven.claim.let_go(self._shared)
         self._entry.lost += driven.was_lost
         self._entry.refused += driven.was_refused
         self._may_have_work = True

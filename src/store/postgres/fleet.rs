@@ -29,11 +29,13 @@ pub struct Submit {
     pub backlog: Option<i64>,
 }
 
-/// A run that a worker has claimed. Its lease waits for `claim`.
+/// A run that a worker has claimed. Its lease is kept until `let_go`, and by the run once it is opened.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct Claimed {
     pub run_id: String,
+    /// Of this claim: a later one of the same run has another.
+    pub epoch: i64,
     pub agent: String,
     /// With what it begins; `None` for a run that has begun.
     pub given: Option<String>,
@@ -171,6 +173,7 @@ impl PostgresStore {
             let has_begun = row.get::<_, i64>(3) > 0;
             claimed.push(Claimed {
                 run_id,
+                epoch: row.get(1),
                 agent: decode(row.get(4)),
                 given: if has_begun { None } else { row.get(5) },
                 claims: row.get::<_, i32>(6).cast_unsigned(),
@@ -185,7 +188,7 @@ impl PostgresStore {
         Ok((claimed, given_back))
     }
 
-    /// Leases one run that nobody drives; `None` if there is none of this id. Its lease waits for `claim`.
+    /// Leases one run that nobody drives; `None` if there is none of this id.
     ///
     /// # Errors
     /// `Elsewhere`, `Below`, or the database refuses it.
@@ -196,6 +199,7 @@ impl PostgresStore {
         let has_begun = row.get::<_, i64>(4) > 0;
         Ok(Some(Claimed {
             run_id: run_id.to_owned(),
+            epoch: row.get(2),
             agent: decode(row.get(5)),
             given: if has_begun { None } else { row.get(6) },
             claims: 1,
@@ -205,10 +209,16 @@ impl PostgresStore {
         }))
     }
 
-    /// Lets go of a claimed run that was not opened. One that is over has nothing more to do.
-    pub fn let_go(&self, run_id: &str) {
-        let reserved = lock(&self.shared.reserved).remove(run_id);
+    /// Lets go of a claim. Its run is left, unless it was opened: then it has the lease to its end.
+    pub fn let_go(&self, run_id: &str, epoch: i64) {
+        let reserved = self.take_reserved(run_id, epoch);
         drop(reserved);
+    }
+
+    fn take_reserved(&self, run_id: &str, epoch: i64) -> Option<Arc<Leased>> {
+        let mut reserved = lock(&self.shared.reserved);
+        reserved.get(run_id).filter(|lease| lease.epoch() == Some(epoch))?;
+        reserved.remove(run_id)
     }
 
     /// Why a run that is driven here is lost to it; none while it is not.
@@ -220,11 +230,8 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The database refuses it.
-    pub fn refuse(&self, run_id: &str) -> Result<(), StoreError> {
-        let Some(lease) = lock(&self.shared.reserved).remove(run_id).or_else(|| self.shared.held(run_id)) else {
-            return Ok(());
-        };
-        let Some(epoch) = lease.epoch() else { return Ok(()) };
+    pub fn refuse(&self, run_id: &str, epoch: i64) -> Result<(), StoreError> {
+        let Some(lease) = self.take_reserved(run_id, epoch) else { return Ok(()) };
         self.ask(async |connected| connected.query("SELECT callslip.refuse($1, $2)", &[&run_id, &epoch]).await)?;
         lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
         Ok(())

@@ -6,7 +6,7 @@ use super::listen::Notices;
 use super::writer::Work;
 use crate::store::queue::{Queue, Stopped};
 use crate::store::{StoreError, Wake};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -19,7 +19,8 @@ pub(super) struct Shared {
     pub(super) address: Address,
     pub(super) queue: Queue<Work>,
     pub(super) notices: Notices,
-    /// The leases of a worker's claims, until their runs are opened.
+    /// The leases of a worker's claims, until it lets go of them: a run that can't be opened must not be left before it
+    /// is given back.
     pub(super) reserved: Mutex<HashMap<Arc<str>, Arc<Leased>>>,
     /// The leases of the runs that are driven here.
     leases: Mutex<HashMap<Arc<str>, Weak<Leased>>>,
@@ -139,9 +140,12 @@ impl Shared {
 
     /// All leases that are held in the database, with those of a worker's claims, and without those below others.
     pub(super) fn roots(&self) -> Vec<Arc<Leased>> {
-        let held: Vec<_> = lock(&self.leases).values().filter_map(Weak::upgrade).collect();
         let reserved: Vec<_> = lock(&self.reserved).values().cloned().collect();
-        let both = held.into_iter().chain(reserved);
+        let held: Vec<_> = lock(&self.leases).values().filter_map(Weak::upgrade).collect();
+        // A run that is being opened is among both.
+        let pointers: HashSet<_> = held.iter().map(Arc::as_ptr).collect();
+        let unopened = reserved.into_iter().filter(|lease| !pointers.contains(&Arc::as_ptr(lease)));
+        let both = unopened.chain(held.iter().cloned());
         both.filter(|lease| lease.is_root() && lease.is_in_database() && lease.lost().is_none()).collect()
     }
 

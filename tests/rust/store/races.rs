@@ -2,7 +2,7 @@
 
 use crate::kit::*;
 use crate::postgres::{Database, query};
-use callslip::store::postgres::{Rested, Submit, Told};
+use callslip::store::postgres::{Claimed, Rested, Submit, Told};
 use callslip::store::{PostgresStore, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,22 +12,23 @@ fn races() -> usize {
     std::env::var("CALLSLIP_RACES").ok().and_then(|races| races.parse().ok()).unwrap_or(1_000)
 }
 
-fn claim(store: &PostgresStore) -> Option<String> {
+fn claim(store: &PostgresStore) -> Option<Claimed> {
     let (claimed, _) = store.claim_runs("default", 1, &["agent".into()], &[], false).unwrap();
-    claimed.into_iter().next().map(|claimed| claimed.run_id)
+    claimed.into_iter().next()
 }
 
 /// A worker: takes what the run is told, and lets it rest, until it is over.
 fn work(store: &Arc<PostgresStore>, told: &AtomicBool) -> usize {
     let (mut taken, mut next) = (0, 0);
     loop {
-        let Some(run_id) = claim(store) else {
+        let Some(Claimed { run_id, epoch, .. }) = claim(store) else {
             if told.load(Ordering::SeqCst) && store.inbox("r").unwrap().is_empty() {
                 return taken;
             }
             continue;
         };
         let claim = store.claim(&run_id, None).unwrap();
+        store.let_go(&run_id, epoch);
         loop {
             let messages = store.inbox(&run_id).unwrap();
             let events = if next == 0 { vec![started(&run_id)] } else { vec![resumed()] };
