@@ -68,7 +68,7 @@ test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
-	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
+	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-shared
 test-shared: export CALLSLIP_SHARED = $(abspath $(SHARED))

@@ -78,8 +78,19 @@ def pytest_runtest_teardown(item, nextitem):
     return result
 
 
+LONGEST = (
+    "sandbox/test_hostile_scripts.py",
+    "store/test_faults.py",
+    "fleet/test_crash.py",
+    "mcp/test_failures.py",
+    "console/test_in_browser.py",
+    "sandbox/test_amounts.py",
+    "runtime/test_soak.py",
+)
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leave out what means nothing with a store that processes share."""
+    """Leave out what means nothing with a store that processes share. The longest files begin."""
     left_out = [
         item
         for item in items
@@ -88,6 +99,8 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    # One that began last would leave all workers but its own without work.
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 def pytest_runtest_setup(item):

@@ -87,6 +87,8 @@ class Feed:
         self._is_made_for_observers = False
         self.wants_children: bool = False
         self.relay: Relaying | None = None
+        # Those that other processes drive, by their ids.
+        self.followed_children: dict[str, Run] = {}
         self._above: Feed | None = None
         # Watchers' threads may read the log too.
         self._publishing = threading.RLock()

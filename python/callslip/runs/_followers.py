@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callslip.runs._run import Run
     from callslip.store import TicketStore
 
-__all__ = ["follow"]
+__all__ = ["Followed", "follow"]
 
 _LOOK = 1.0
 """Seconds between two looks at runs of which nothing is heard: a notice may be lost."""
@@ -28,34 +28,45 @@ _TOLD_FOR = 60.0
 _followers: WeakKeyDictionary[AbstractEventLoop, dict[str | int, _Follower]] = WeakKeyDictionary()
 
 
-def follow(watcher: object, feed: Feed, store: TicketStore) -> None:
+def follow(watcher: object, feed: Feed, store: TicketStore) -> Followed:
     """Tell a feed what other processes write, for as long as this watcher lives.
 
     Args:
         watcher: Who is told. It is held weakly.
         feed: The feed of a run.
         store: The shared store that has the run.
+
+    Returns:
+        How far the run and those below it are told.
     """
     loop = _lazy.asyncio.get_running_loop()
     of_loop = _followers.setdefault(loop, {})
     follower = of_loop.get(store._identity)
     if follower is None or follower.is_done:
         follower = of_loop[store._identity] = _Follower(store)
-    follower.add(watcher, feed)
+    return follower.add(watcher, feed)
 
 
-class _Followed:
+class Followed:
     """One run that is followed, with its child runs.
 
     Args:
         feed: The feed of the run.
+
+    Attributes:
+        is_complete: Whether the run is over, and all events of the runs below it are told.
     """
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
         self.watchers: WeakSet[Any] = WeakSet()
-        self.children: dict[str, Run] = {}
         self.told_until = 0.0
+        self.is_complete = False
+
+    @property
+    def children(self) -> dict[str, Run]:
+        """The child runs whose events the feed has been told, by their ids."""
+        return self.feed.followed_children
 
     def run_of(self, run_id: str) -> Run | None:
         """Return the object of the run or of one of its child runs, if there is one."""
@@ -73,7 +84,7 @@ class _Follower:
         assert store._shared is not None
         self._store = store
         self._shared: _core.SharedRuns = store._shared
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, Followed] = {}
         self._news: Event = _lazy.asyncio.Event()
         self._changed: set[str] = set()
         self._task: Task[None] | None = None
@@ -88,17 +99,18 @@ class _Follower:
         """Whether nothing is followed any more."""
         return self._task is None or self._task.done()
 
-    def add(self, watcher: object, feed: Feed) -> None:
+    def add(self, watcher: object, feed: Feed) -> Followed:
         run_id = feed.run.id
         followed = self._followed.get(run_id)
         if followed is None:
-            followed = self._followed[run_id] = _Followed(feed)
+            followed = self._followed[run_id] = Followed(feed)
         followed.watchers.add(watcher)
         self._changed.add(run_id)
         self._news.set()
         if self._task is None or self._task.done():
             loop = _lazy.asyncio.get_running_loop()
             self._task = loop.create_task(_run(ref(self), self._shared), name="callslip follow")
+        return followed
 
     def hear(self, notices: _core.Notices) -> None:
         """Take what other processes have told."""
@@ -135,7 +147,7 @@ class _Follower:
                     continue
         return True
 
-    def _look(self, followed: _Followed, now: float) -> None:
+    def _look(self, followed: Followed, now: float) -> None:
         run = followed.feed.run
         if followed.told_until - now < _TOLD_FOR / 2:
             self._shared.follow([run.id, *followed.children], _TOLD_FOR)
@@ -145,14 +157,18 @@ class _Follower:
         is_here = run._driver is not None
         if not is_here:
             run._core.catch_up(self._store._native)
+        is_over = run._core.ending is not None
         known = -1
         while known < len(followed.children):
             known = len(followed.children)
             self._look_below(followed)
         if not is_here and run._feed is not None:
             run._feed.publish()
+        if is_over != followed.is_complete:
+            followed.is_complete = is_over
+            followed.feed.notify()
 
-    def _look_below(self, followed: _Followed) -> None:
+    def _look_below(self, followed: Followed) -> None:
         run = followed.feed.run
         for run_id, _, position in self._shared.positions([run.id, *followed.children]):
             if run_id == run.id:
@@ -168,7 +184,7 @@ class _Follower:
             if one._feed is not None:
                 one._feed.publish()
 
-    def _add_child(self, followed: _Followed, run_id: str) -> Run | None:
+    def _add_child(self, followed: Followed, run_id: str) -> Run | None:
         """Return a child run that is new here: all its events are told from now on."""
         child = self._store.run(run_id)
         if child._driver is not None:

@@ -15,6 +15,7 @@ from callslip.runs._followers import follow
 
 if TYPE_CHECKING:
     from callslip.events import Delta
+    from callslip.runs._followers import Followed
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
 
@@ -50,6 +51,8 @@ class RunWatch:
         self._reply: ReplyDeltas | None = None
         self._index = 0
         self._others_seen = self._feed.others_count
+        self._began_over = run._core.ending is not None
+        self._followed: Followed | None = None
 
     @property
     def run(self) -> Run:
@@ -73,7 +76,10 @@ class RunWatch:
                     raise StopAsyncIteration
             store = self._run._store
             if store is not None and store._shared is not None and feed.run._driver is None:
-                follow(self, feed, store)
+                before, self._followed = self._followed, follow(self, feed, store)
+                if self._followed is not before and self._followed.is_complete:
+                    # Nothing may be told any more.
+                    continue
             await feed.wait(version)
 
     def _read(self) -> None:
@@ -112,6 +118,8 @@ class RunWatch:
         run = feed.run
         if run._driver is not None:
             return False
+        # Before it is looked whether there is something to read.
+        has_all_below = self._has_all_below()
         # Another thread may have made the feed while the driver was leaving.
         feed.publish()
         if self._position < feed.published or feed.others_count != self._others_seen:
@@ -126,8 +134,10 @@ class RunWatch:
             # Not the store of the driver, which may be closed by now.
             store = self._run._store
             shared = None if store is None else store._shared
-            if shared is not None and shared.has_more(run.id, run._core.event_count):
-                # So may another process.
+            # So may another process.
+            if shared is not None and (
+                not has_all_below or shared.has_more(run.id, run._core.event_count)
+            ):
                 return False
             raise_failure(run, ending, run._raised)
             return True
@@ -137,6 +147,11 @@ class RunWatch:
                 "to the agent and call agent.resume(…)"
             )
         return False
+
+    def _has_all_below(self) -> bool:
+        """Whether the events of child runs that other processes have driven are told."""
+        is_complete = self._followed is not None and self._followed.is_complete
+        return not self._children or self._began_over or is_complete
 
 
 def _position(run: Run, after: int) -> int:

@@ -387,6 +387,27 @@ async def test_limits_of_a_tree_count_what_all_workers_have_spent(web, database)
     assert replay(run).log == run.log
 
 
+async def test_a_watch_that_is_read_after_the_run_has_the_events_of_its_child_runs(web, database):
+    child = Agent(turns(finish("below")), name="child")
+    top = Agent(
+        turns(call("down", task="b"), finish("top")),
+        tools=[child.as_tool(name="down")],
+        name="top",
+    )
+    fleet = Fleet(web)
+    run_id = await fleet.submit("top", "a")
+    watch = web.watch(run_id, children=True)
+    async with working(database, top, children="anywhere"):
+        await fleet.result(run_id, timeout=LONG)
+    async with asyncio.timeout(LONG):
+        seen = [event async for event in watch]
+    assert [event.seq for event in seen if event.run_id == run_id] == list(
+        range(len(web.run(run_id).log))
+    )
+    below = [event.seq for event in seen if event.run_id == f"{run_id}.T1"]
+    assert below == list(range(len(web.run(f"{run_id}.T1").log)))
+
+
 async def test_children_of_children_and_their_levels(web, database):
     bottom = Agent(turns(finish("bottom")), name="bottom")
     middle = Agent(

@@ -17,6 +17,7 @@ import psycopg
 
 from callslip import TicketStore, UsageError
 from callslip.fleet import Fleet
+from callslip.fleet._driven import Claim
 from fleets import ledger
 from fleets.agents import agents
 from fleets.judge import Judge, Wrong
@@ -158,13 +159,13 @@ class Lane:
         """Have all leases end now."""
         await self.rows(f"UPDATE pgmq.q_callslip_{self.queue} SET vt = clock_timestamp()")
 
-    async def claim(self) -> list[str]:
+    async def claim(self) -> list[Claim]:
         """Claim what another worker would claim now."""
         await self.expire()
         known = [agent.name for agent in agents(self.place.url)]
         claim = self.store._shared.claim
         rows, _ = await asyncio.to_thread(claim, self.queue, 4, known, [], begun_only=False)
-        return [row[0] for row in rows]
+        return [Claim(*row) for row in rows]
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -347,7 +348,7 @@ async def _freeze_worker(lane: Lane, point: Point | None, *, is_driven_on: bool)
     if before != after:
         raise Wrong(f"who woke up has written\n{before}\n{after}")
     for one in claimed:
-        lane.store._shared.let_go(one)
+        one.let_go(lane.store._shared)
     await lane.finish(run_id, said=said)
     await asyncio.to_thread(lane.judge, run_id, said)
     lane.place.seen["frozen with a run"] += is_held
