@@ -50,7 +50,7 @@ demo: $(EXTENSION) $(VENV)/.demo $(VENV)/.weights ## Run a real agent on a real 
 	$(PY) examples/demo.py $(ARGS)
 
 # The runners' closing lines come last.
-PHASES := dev lint types docs test-shared test-rs test-py
+PHASES := dev checks test-shared test-rs test-py
 .PHONY: test
 test: ## Build everything and run every test, type check and lint
 	@for phase in $(PHASES); do \
@@ -59,6 +59,15 @@ test: ## Build everything and run every test, type check and lint
 	  $(MAKE) --no-print-directory $$phase || exit 1; \
 	  echo "== $$phase took $$(($$(date +%s) - start)) s"; \
 	done
+
+# All but the compilation of lints needs one core, so that two things are done at once. What lints say comes last.
+.PHONY: checks
+checks: dev $(VENV)/.docs ## Check lints, types and the documentation
+	@mkdir -p target; \
+	$(MAKE) --no-print-directory lint > target/lint.log 2>&1 & lint=$$!; \
+	$(MAKE) --no-print-directory types docs; others=$$?; \
+	wait $$lint; linted=$$?; \
+	cat target/lint.log; exit $$((others + linted))
 
 .PHONY: test-rs
 test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own

@@ -236,6 +236,9 @@ def _private_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = _lazy.asyncio.new_event_loop()
+            # Some libraries replace the threads of the loop that calls them, and end them later;
+            # but this loop is everybody's.
+            _loop.set_default_executor = lambda executor: None  # type: ignore[method-assign]
             threading.Thread(target=_run, args=(_loop,), name="callslip-loop", daemon=True).start()
         return _loop
 

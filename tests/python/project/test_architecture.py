@@ -38,7 +38,7 @@ TYPES_WITH_MANY_FIELDS = {
     # Handles of a run: what users read, and what the driver and the watchers share through it.
     "callslip.runs._run.Run": 13,
     # The relay of a fleet, and whether a worker takes new runs.
-    "callslip.runs._feed.Feed": 13,
+    "callslip.runs._feed.Feed": 14,
     "callslip.fleet._worker.Worker": 13,
     "callslip._runtime.stream.RunStream": 13,
     # The parts of the schema as they grow, each passed on under its own name.

@@ -1,6 +1,7 @@
 """Values right at a border: the last one on this side, and the first one on the other."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +14,7 @@ from callslip import (
     Usage,
     tool,
 )
-from scripted import asked, block, call_once, finish, turn_of
+from scripted import act, asked, block, call_once, finish, turn_of
 
 SHOWN = 40
 
@@ -118,3 +119,16 @@ def test_a_readonly_call_that_needs_approval_does_not_start_early():
 
     assert asyncio.run(main()).value == "done"
     assert made == [1]
+
+
+def test_a_library_that_gives_the_loop_of_all_runs_its_own_threads_harms_no_other_run():
+    @tool
+    async def work() -> str:
+        """Work."""
+        threads = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(threads)
+        threads.shutdown()
+        return await asyncio.to_thread(lambda: "worked")
+
+    agent = Agent(lambda messages: [act("work"), finish()][turn_of(messages)], tools=[work])
+    assert [agent.run_sync("go").tickets[0].outcome for _ in range(2)] == ["ok", "ok"]

@@ -304,6 +304,23 @@ fn a_lease_is_lengthened_for_as_long_as_it_is_held() {
 }
 
 #[test]
+fn a_beat_lengthens_no_lease_that_is_given_up_meanwhile() {
+    let database = Database::new();
+    let (one, other) = (database.open(), database.open());
+    let claim = one.claim_new("r", None).unwrap();
+    write(&one, "r", 0, [started("r")]);
+    let url = database.url.clone();
+    let leaving = std::thread::spawn(move || {
+        query(&url, "BEGIN; SELECT callslip.leave(id, epoch) FROM callslip.run; SELECT pg_sleep(1); COMMIT");
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    query(&database.url, "SELECT callslip.beat(array_agg(id), array_agg(epoch), 600) FROM callslip.run");
+    leaving.join().unwrap();
+    assert_eq!(claimed(&other), ["r"]);
+    drop(claim);
+}
+
+#[test]
 fn a_run_below_another_goes_with_it() {
     let database = Database::new();
     let (one, other) = (database.open(), database.open());
