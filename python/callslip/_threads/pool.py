@@ -238,7 +238,7 @@ def _private_loop() -> asyncio.AbstractEventLoop:
             _loop = _lazy.asyncio.new_event_loop()
             # Some libraries replace the threads of the loop that calls them, and end them later;
             # but this loop is everybody's.
-            _loop.set_default_executor = lambda _: None  # type: ignore[method-assign]
+            _loop.set_default_executor = lambda _: None  # type: ignore[method-assign, assignment]
             threading.Thread(target=_run, args=(_loop,), name="callslip-loop", daemon=True).start()
         return _loop
 
