@@ -33,6 +33,14 @@ QUIET = {
 Reading = dict[str, Any]
 
 
+def surroundings(more: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that measures: it may keep what Python compiles."""
+    inherited = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return {**inherited, **QUIET, **more}
+
+
 def measure(
     peer: Peer,
     kind: str,
@@ -45,7 +53,7 @@ def measure(
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **QUIET, **(environment or {})},
+            env=surroundings(environment or {}),
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,
@@ -67,7 +75,7 @@ def measure(
 
 def cpu_of(python: Path, code: str) -> float:
     """Seconds of CPU of a fresh process that executes this code."""
-    environment = {**os.environ, **QUIET}
+    environment = surroundings({})
     process = subprocess.Popen([python, "-c", code], env=environment, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
