@@ -44,7 +44,8 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
         Ok(rows) => {
             shared.confirm(asked_at);
             let held: HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
-            for lease in roots.iter().filter(|lease| !held.contains(lease.run_id())) {
+            // Whoever gave one up meanwhile knows.
+            for lease in roots.iter().filter(|lease| !held.contains(lease.run_id()) && lease.lost().is_none()) {
                 lease.lose(StoreError::TakenOver { run_id: lease.run_id().to_owned() });
                 shared.notices.tell(&Notice::Lost(lease.run_id().to_owned()));
             }

@@ -232,9 +232,10 @@ impl PostgresStore {
     /// The database refuses it.
     pub fn refuse(&self, run_id: &str, epoch: i64) -> Result<(), StoreError> {
         let Some(lease) = self.take_reserved(run_id, epoch) else { return Ok(()) };
-        self.ask(async |connected| connected.query("SELECT callslip.refuse($1, $2)", &[&run_id, &epoch]).await)?;
+        // Before it is: a beat that finds it given back has nothing to tell.
         lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
-        Ok(())
+        self.ask(async |connected| connected.query("SELECT callslip.refuse($1, $2)", &[&run_id, &epoch]).await)
+            .map(drop)
     }
 
     /// Ends the work on runs that are driven here, each until it is told something or its delay is over.
