@@ -87,7 +87,7 @@ impl PostgresStore {
 
     /// A tool of a run reports that it makes progress.
     pub fn report(&self, run_id: &str) {
-        let lease = self.shared.held(run_id).or_else(|| lock(&self.shared.reserved).get(run_id).cloned());
+        let lease = self.shared.held(run_id).or_else(|| self.shared.reserved(run_id));
         if let Some(lease) = lease {
             lease.progress();
         }
@@ -143,8 +143,8 @@ impl PostgresStore {
 
     /// The lease of a run that nobody drives: that of a worker's claim, or one that is taken now.
     fn lease_of(&self, run_id: &str) -> Result<Arc<Leased>, StoreError> {
-        if let Some(reserved) = lock(&self.shared.reserved).get(run_id) {
-            return Ok(Arc::clone(reserved));
+        if let Some(reserved) = self.shared.reserved(run_id) {
+            return Ok(reserved);
         }
         let taken = self.take(run_id)?;
         Ok(taken.map_or_else(|| Leased::new(&self.shared, run_id, None), |(lease, _)| lease))
@@ -208,7 +208,7 @@ impl Store for PostgresStore {
     fn claim_new(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError> {
         self.check_process()?;
         let claim = self.claims.claim(run_id)?;
-        let reserved = lock(&self.shared.reserved).get(run_id).cloned();
+        let reserved = self.shared.reserved(run_id);
         let above = above.and_then(|above| self.shared.held(above)).map(|above| above.root());
         let lease = reserved.unwrap_or_else(|| Leased::new(&self.shared, run_id, above));
         self.leased(claim, lease)

@@ -111,6 +111,11 @@ impl Shared {
         lock(&self.leases).get(run_id).and_then(Weak::upgrade)
     }
 
+    /// The lease of a worker's claim that it has not let go of.
+    pub(super) fn reserved(&self, run_id: &str) -> Option<Arc<Leased>> {
+        lock(&self.reserved).get(run_id).cloned()
+    }
+
     pub(super) fn hold(&self, lease: &Arc<Leased>) {
         lock(&self.leases).insert(lease.run_id_shared(), Arc::downgrade(lease));
     }
@@ -145,8 +150,10 @@ impl Shared {
         // A run that is being opened is among both.
         let pointers: HashSet<_> = held.iter().map(Arc::as_ptr).collect();
         let unopened = reserved.into_iter().filter(|lease| !pointers.contains(&Arc::as_ptr(lease)));
-        let both = unopened.chain(held.iter().cloned());
-        both.filter(|lease| lease.is_root() && lease.is_in_database() && lease.lost().is_none()).collect()
+        unopened
+            .chain(held)
+            .filter(|lease| lease.is_root() && lease.is_in_database() && lease.lost().is_none())
+            .collect()
     }
 
     pub(super) fn subscribe(&self, wake: Weak<dyn Wake>) {

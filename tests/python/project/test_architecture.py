@@ -37,7 +37,7 @@ TYPES_WITH_MANY_FIELDS = {
     "callslip.tools._tool.Tool": 16,
     # Handles of a run: what users read, and what the driver and the watchers share through it.
     "callslip.runs._run.Run": 13,
-    # The relay of a fleet, and whether a worker takes new runs.
+    # The relay of a fleet and the child runs that others drive; whether a worker takes new runs.
     "callslip.runs._feed.Feed": 14,
     "callslip.fleet._worker.Worker": 13,
     "callslip._runtime.stream.RunStream": 13,
