@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 HOST = "127.0.0.1"
 _SSL_REQUEST = 80877103
 _CANCEL_REQUEST = 80877102
+_RELEASE = b"r"
+_CLOSE = b"c"
 
 
 class Point(NamedTuple):
@@ -94,25 +96,22 @@ class PointProxy:
         self._selector.register(self._listening, selectors.EVENT_READ, None)
         self._awake, self._waker = socket.socketpair()
         self._selector.register(self._awake, selectors.EVENT_READ, None)
-        self._orders: deque[str] = deque()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def release(self) -> None:
         """Pass on what was held back, and all that comes."""
-        self._order("release")
+        self._waker.send(_RELEASE)
 
     def close(self) -> None:
         """Drop what was held back, and wait until the server has ended all connections."""
-        if self._thread.is_alive():
-            self._order("close")
-            self._thread.join(30)
+        # The thread ends its side of the pair when it has been told, or when it has failed.
+        with suppress(OSError):
+            self._waker.send(_CLOSE)
+        self._thread.join(30)
+        self._waker.close()
         if self._thread.is_alive():
             raise TimeoutError("the server did not end the connections of a process that is gone")
-
-    def _order(self, what: str) -> None:
-        self._orders.append(what)
-        self._waker.send(b"!")
 
     def _run(self) -> None:
         try:
@@ -123,23 +122,24 @@ class PointProxy:
                 way.client.close()
                 way.server.close()
             self._selector.close()
-            for one in (self._listening, self._awake, self._waker):
+            for one in (self._listening, self._awake):
                 one.close()
 
     def _turn(self) -> bool:
+        orders = b""
         for key, _ in self._selector.select():
             if key.fileobj is self._listening:
                 self._accept()
             elif key.fileobj is self._awake:
-                self._awake.recv(100)
+                orders = self._awake.recv(100)
             else:
                 way, is_client = key.data
                 self._pass_on(way, is_client=is_client)
-        while self._orders:
-            if self._orders.popleft() == "close":
-                self._end_all()
-                return False
+        if _RELEASE in orders:
             self._release()
+        if _CLOSE in orders:
+            self._end_all()
+            return False
         self._look()
         return True
 
