@@ -150,6 +150,7 @@ impl PayloadFinder {
             Progress::Failed => {
                 let reader = self.reader.take()?;
                 let position = if reader.meant() { reader.position() } else { reader.prose_after() };
+                self.settings.prose = self.settings.prose.max(reader.prose_comments_end());
                 self.on_failure(reader);
                 Some(position)
             }

@@ -48,6 +48,8 @@ pub struct Settings {
     pub fenced: bool,
     /// Reads text that is known to be JSON: the last of equal keys counts, any number passes.
     pub plain: bool,
+    /// A comment that begins before this position stands in prose that was read once already, and is none.
+    pub prose: usize,
 }
 
 impl Settings {
@@ -63,6 +65,7 @@ impl Settings {
             ends: Arc::default(),
             fenced: false,
             plain: false,
+            prose: 0,
         }
     }
 
@@ -165,6 +168,8 @@ struct Recent {
     comma: Span,
     /// Blanks since the last token.
     blanks: usize,
+    /// Where the last comment has ended.
+    comment: usize,
 }
 
 /// Findings that only later text shows to be harmless or wrong.
@@ -216,6 +221,7 @@ impl JsonReader {
                 last: Last { span: nowhere, kind: LastKind::Other, newline: false },
                 comma: nowhere,
                 blanks: 0,
+                comment: position,
             },
             doubts: Doubts::default(),
             output: Output {
@@ -271,7 +277,7 @@ impl JsonReader {
     }
 
     /// Where prose continues after a failure: inside the string that was read last, if there is one, because in prose its
-    /// quote may be plain text and the string may hold the payload.
+    /// quote may be plain text and the string may hold the payload. The same holds for a comment that does not end.
     pub fn prose_after(&self) -> usize {
         let key = self.stack.last().and_then(|frame| frame.key.as_ref());
         let after_string = match (self.token, self.state) {
@@ -280,7 +286,21 @@ impl JsonReader {
             (_, State::After) => self.recent.last.kind == LastKind::String,
             _ => false,
         };
-        if after_string { self.string.content() } else { self.position.max(self.output.start + 1) }
+        let from = match self.token {
+            _ if after_string => self.string.content(),
+            Token::LineComment { start } | Token::BlockComment { start } => start,
+            _ => self.position,
+        };
+        from.max(self.output.start + 1)
+    }
+
+    /// After a failure, where the last comment has ended: what stands before is read as prose once more, where each
+    /// comment would have to be read to its end again.
+    pub(crate) fn prose_comments_end(&self) -> usize {
+        match self.token {
+            Token::LineComment { .. } | Token::BlockComment { .. } => self.position,
+            _ => self.recent.comment,
+        }
     }
 
     /// Where the value begins.

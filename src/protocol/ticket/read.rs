@@ -77,6 +77,8 @@ struct Sections {
     open_thoughts: Option<Span>,
     /// The thoughts end without an end tag.
     unclosed: Option<Span>,
+    /// All of the text was looked through, and no further end tag of thoughts is in it.
+    no_more_ends: bool,
     /// The thoughts begin without a start tag.
     unopened: Option<Span>,
     /// The start tag of the output that counts.
@@ -284,6 +286,10 @@ impl TicketDecoder {
                 true
             }
             (END_THOUGHTS, OpenSection::Outside) => self.unopened_thoughts(text, span, deltas),
+            (OUTPUT, OpenSection::Thoughts { output: None }) if self.sections.no_more_ends => {
+                self.thoughts_end_at(span);
+                false
+            }
             (OUTPUT, OpenSection::Thoughts { output: None }) => {
                 self.section = OpenSection::Thoughts { output: Some(span) };
                 false
@@ -349,6 +355,7 @@ impl TicketDecoder {
             self.sections.end_output = None;
         }
         self.section = OpenSection::Output;
+        self.sections.no_more_ends = true;
         self.envelope.rewind(output.end);
         self.begin_at(output.end);
     }

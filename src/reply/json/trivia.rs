@@ -18,6 +18,7 @@ impl JsonReader {
                 Match::Partial => return Ok(Some(Flow::More)),
                 Match::No => return Ok(None),
             },
+            b'#' | b'/' if start < self.settings.prose => return Ok(None),
             b'#' => self.token = Token::LineComment { start },
             b'/' if next == Some(b'/') => self.token = Token::LineComment { start },
             b'/' if next == Some(b'*') => {
@@ -122,6 +123,7 @@ impl JsonReader {
 
     fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, BoxedViolation> {
         self.token = Token::None;
+        self.recent.comment = self.position;
         let whole = span.of(text);
         if !whole.starts_with("/*") && (whole.contains(['}', ']']) || whole.contains("\":")) {
             self.doubts.swallowed.get_or_insert(span);

@@ -184,12 +184,19 @@ fn check_all(target: &str, made: u32) {
         let checked = std::panic::catch_unwind(|| crate::invariants::check(target, data));
         assert!(checked.is_ok(), "{target}: b\"{}\"", data.escape_ascii());
     }
-    let mut runner =
-        TestRunner::new(ProptestConfig { cases: made, failure_persistence: None, ..ProptestConfig::default() });
+    let mut runner = runner(made);
     let inputs = (any::<Index>(), prop::collection::vec(change(), 1..5)).prop_map(|(seed, changes)| {
         Input(changes.iter().fold(seed.get(&seeds).clone(), |data, change| changed(data, change, &seeds)))
     });
-    let result = runner.run(&inputs, |Input(data)| {
+    run(&mut runner, target, &inputs);
+}
+
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() })
+}
+
+fn run(runner: &mut TestRunner, target: &str, inputs: &impl Strategy<Value = Input>) {
+    let result = runner.run(inputs, |Input(data)| {
         crate::invariants::check(target, &data);
         Ok(())
     });
@@ -226,4 +233,17 @@ fn ticket() {
 #[test]
 fn growth() {
     check_all("growth", 150);
+}
+
+/// Time grows with the text where a few words of the protocols are repeated, whatever stands before and after them.
+#[test]
+fn growth_of_words() {
+    let words = |count| {
+        prop::collection::vec(prop::sample::select(crate::words::dictionary()), count).prop_map(|words| words.concat())
+    };
+    let options = (b'0'..=b'?').prop_map(char::from);
+    let inputs = (options, words(0..4), words(1..7), words(0..3)).prop_map(|(options, head, piece, tail)| {
+        Input(format!("{options}00{head}\u{1f}{piece}\u{1f}{tail}").into_bytes())
+    });
+    run(&mut runner(250), "growth", &inputs);
 }

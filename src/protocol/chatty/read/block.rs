@@ -48,6 +48,8 @@ pub(super) struct Block {
 struct OpenValue {
     reader: Option<Box<JsonReader>>,
     fields: FieldStream,
+    /// Comments before this position stand in prose.
+    prose: usize,
     /// Whether the call that is being read is another one than those before it, once its id has shown that.
     new: Option<bool>,
     /// Records of the present reader that were read.
@@ -73,7 +75,7 @@ impl Block {
             tags: BlockTags { start: tags.0.clone(), end: tags.1.clone() },
             tag,
             position: tag.end,
-            value: OpenValue { reader: None, fields: FieldStream::new(&options), new: None, read: 0 },
+            value: OpenValue { reader: None, fields: FieldStream::new(&options), prose: 0, new: None, read: 0 },
             fenced: false,
             pieces: Pieces::default(),
             doubt: None,
@@ -162,6 +164,7 @@ impl Block {
         settings.aliases = call::ALIASES;
         settings.ends = Arc::new([self.tags.end.clone()]);
         settings.fenced = self.fenced;
+        settings.prose = self.value.prose;
         self.value.reader = Some(Box::new(JsonReader::new(settings, self.position)));
         self.value.fields = FieldStream::new(&self.options);
         self.value.new = None;
@@ -237,6 +240,7 @@ impl Block {
             Progress::Failed => {
                 let (start, position, committed) = (reader.start(), reader.position(), reader.committed());
                 let after = reader.prose_after();
+                self.value.prose = self.value.prose.max(reader.prose_comments_end());
                 let Some(fault) = reader.into_fault() else { return Ok(true) };
                 // Arrays inside the array are meant as one, a bracket in prose is not.
                 let nested = fault.code == Code::BadType && text.as_bytes().get(position) == Some(&b'[');
