@@ -7,6 +7,7 @@ use super::{PostgresStore, listen};
 use crate::store::StoreError;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio_postgres::Row;
 
 /// A run to be worked on.
 #[derive(Debug, Default)]
@@ -188,25 +189,41 @@ impl PostgresStore {
         Ok((claimed, given_back))
     }
 
-    /// Leases one run that nobody drives; `None` if there is none of this id.
+    /// Leases one run that nobody drives, for an engine that was told to drive it; `None` if there is none of this id.
     ///
     /// # Errors
     /// `Elsewhere`, `Below`, or the database refuses it.
     pub fn take_run(&self, run_id: &str) -> Result<Option<Claimed>, StoreError> {
+        let sql = "SELECT claims, claimed_next FROM callslip.run WHERE id = $1";
+        let before = self.ask(async |connected| connected.query(sql, &[&run_id]).await)?;
         let Some((lease, row)) = self.take(run_id)? else { return Ok(None) };
+        let epoch: i64 = row.get(2);
+        let claims = self.count_claim(run_id, epoch, before.first())?;
         lock(&self.shared.reserved).insert(lease.run_id_shared(), lease.of_worker());
         self.start_beating()?;
         let has_begun = row.get::<_, i64>(4) > 0;
         Ok(Some(Claimed {
             run_id: run_id.to_owned(),
-            epoch: row.get(2),
+            epoch,
             agent: decode(row.get(5)),
             given: if has_begun { None } else { row.get(6) },
-            claims: 1,
+            claims,
             is_over: row.get(7),
             shape: row.get(8),
             above: row.get(9),
         }))
+    }
+
+    /// Counts the claim of an engine as one of a worker: `callslip.take`, which a person's `resume` calls too, begins
+    /// anew. Returns the claims in a row that led to nothing, with this one.
+    fn count_claim(&self, run_id: &str, epoch: i64, before: Option<&Row>) -> Result<u32, StoreError> {
+        let (claims, claimed_next): (i32, i64) = before.map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let sql = "UPDATE callslip.run SET claims = CASE WHEN next > $4 + 1 THEN 1 ELSE $3 + 1 END, claimed_next = next \
+             WHERE id = $1 AND epoch = $2 RETURNING claims";
+        let parameters: super::link::Parameters<'_> = &[&run_id, &epoch, &claims, &claimed_next];
+        let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
+        // Whoever has lost the run is told so by its lease.
+        Ok(rows.first().map_or(1, |row| row.get::<_, i32>(0).cast_unsigned()))
     }
 
     /// Lets go of a claim. Its run is left, unless it was opened: then it has the lease to its end.

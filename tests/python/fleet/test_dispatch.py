@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 import threading
 import time
 
@@ -10,7 +11,7 @@ import psycopg
 import psycopg.sql
 import pytest
 
-from callslip import Agent, Context, Limits, StoreError, TicketStore, UsageError, replay, tool
+from callslip import Agent, Context, Limits, ModelError, StoreError, TicketStore, UsageError, replay, tool
 from callslip._runtime.drive import drive_async
 from callslip.fleet import Fleet
 from scripted import turn_of
@@ -359,6 +360,31 @@ async def test_a_run_that_is_taken_over_raises_where_it_was_driven(web, database
         connection.execute("UPDATE callslip.run SET epoch = nextval('callslip.epoch')")
     with pytest.raises(StoreError, match="another"):
         await asyncio.wait_for(driving, LONG)
+
+
+async def test_a_run_that_ends_the_processes_of_its_engine_is_given_up(web, database):
+    program = (
+        "import asyncio, os, sys\n"
+        "from callslip import Agent, TicketStore\n"
+        "from callslip.fleet import Fleet\n"
+        "agent = Agent(lambda messages: os._exit(9), name='clerk')\n"
+        "fleet = Fleet(TicketStore(sys.argv[1]), [agent], lease=1)\n"
+        "asyncio.run(fleet.drive(sys.argv[2]))\n"
+    )
+    fleet = Fleet(web, [PAYING], lease=1)
+    run_id = await fleet.submit("clerk", "Pay 7.")
+    free = f"SELECT id FROM callslip.run WHERE id = '{run_id}' AND NOT callslip.is_leased(queue, msg)"
+    for _ in range(5):
+        await until(lambda: web.query(free), "its lease has ended")
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, database, run_id)
+        assert await asyncio.wait_for(process.wait(), LONG) == 9
+    await until(lambda: web.query(free), "its lease has ended")
+    assert await fleet.drive(run_id) == "over"
+    with pytest.raises(ModelError, match="5 workers in a row"):
+        await fleet.result(run_id)
+    # Somebody has looked at it, and says so.
+    web.run(run_id).send("Go on.")
+    assert await fleet.drive(run_id) == "rests"
 
 
 async def test_a_task_that_is_cancelled_leaves_its_run(web):
