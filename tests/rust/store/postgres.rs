@@ -242,6 +242,23 @@ fn a_claim_keeps_other_processes_out_until_it_is_dropped() {
     assert_eq!(one.load("r").unwrap().len(), 3);
 }
 
+#[test]
+fn a_run_whose_rest_is_asked_for_again_rests() {
+    let database = Database::new();
+    let store = database.open();
+    for (run, delay) in [("now", "NULL"), ("later", "60")] {
+        submitted(&store, run);
+        assert_eq!(claimed(&store), [run]);
+        // The answer to this is lost.
+        query(&database.url, &format!("SELECT callslip.rest(id, epoch, {delay}) FROM callslip.run WHERE id = '{run}'"));
+        assert_eq!(rest(&store, run), Rested::Rests);
+    }
+    submitted(&store, "taken");
+    assert_eq!(claimed(&store), ["taken"]);
+    query(&database.url, "UPDATE callslip.run SET epoch = nextval('callslip.epoch')");
+    assert_eq!(rest(&store, "taken"), Rested::Lost);
+}
+
 /// Each is left: one whose last events are being written, one that was claimed and not opened, and one that is still
 /// driven. The lease is an hour.
 #[test]
