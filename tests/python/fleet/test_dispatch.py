@@ -11,7 +11,17 @@ import psycopg
 import psycopg.sql
 import pytest
 
-from callslip import Agent, Context, Limits, ModelError, StoreError, TicketStore, UsageError, replay, tool
+from callslip import (
+    Agent,
+    Context,
+    Limits,
+    ModelError,
+    StoreError,
+    TicketStore,
+    UsageError,
+    replay,
+    tool,
+)
 from callslip._runtime.drive import drive_async
 from callslip.fleet import Fleet
 from scripted import turn_of
@@ -373,10 +383,14 @@ async def test_a_run_that_ends_the_processes_of_its_engine_is_given_up(web, data
     )
     fleet = Fleet(web, [PAYING], lease=1)
     run_id = await fleet.submit("clerk", "Pay 7.")
-    free = f"SELECT id FROM callslip.run WHERE id = '{run_id}' AND NOT callslip.is_leased(queue, msg)"
+    free = (
+        f"SELECT id FROM callslip.run WHERE id = '{run_id}' AND NOT callslip.is_leased(queue, msg)"
+    )
     for _ in range(5):
         await until(lambda: web.query(free), "its lease has ended")
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, database, run_id)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, database, run_id
+        )
         assert await asyncio.wait_for(process.wait(), LONG) == 9
     await until(lambda: web.query(free), "its lease has ended")
     assert await fleet.drive(run_id) == "over"
