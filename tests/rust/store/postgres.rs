@@ -249,12 +249,14 @@ fn a_run_whose_rest_is_asked_for_again_rests() {
     for (run, delay) in [("now", "NULL"), ("later", "60")] {
         submitted(&store, run);
         assert_eq!(claimed(&store), [run]);
+        let _claim = store.claim(run, None).unwrap();
         // The answer to this is lost.
         query(&database.url, &format!("SELECT callslip.rest(id, epoch, {delay}) FROM callslip.run WHERE id = '{run}'"));
         assert_eq!(rest(&store, run), Rested::Rests);
     }
     submitted(&store, "taken");
     assert_eq!(claimed(&store), ["taken"]);
+    let _claim = store.claim("taken", None).unwrap();
     query(&database.url, "UPDATE callslip.run SET epoch = nextval('callslip.epoch')");
     assert_eq!(rest(&store, "taken"), Rested::Lost);
 }
