@@ -33,11 +33,15 @@ def test_another_tag_is_refused():
 
 def test_a_version_is_written_into_all_files(copy):
     raised = rehearse._next(version.stated(copy))
+    changelog = copy / "CHANGELOG.md"
+    begun = "## [Unreleased]\n\n### Fixed\n\n- All of it.\n\n## [0.2.0]"
+    _, _, released = changelog.read_text("utf-8").partition("## [0.2.0]")
+    changelog.write_text(begun + released, "utf-8")
     version.write(raised, copy)
     assert version.stated(copy) == raised
     for lock in ("Cargo.lock", "fuzz/Cargo.lock"):
         assert f'name = "callslip"\nversion = "{raised}"' in (copy / lock).read_text("utf-8")
-    assert version.of_tag(f"v{raised}", copy).strip() == ""
+    assert version.of_tag(f"v{raised}", copy).strip() == "### Fixed\n\n- All of it."
 
 
 def test_a_version_without_a_section_says_what_to_call(copy):

@@ -245,7 +245,7 @@ class PointProxy:
             self._send(way)
             return
         text = re.sub("--.*", "", way.text)
-        self.messages.append(" ".join(text.split())[:90])
+        self.messages.append(" ".join(text.split())[:300])
         number = len(self.messages)
         is_point = self._point is not None and self._point.number == number
         if is_point and self._point is not None and self._point.is_before:
