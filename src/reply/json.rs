@@ -48,7 +48,7 @@ pub struct Settings {
     pub fenced: bool,
     /// Reads text that is known to be JSON: the last of equal keys counts, any number passes.
     pub plain: bool,
-    /// A comment that begins before this position stands in prose that was read once already, and is none.
+    /// Before this position no comment begins: an earlier reader has taken the text for JSON, and it is prose.
     pub prose: usize,
 }
 
@@ -294,8 +294,8 @@ impl JsonReader {
         from.max(self.output.start + 1)
     }
 
-    /// After a failure, where the last comment has ended: what stands before is read as prose once more, where each
-    /// comment would have to be read to its end again.
+    /// Where the last comment ends, after a failure. The prose before is looked through for a payload, but not for
+    /// comments: to read each to its end again would take a time that grows with the square of the text.
     pub(crate) fn prose_comments_end(&self) -> usize {
         match self.token {
             Token::LineComment { .. } | Token::BlockComment { .. } => self.position,

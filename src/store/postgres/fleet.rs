@@ -222,7 +222,7 @@ impl PostgresStore {
              WHERE id = $1 AND epoch = $2 RETURNING claims";
         let parameters: super::link::Parameters<'_> = &[&run_id, &epoch, &claims, &claimed_next];
         let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
-        // Whoever has lost the run is told so by its lease.
+        // No row: the run is lost already, which its lease tells.
         Ok(rows.first().map_or(1, |row| row.get::<_, i32>(0).cast_unsigned()))
     }
 
