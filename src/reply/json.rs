@@ -168,7 +168,7 @@ struct Recent {
     comma: Span,
     /// Blanks since the last token.
     blanks: usize,
-    /// Where the last comment has ended.
+    /// The end of the last comment.
     comment: usize,
 }
 

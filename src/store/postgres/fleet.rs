@@ -218,7 +218,8 @@ impl PostgresStore {
     /// anew. Returns the claims in a row that led to nothing, with this one.
     fn count_claim(&self, run_id: &str, epoch: i64, before: Option<&Row>) -> Result<u32, StoreError> {
         let (claims, claimed_next): (i32, i64) = before.map_or((0, 0), |row| (row.get(0), row.get(1)));
-        let sql = "UPDATE callslip.run SET claims = CASE WHEN next > $4::bigint + 1 THEN 1 ELSE $3::integer + 1 END, claimed_next = next \
+        let sql = "UPDATE callslip.run SET claimed_next = next, \
+                 claims = CASE WHEN next > $4::bigint + 1 THEN 1 ELSE $3::integer + 1 END \
              WHERE id = $1 AND epoch = $2 RETURNING claims";
         let parameters: super::link::Parameters<'_> = &[&run_id, &epoch, &claims, &claimed_next];
         let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
