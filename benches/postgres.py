@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import psycopg
 
 from callslip import Agent, Limits, TicketStore, tool
-from callslip.fleet import Fleet
+from callslip.fleet import Fleet, status
 from postgres import Server
 
 STEPS = 20
@@ -161,7 +161,7 @@ async def first_calls(url: str, count: int) -> list[float]:
         return seconds
 
 
-async def approvals(url: str, resting: int, count: int) -> tuple[list[float], float, float, float]:
+async def approvals(url: str, resting: int, count: int) -> tuple[list[float], str]:
     """Seconds from an approval to the call, with so many runs at rest; what those cost."""
     with TicketStore(url) as store, Workers(url, 2, 64) as workers:
         fleet = Fleet(store)
@@ -179,7 +179,13 @@ async def approvals(url: str, resting: int, count: int) -> tuple[list[float], fl
             result = await fleet.result(run_id)
             seconds.append(float(result.tickets[0].result) - began_at)
         memory = max(_memory(process.pid) for process in workers.processes)
-    return seconds, parked, size, memory
+        began = time.perf_counter()
+        assert status(store).resting == resting - count
+        asked = time.perf_counter() - began
+    return seconds, (
+        f"parked in {parked:.0f} s, {size / 1024:.1f} KB a run, workers {memory:.0f} MB, "
+        f"`status` {asked * 1000:.0f} ms"
+    )
 
 
 def _memory(pid: int) -> float:
@@ -262,11 +268,8 @@ async def measure(options: argparse.Namespace) -> None:
             return f"{rate:,.0f} ({wal / 1024:.1f} KB of WAL a step)"
 
         async def rest() -> str:
-            seconds, parked, size, memory = await approvals(new(), options.resting, 50)
-            return (
-                f"{quantiles(seconds)}; parked in {parked:.0f} s, {size / 1024:.1f} KB a run, "
-                f"workers {memory:.0f} MB"
-            )
+            seconds, cost = await approvals(new(), options.resting, 50)
+            return f"{quantiles(seconds)}; {cost}"
 
         async def takeover() -> str:
             seconds = await takeovers(new(), 5.0, 3)

@@ -6,6 +6,13 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
+from callslip._options import (
+    check_called_with,
+    check_flag,
+    check_type,
+    check_whole,
+    checked_texts,
+)
 from callslip.errors import TemplateError, ToolError, UsageError
 
 if TYPE_CHECKING:
@@ -33,13 +40,14 @@ __all__ = [
     "check_tool_names",
     "checked_task_check",
     "history_of",
+    "requested_options",
     "runner_of",
     "store_of",
 ]
 
 
-TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[object] | object]"
-"""Called with a task. It raises to refuse it."""
+TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[None] | None]"
+"""Called with a task. It returns `None`, or raises to refuse it."""
 
 
 class AgentOptions(TypedDict, total=False):
@@ -71,6 +79,29 @@ class OverrideOptions(AgentOptions, total=False):
     model: Model
 
 
+def requested_options(
+    grammar: bool,  # noqa: FBT001  # an option
+    seed: int | None,
+    max_tokens: int | None,
+    stop: Sequence[str],
+) -> dict[str, Any]:
+    """Return the options for a model that accepts them.
+
+    Raises:
+        UsageError: One of them is of a wrong type.
+    """
+    check_flag("grammar", grammar)
+    if seed is not None:
+        check_type("seed", seed, int, "a whole number or None")
+    check_whole("max_tokens", max_tokens, 1, none="the default of the model")
+    return {
+        "grammar": grammar,
+        "seed": seed,
+        "max_tokens": max_tokens,
+        "stop": checked_texts("stop", stop),
+    }
+
+
 def accepted_options(model: ModelCall, requested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that a model is passed: those that are set, and that it accepts."""
     return {
@@ -96,10 +127,10 @@ def checked_task_check(check: TaskCheck | None) -> TaskCheck | None:
     """Return the option `check_task`.
 
     Raises:
-        UsageError: It is not callable.
+        UsageError: It is not a function of a task and a context.
     """
-    if check is not None and not callable(check):
-        raise UsageError(f"expected check_task to be a function: got {check!r}")
+    if check is not None:
+        check_called_with("check_task", check, "the task", "the Context")
     return check
 
 
@@ -143,4 +174,11 @@ def store_of(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore 
         return None
     from callslip.store import TicketStore
 
-    return store if isinstance(store, TicketStore) else TicketStore(store)
+    if isinstance(store, TicketStore):
+        return store
+    if isinstance(store, str | os.PathLike):
+        return TicketStore(store)
+    raise UsageError(
+        "expected store as a TicketStore, the path of a file or the URL of a database: got "
+        f"{store!r}"
+    )

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
-from callslip import _lazy
 from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.opening import open_in_thread
 from callslip._runtime.resume_all import resume_all, resume_all_sync
-from callslip._runtime.run_options import check_limits
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
 from callslip._threads.current_loop import check_loop, is_in_loop, is_in_trio
 from callslip.errors import UsageError
+from callslip.limits import check_limits
 from callslip.parts import Content
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message, send_to_driver
@@ -250,9 +250,8 @@ class AgentRuns(Generic[AnswerT]):
             ProtocolError: As for `run`, and so are the other exceptions.
         """
         check_loop()
-        # Reading a long log takes time, and waits until the store has written earlier events.
         opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
-        return await drive_async(await _lazy.asyncio.to_thread(opened))
+        return await drive_async(await open_in_thread(opened))
 
     def resume_sync(
         self, run_id: str, *, deps: object = None, approve: Approver | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callslip._failure import message_of
 from callslip._json import to_json
+from callslip._options import check_called_with
 from callslip._threads import pool
 from callslip.errors import UsageError
 from callslip.tools._annotation import shape_of
@@ -40,14 +41,15 @@ class Answers:
         are_checked: Whether each answer is checked here, after its schema.
 
     Raises:
-        UsageError: The type cannot be described, or the check is not callable.
+        UsageError: The type cannot be described, or the check is no function of an answer and a
+            context.
     """
 
     __slots__ = ("_check", "_convert", "_faults", "are_checked", "is_async", "schema")
 
     def __init__(self, returns: Any = None, check: AnswerCheck | None = None) -> None:
-        if check is not None and not callable(check):
-            raise UsageError(f"expected check_answer to be a function: got {check!r}")
+        if check is not None:
+            check_called_with("check_answer", check, "the answer", "the Context")
         described = _Described() if returns is None else _described(returns)
         self.schema: str | None = None if described.schema is None else to_json(described.schema)
         self._convert: Callable[[Any], Any] | None = described.convert

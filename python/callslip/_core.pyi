@@ -793,7 +793,7 @@ class Grammar:
 
 @final
 class Document:
-    """A document of version 3.0 or 3.1."""
+    """A document of version 3.0, 3.1 or 3.2."""
 
     def __new__(cls, text: bytes) -> Document: ...
     def names(self) -> list[str]: ...
@@ -1080,6 +1080,7 @@ class SharedRuns:
         busy: int,
         taken_over: int,
         refused: int,
+        cannot_drive: Sequence[str],
     ) -> None: ...
     def withdraw(self, worker: str) -> None: ...
     def notices(self) -> Notices: ...

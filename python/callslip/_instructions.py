@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip._called import called, called_sync
-from callslip._options import check_text
+from callslip._options import check_called_with, check_text
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Instructions:
         is_called: Whether the text is that of a function, which is called once a run.
 
     Raises:
-        UsageError: They are neither text nor callable.
+        UsageError: They are neither text nor a function of a context.
     """
 
     __slots__ = ("_function", "is_called", "text")
@@ -43,6 +43,7 @@ class Instructions:
             check_text("instructions", given)
             self.text = given.strip()
         elif callable(given) and not inspect.isclass(given):
+            check_called_with("instructions", given, "the Context")
             self._function = given
         elif given is not None:
             raise UsageError(

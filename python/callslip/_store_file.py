@@ -31,8 +31,12 @@ def is_store_file(path: Path) -> bool:
         StoreError: The file cannot be read.
     """
     try:
+        if path.is_fifo():  # reading would take the beginning of what is in it
+            return False
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
+    except IsADirectoryError as error:
+        raise StoreError(f"{path} is a folder: pass the file of a store in it") from error
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 

@@ -15,6 +15,7 @@ from callslip._agent_options import (
     check_tool_names,
     checked_task_check,
     history_of,
+    requested_options,
     runner_of,
     store_of,
 )
@@ -30,13 +31,13 @@ from callslip._agent_runs import AgentRuns
 from callslip._agent_tool import AgentTool
 from callslip._answers import AnswerCheck, Answers
 from callslip._instructions import Instructions
-from callslip._options import check_one_of, check_text
+from callslip._options import check_flag, check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
-from callslip.limits import Limits
+from callslip.limits import Limits, check_limits
 from callslip.models._call import ModelCall
 from callslip.parts import Content
 from callslip.protocols import Protocol, ProtocolName, find_protocol
@@ -91,8 +92,9 @@ class Agent(AgentRuns[AnswerT]):
         on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
             `LimitExceeded`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.
-        store: The store of the runs: a `TicketStore`, or the path of an SQLite file, which is
-            created if it does not exist. Without a store, a run is only an object in memory.
+        store: The store of the runs: a `TicketStore`, the path of an SQLite file, which is created
+            if it does not exist, or the URL of a database. Without a store, a run is only an object
+            in memory.
         name: Recorded with every run. `resume_all` resumes the runs of this name.
         delegate: Whether a run may start child runs for tasks, up to `Limits.depth` levels: by
             `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty, and
@@ -114,9 +116,8 @@ class Agent(AgentRuns[AnswerT]):
         system_prompt: The system prompt of runs, without instructions that a function returns.
 
     Raises:
-        UsageError: The model cannot be called; `instructions`, `roles`, `python`, `history`,
-            `check_task` or `check_answer` is of a wrong type; or `returns` cannot be described as
-            JSON.
+        UsageError: The model cannot be called; an option is of a wrong type, or a function that
+            takes other arguments; or `returns` cannot be described as JSON.
         IsolationUnavailable: `python` is `True`, and there is no sandbox on this machine.
         ToolError: A tool cannot be offered to the model.
         TemplateError: The protocol's template lacks a placeholder or has an unknown one, or teaches
@@ -162,6 +163,7 @@ class Agent(AgentRuns[AnswerT]):
         del given["self"]
         check_one_of("on_limit", on_limit, ("answer", "raise"))
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
+        self._requested: dict[str, Any] = requested_options(grammar, seed, max_tokens, stop)
         self._model = ModelCall(model)
         self.protocol: Protocol = find_protocol(protocol)
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
@@ -169,30 +171,26 @@ class Agent(AgentRuns[AnswerT]):
         self._check_task: TaskCheck | None = checked_task_check(check_task)
         self.roles: dict[str, Agent[Any] | Role] = roles_of(roles, Agent)
         self.history: HistoryPolicy | Summarize | None = history_of(history)
-        if delegate is None:
+        if delegate is not None:
+            check_flag("delegate", delegate)
+        else:
             delegate = self.protocol.name == "ticket" or bool(self.roles)
         self.delegate = delegate
         self.python: PythonRunner | None = runner_of(python)
         check_roles(self.roles, self.protocol, delegate=delegate)
         check_text("name", name)
         self.name = name
-        self.limits: Limits = limits or Limits()
+        self.limits: Limits = Limits() if limits is None else check_limits(limits)
         self.on_limit, self.on_open_tickets = on_limit, on_open_tickets
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
         check_tool_names(self.protocol, self._tools)
-        self._requested: dict[str, Any] = {
-            "grammar": grammar,
-            "seed": seed,
-            "max_tokens": max_tokens,
-            "stop": list(stop),
-        }
         self._options = accepted_options(self._model, self._requested)
         self.system_prompt: str = self._setup.system_prompt
         check_template(self.protocol, self._setup, delegate=delegate)
         self.store: TicketStore | None = store_of(store)
         # What was opened or read is shared with agents like this one.
         own = {"tools": self._tools, "store": self.store, "python": self.python or False}
-        self._given = {**given, **own, "roles": self.roles or None, "stop": list(stop)}
+        self._given = {**given, **own, "roles": self.roles or None, "stop": self._requested["stop"]}
         self._role_agents: dict[str, Agent[Any]] = {}
 
     @property

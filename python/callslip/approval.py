@@ -20,6 +20,9 @@ try:
 except ImportError:  # not on Windows
     termios = None  # type: ignore[assignment]
 
+from callslip._options import shown
+from callslip.errors import UsageError
+
 if TYPE_CHECKING:
     from callslip.runs import Ticket
 
@@ -67,7 +70,11 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
     Args:
         ticket: The call.
         problem: The problems of the arguments that were entered before.
+
+    Raises:
+        UsageError: `ticket` is no ticket.
     """
+    _check_ticket(ticket, "at_terminal")
     with _one_at_a_time:
         screen = _screen()
         if screen is None:
@@ -100,7 +107,11 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
     Args:
         ticket: The call.
         problem: The problems of the arguments that were entered before.
+
+    Raises:
+        UsageError: `ticket` is no ticket.
     """
+    _check_ticket(ticket, "in_notebook")
     with _one_at_a_time:
         kernel = _kernel()
         if kernel is None or not getattr(kernel, "_allow_stdin", True):
@@ -108,6 +119,13 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
                 "nobody sits at a notebook to approve this call, so it cannot be made in this run"
             )
         return _ask(ticket, problem, sys.stdout.write, kernel.raw_input)
+
+
+def _check_ticket(ticket: object, name: str) -> None:
+    if not hasattr(ticket, "run_id"):
+        raise UsageError(
+            f"expected a Ticket: got {shown(ticket)}; pass the function itself, approve={name}"
+        )
 
 
 def _ask(

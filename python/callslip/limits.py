@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
+from callslip._options import check_number, check_whole
 from callslip.errors import UsageError
 
 __all__ = ["Limits"]
@@ -13,10 +13,13 @@ __all__ = ["Limits"]
 _FIELDS = {"steps": "turns"}
 """The fields of `Limits` that have another name in logs, by that name."""
 
+_DEEPEST = 1024
+_MOST = 2**32 - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a run. `None` is no limit; a count of 0 allows none.
+    """The limits of a run. A count of 0 allows none, and `None`, where it is taken, is no limit.
 
     Tickets, tokens, cost and runs include those of all child runs: a child run draws from its own
     limits and from those of every run above it.
@@ -47,6 +50,9 @@ class Limits:
         max_violations: Replies in a row that may break the protocol; one more ends the run.
         max_repeats: Times that the same call with the same result is made. Further calls are
             refused, and the third refusal in a row ends the run.
+
+    Raises:
+        UsageError: A limit is no such number.
     """
 
     turns: int | None = 50
@@ -69,10 +75,13 @@ class Limits:
     max_repeats: int = 3
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value is not None and not 0 <= value < math.inf:
-                none = "" if value < 0 else ", or None for no limit"
-                raise UsageError(f"expected Limits({name}=…) to be 0 or more{none}: got {value}")
+        for one in fields(self):
+            name, value, kind = f"Limits({one.name}=…)", getattr(self, one.name), str(one.type)
+            none = "no limit" if kind.endswith("None") else None
+            if kind.startswith("float"):
+                check_number(name, value, none=none)
+            else:
+                check_whole(name, value, most=_most(one.name), none=none)
 
     def _to_json(self) -> str:
         """Return the limits as JSON text, with the names that they have in logs."""
@@ -80,6 +89,23 @@ class Limits:
         for logged, name in _FIELDS.items():
             fields[logged] = fields.pop(name)
         return json.dumps(fields)
+
+
+def _most(field: str) -> int:
+    if field == "json_depth":
+        return _DEEPEST
+    return 2**63 - 1 if field == "tokens" or field.endswith("_bytes") else _MOST
+
+
+def check_limits(limits: object) -> Limits:
+    """Return the limits of a run.
+
+    Raises:
+        UsageError: They are not `Limits`.
+    """
+    if not isinstance(limits, Limits):
+        raise UsageError(f"expected limits=Limits(…): got {limits!r}")
+    return limits
 
 
 def limit_name(logged: str) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
 from callslip._labels import core_schema, label_schema
-from callslip._options import check_text
+from callslip._options import check_path, check_text, shown
 from callslip.errors import UsageError
 
 __all__ = ["Content", "File", "Image", "PartKind"]
@@ -67,8 +67,9 @@ class File:
         media_type: str | None = None,
         name: str | None = None,
     ) -> None:
+        given = _checked_type(media_type)
         data, name = _read(type(self).__name__, source, name)
-        known = self._media_type(data, name, media_type)
+        known = self._media_type(data, name, given)
         self._part: _core.Part = _core.Part(data, known, name)
 
     @classmethod
@@ -139,7 +140,13 @@ class File:
         return "audio" if family == "audio" else "video" if family == "video" else "file"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the bytes to a file, and return its path."""
+        """Write the bytes to a file, and return its path.
+
+        Raises:
+            UsageError: `path` is no path.
+            OSError: The file cannot be written.
+        """
+        check_path("path", path)
         target = Path(path)
         target.write_bytes(self.data)
         return target
@@ -259,9 +266,10 @@ def read_content(what: str, content: Content) -> Said:
         check_text(what, content)
         return Said(content, [])
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
+        hint = "; pass it in a list" if isinstance(content, File) else ""
         raise UsageError(
             f"expected {what} as text, or as a list of texts, images and files: got "
-            f"{type(content).__name__}"
+            f"{type(content).__name__}{hint}"
         )
     marked = Marks()
     lines = []
@@ -311,7 +319,7 @@ def received(data: bytes, media_type: str | None, name: str | None = None) -> Fi
         the image that it claims.
     """
     known = _core.Part.guess_type(data, None)
-    claimed = (media_type or "").partition(";")[0].strip().lower()
+    claimed = _without_parameters(media_type or "")
     if known is None and (claimed in IMAGE_TYPES or not _MEDIA_TYPE.fullmatch(claimed)):
         return None
     if not 0 < len(data) <= MOST_BYTES:
@@ -366,6 +374,28 @@ def png_of(value: object) -> bytes | None:
     return None
 
 
+def _without_parameters(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _checked_type(media_type: object) -> str | None:
+    """Return the media type that a program says.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if media_type is None:
+        return None
+    check_text("media_type", media_type)
+    known = _without_parameters(str(media_type))
+    if not _MEDIA_TYPE.fullmatch(known):
+        raise UsageError(
+            f'expected a media type, such as "audio/wav": got {shown(media_type)}; pass it as '
+            "media_type="
+        )
+    return known
+
+
 def _read(
     kind: str, source: str | os.PathLike[str] | bytes, name: str | None
 ) -> tuple[bytes, str | None]:
@@ -375,7 +405,7 @@ def _read(
     if isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
     elif isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = _path_of(source)
         if name is None:
             # It may be bytes that are no text, or change how text around it is shown.
             name = "".join(one if one.isprintable() else "_" for one in path.name)
@@ -385,20 +415,40 @@ def _read(
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             why = error.strerror or str(error)
+            hint = "; pass Path(…).expanduser()" if path.parts[0].startswith("~") else ""
             raise UsageError(
-                f"expected the path of a file, or its bytes: got '{path}', which cannot be read "
-                f"({why})"
+                f"expected the path of a file, or its bytes: got {shown(str(path))}, which cannot "
+                f"be read ({why}){hint}"
             ) from error
     else:
+        hint = "what its read() returns" if hasattr(source, "read") else "the path of the file"
         raise UsageError(
-            f"expected {kind}(…) of a path or of bytes: got {type(source).__name__}; pass the path "
-            "of the file, or its bytes"
+            f"expected {kind}(…) of a path or of bytes: got {type(source).__name__}; pass {hint}, "
+            "or its bytes"
         )
     if not data:
         raise UsageError(f"expected a file with bytes in it: got none in {name or 'it'}")
     if len(data) > MOST_BYTES:
         raise UsageError("expected at most 50 MB: got more; pass a smaller image or file")
     return data, name
+
+
+def _path_of(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        UsageError: It is the address of something else.
+    """
+    text = os.fspath(source)
+    scheme, is_address, _ = text.partition("://") if isinstance(text, str) else ("", "", "")
+    if isinstance(source, str) and (is_address or text.startswith("data:")):
+        # The rest may be a secret, or all of the bytes.
+        got = f"the URL {scheme}://…" if is_address else "the URL data:…"
+        hint = "pass the path alone" if scheme == "file" else "pass the bytes that are there"
+        raise UsageError(f"expected the path of a file, or its bytes: got {got}; {hint}")
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise UsageError(f"expected the path of a file, or its bytes: got {shown(source)}")
+    return Path(source)
 
 
 def _unpickled(kind: type[File], data: bytes, media_type: str, name: str | None) -> File:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from callslip._core import Grammar, Move, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
+from callslip._options import check_flag, check_one_of, check_seconds, check_type, check_whole
 from callslip.errors import UsageError
 from callslip.tools._toolbox import Toolbox
 
@@ -110,13 +112,21 @@ class Protocol(ABC):
     def __post_init__(self) -> None:
         if self.template is None:
             object.__setattr__(self, "template", NativeProtocol.built_in_template(self.name))
+        check_type("template", self.template, (str, PathLike), "its text, or the Path of a file")
+        for name in ("strict", "lenient", "think_prefilled", "early_stop"):
+            check_flag(name, getattr(self, name))
         if self.strict and self.lenient:
             raise UsageError("expected strict=True or lenient=True: got both")
-        if self.first_move not in ("any", "call"):
-            raise UsageError(f"expected first_move='any' or 'call': got {self.first_move!r}")
-        tokens = self.tool_tokens
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            raise UsageError(f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}")
+        check_one_of("first_move", self.first_move, ("any", "call"))
+        check_whole("tool_tokens", self.tool_tokens, 1)
+        check_whole("thoughts", self.thoughts, none="any number")
+        if isinstance(self.reasoning_tags, str) or not isinstance(self.reasoning_tags, Sequence):
+            raise UsageError(
+                "expected reasoning_tags as a list of names and pairs of marks: got "
+                f"{self.reasoning_tags!r}"
+            )
+        for one in self.reasoning_tags:
+            tag_pair("reasoning_tags", one)
         _check_examples(self.examples)
 
     @abstractmethod
@@ -133,17 +143,7 @@ class Protocol(ABC):
 
     @property
     def _reasoning_tags(self) -> list[tuple[str, str]]:
-        pairs = [
-            (f"<{one}>", f"</{one}>") if isinstance(one, str) else one
-            for one in self.reasoning_tags
-        ]
-        for start, end in pairs:
-            if not start.strip() or not end.strip() or start == end:
-                raise UsageError(
-                    "expected reasoning_tags to be names, or pairs of two different marks that are "
-                    f"not empty: got {(start, end)!r}"
-                )
-        return pairs
+        return [tag_pair("reasoning_tags", one) for one in self.reasoning_tags]
 
     def _repairs(self) -> Literal["strict", "lenient", "default"]:
         if self.strict:
@@ -356,10 +356,14 @@ class ChattyProtocol(Protocol):
     tool_tag: str | tuple[str, str] = "tool"
     early_start: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tag_pair("tool_tag", self.tool_tag)
+        check_flag("early_start", self.early_start)
+
     def _native(self) -> NativeProtocol:
-        tag = self.tool_tag
         return NativeProtocol.chatty(
-            tool_tag=(f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag,
+            tool_tag=tag_pair("tool_tag", self.tool_tag),
             template=self._template(),
             examples=self._examples(),
             tool_tokens=min(self.tool_tokens, sys.maxsize),
@@ -388,6 +392,12 @@ class TicketProtocol(Protocol):
     inline_results: bool = True
     grace: float = 0.05
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag("await_loads", self.await_loads)
+        check_flag("inline_results", self.inline_results)
+        check_seconds("grace", self.grace)
+
     def _native(self) -> NativeProtocol:
         return NativeProtocol.ticket(
             await_loads=self.await_loads,
@@ -399,6 +409,30 @@ class TicketProtocol(Protocol):
             think_prefilled=self.think_prefilled,
             reasoning_tags=self._reasoning_tags,
         )
+
+
+def tag_pair(option: str, tag: object) -> tuple[str, str]:
+    """Return the opening and the closing mark of an option that is a name or these marks.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if isinstance(tag, str):
+        if not _TAG_NAME.fullmatch(tag):
+            raise UsageError(
+                f"expected the name of a tag in {option}, without brackets and blanks: got {tag!r}"
+            )
+        return f"<{tag}>", f"</{tag}>"
+    match tag:
+        case (str(start), str(end)) if start.strip() and end.strip() and start != end:
+            return start, end
+    raise UsageError(
+        f"expected {option} to be names, or pairs of two different marks that are not empty: got "
+        f"{tag!r}"
+    )
+
+
+_TAG_NAME = re.compile(r"[^\s<>/]+")
 
 
 def _check_examples(examples: object) -> None:
@@ -441,7 +475,7 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
         "chatty": ChattyProtocol,
         "react": ReactProtocol,
     }
-    kind = kinds.get(protocol)
+    kind = kinds.get(protocol) if isinstance(protocol, str) else None
     if kind is None:
         raise UsageError(
             "expected protocol='ticket', 'chatty' or 'react', or a protocol object: "

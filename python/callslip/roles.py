@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from callslip.limits import check_limits
+from callslip.models._call import ModelCall
+from callslip.protocols import find_protocol
+from callslip.tools._toolbox import Toolbox
+
 if TYPE_CHECKING:
     from callslip.limits import Limits
     from callslip.models._reply import Model
@@ -27,9 +32,23 @@ class Role:
         protocol: The protocol.
         tools: The tools.
         limits: The limits of each run.
+
+    Raises:
+        UsageError: A setting is of a wrong type.
+        ToolError: A tool cannot be offered to the model.
     """
 
     model: Model | None = None
     protocol: Protocol | ProtocolName | None = None
     tools: Sequence[ToolLike] | OpenAPI | None = None
     limits: Limits | None = None
+
+    def __post_init__(self) -> None:
+        if self.model is not None:
+            ModelCall(self.model)
+        if self.protocol is not None:
+            find_protocol(self.protocol)
+        if self.tools is not None:
+            Toolbox(self.tools)
+        if self.limits is not None:
+            check_limits(self.limits)

@@ -15,11 +15,22 @@ from typing import Any, Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
-from callslip._options import check_one_of, is_url
+from callslip._options import (
+    check_filter,
+    check_flag,
+    check_one_of,
+    check_place,
+    check_run_id,
+    check_seconds,
+    check_text,
+    check_whole,
+    is_url,
+)
 from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
+from callslip.runs._feed import tell_deleted
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
 from callslip.runs._stored import StoredRun, StoredRuns, stored_run
@@ -96,10 +107,7 @@ class TicketStore:
             raise UsageError(
                 f"expected durability='full', 'normal' or 'memory': got {durability!r}"
             )
-        if path in {":memory:", ""}:
-            raise UsageError(
-                f"expected the path of a file: got {path!r}; use TicketStore() for memory"
-            )
+        check_place(path)
         self._url = path if isinstance(path, str) and is_url(path) else None
         if self._url is not None and durability != "full":
             raise UsageError(
@@ -179,7 +187,9 @@ class TicketStore:
         """
         if status is not None:
             check_one_of("status", status, ("running", "finished"))
-        _count("limit", limit)
+        check_filter(
+            texts={"agent": agent, "parent": parent}, since=since, until=until, limit=limit
+        )
         rows = self._native.runs(
             status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
         )
@@ -215,7 +225,11 @@ class TicketStore:
         """
         if status is not None:
             check_one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
-        _count("limit", limit)
+        if kind is not None:
+            check_one_of("kind", kind, ("tool_call", "task"))
+        if awaiting_approval is not None:
+            check_flag("awaiting_approval", awaiting_approval)
+        check_filter(texts={"run": run, "parent": parent}, since=since, until=until, limit=limit)
         rows = self._native.tickets(
             status=status,
             kind=kind,
@@ -242,6 +256,7 @@ class TicketStore:
         Raises:
             StoreError: There is no such run, or it cannot be read.
         """
+        check_run_id(run_id)
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self):
             return run
@@ -284,7 +299,7 @@ class TicketStore:
             StoreError: The store cannot be read.
             OSError: The file cannot be written.
         """
-        _count("limit", limit)
+        check_whole("limit", limit)
         runs = [run.run_id for run in self.runs(since=since) if run.parent_run is None]
         traces = [self.run(run_id).trace() for run_id in runs[:limit]]
         more = max(0, len(runs) - limit)
@@ -324,8 +339,15 @@ class TicketStore:
             One dict for each row, by the names of the columns.
 
         Raises:
+            UsageError: `parameters` is not a list, or one is not `None`, a number, text or bytes.
             StoreError: The query is refused, or this store is in memory.
         """
+        check_text("sql", sql)
+        if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
+            raise UsageError(
+                "expected parameters as a list of values, in the order of the placeholders: got "
+                f"{parameters!r}"
+            )
         names, rows = self._native.query(sql, list(parameters))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -354,7 +376,11 @@ class TicketStore:
         Raises:
             StoreError: There is no such run, or a driver works on it.
         """
-        return self._native.delete(list(run_ids))
+        for run_id in run_ids:
+            check_run_id(run_id)
+        deleted = self._native.delete(list(run_ids))
+        tell_deleted(self, run_ids)
+        return deleted
 
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete finished runs with their child runs.
@@ -374,10 +400,8 @@ class TicketStore:
             raise UsageError("expected older_than, keep or both: got neither")
         if isinstance(older_than, timedelta):
             older_than = older_than.total_seconds()
-        _count("keep", keep)
-        if older_than is not None and not older_than >= 0:
-            raise UsageError(f"expected older_than to be 0 seconds or more: got {older_than}")
-
+        check_whole("keep", keep, none="none of them")
+        check_seconds("older_than", older_than, none="any age")
         before = None if older_than is None else time.time() - older_than
         return self._native.prune(before, keep)
 
@@ -389,6 +413,7 @@ class TicketStore:
         Raises:
             StoreError: There is no such run, or a driver works on it.
         """
+        check_run_id(run_id)
         self._native.compact(run_id)
 
     def _end_children(
@@ -466,11 +491,10 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
 def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
     if isinstance(log, os.PathLike) or (isinstance(log, str) and log.strip()[:1] not in {"", "{"}):
         log = Path(log).read_text("utf-8")
+    if not isinstance(log, Iterable):
+        raise UsageError(
+            f"expected a log as JSON lines or the path of a file with them: got {log!r}"
+        )
     # Not `splitlines`, which splits at characters that strings of JSON may contain.
     lines = log.split("\n") if isinstance(log, str) else log
     return [line for line in lines if line.strip()]
-
-
-def _count(name: str, value: int | None) -> None:
-    if value is not None and value < 0:
-        raise UsageError(f"expected {name} to be 0 or more: got {value}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from inspect import isawaitable
 from typing import Any
 
 from temporalio import activity, workflow
@@ -19,6 +20,7 @@ from temporalio.client import Client
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from callslip._options import check_called_with, check_seconds, check_text, check_type
 from callslip.errors import StoreError, UsageError
 from callslip.fleet import Fleet
 
@@ -77,7 +79,11 @@ def activities(fleet: Fleet) -> list[Callable[..., Any]]:
 
     Args:
         fleet: The fleet, with agents.
+
+    Raises:
+        UsageError: It is no fleet.
     """
+    check_type("fleet", fleet, Fleet, "a Fleet")
 
     @activity.defn(name=_DRIVE)
     async def drive(run_id: str) -> str:
@@ -97,6 +103,13 @@ def activities(fleet: Fleet) -> list[Callable[..., Any]]:
             await asyncio.wait([driving])
 
     return [drive]
+
+
+def _checked(client: Any) -> Client:
+    if not hasattr(client, "start_workflow"):
+        raise UsageError(f"expected connect to return a Client: got {client!r}")
+    made: Client = client
+    return made
 
 
 class Wake:
@@ -120,22 +133,32 @@ class Wake:
         task_queue: str,
         heartbeat: float = 30.0,
     ) -> None:
-        if not isinstance(connect, Client) and not callable(connect):
-            raise UsageError(
-                f"expected a Client or an async function that returns one: got {connect!r}"
-            )
-        if not heartbeat >= 1:
-            raise UsageError(f"expected heartbeat to be 1 second or more: got {heartbeat!r}")
+        if not isinstance(connect, Client):
+            if not callable(connect):
+                raise UsageError(
+                    f"expected a Client or an async function that returns one: got {connect!r}; "
+                    "pass lambda: Client.connect(address)"
+                )
+            check_called_with("connect", connect)
+        check_text("task_queue", task_queue)
+        if not task_queue:
+            raise UsageError("expected task_queue to be the name of a task queue: got ''")
+        check_seconds("heartbeat", heartbeat, 1)
         self._connect = connect
         self._task_queue = task_queue
         self._heartbeat = float(heartbeat)
         self._client = connect if isinstance(connect, Client) else None
 
     async def __call__(self, run_id: str) -> None:
-        """Start the workflow of a run, or wake it."""
+        """Start the workflow of a run, or wake it.
+
+        Raises:
+            UsageError: `connect` has returned no client.
+        """
         if self._client is None:
             assert not isinstance(self._connect, Client)
-            self._client = await self._connect()
+            made: object = self._connect()
+            self._client = _checked(await made if isawaitable(made) else made)
         await self._client.start_workflow(
             Dispatch.run,
             args=[run_id, self._heartbeat],

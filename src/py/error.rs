@@ -102,8 +102,8 @@ impl From<CoreError> for PyErr {
             | CoreError::NoFile
             | CoreError::NotShared
             | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
-            CoreError::Input(_) => exceptions::UsageError::new_err(message),
-            CoreError::Request(_) | CoreError::Json(_) | CoreError::Value(_) => PyValueError::new_err(message),
+            CoreError::Input(_) | CoreError::Value(_) => exceptions::UsageError::new_err(message),
+            CoreError::Request(_) | CoreError::Json(_) => PyValueError::new_err(message),
             CoreError::Memory(_) => PyMemoryError::new_err(message),
             CoreError::Poisoned => PyRuntimeError::new_err(message),
             CoreError::Io(error) => error.into(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Brackets inside one another in a response, as in a reply: Python reads few more.
 const DEPTH: usize = 128;
 
-/// A document of version 3.0 or 3.1.
+/// A document of version 3.0, 3.1 or 3.2.
 #[pyclass(name = "Document", module = "callslip._core", frozen)]
 pub(super) struct PyDocument {
     pub(super) api: Arc<Api>,

@@ -4,7 +4,7 @@ use super::error::{self, CoreResult};
 use super::store::PyStore;
 use crate::signal::{self, Signal, Signalled};
 use crate::store::PostgresStore;
-use crate::store::postgres::{Below, Claimed, Listen, Notice, Rested, SqlText, Submit, Told, Worker};
+use crate::store::postgres::{Below, Claimed, Listen, Notice, Rested, SqlParameter, Submit, Told, Worker};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -217,7 +217,7 @@ impl PySharedRuns {
     }
 
     /// Says that a worker is there, for people who look.
-    #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused))]
+    #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused, cannot_drive))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the worker")]
     fn announce(
         &self,
@@ -230,8 +230,10 @@ impl PySharedRuns {
         busy: i32,
         taken_over: i64,
         refused: i64,
+        cannot_drive: Vec<String>,
     ) -> CoreResult<()> {
-        let worker = Worker { id: worker, version, agents, queues, slots, busy, taken_over, refused };
+        let worker =
+            Worker { id: worker, version, agents, queues, slots, busy, taken_over, refused, refuses: cannot_drive };
         Ok(py.detach(|| self.store.announce(&worker))?)
     }
 
@@ -261,8 +263,8 @@ pub(super) fn query<'py>(
     sql: &str,
     parameters: &[Bound<'py, PyAny>],
 ) -> CoreResult<(Vec<String>, Bound<'py, PyList>)> {
-    let texts: Vec<SqlText> = parameters.iter().map(text).collect::<CoreResult<_>>()?;
-    let table = py.detach(|| store.query_json(sql, &texts))?;
+    let parameters: Vec<SqlParameter> = parameters.iter().map(parameter).collect::<CoreResult<_>>()?;
+    let table = py.detach(|| store.query_json(sql, &parameters))?;
     let loads = py.import("json")?.getattr("loads")?;
     let list = PyList::empty(py);
     for row in &table.rows {
@@ -273,19 +275,26 @@ pub(super) fn query<'py>(
     Ok((table.columns, list))
 }
 
-/// A parameter as the text that the database reads.
-fn text(value: &Bound<'_, PyAny>) -> CoreResult<SqlText> {
+fn parameter(value: &Bound<'_, PyAny>) -> CoreResult<SqlParameter> {
     if value.is_none() {
-        return Ok(None);
+        return Ok(SqlParameter::Null);
     }
     if value.is_instance_of::<PyBool>() {
-        return Ok(Some(if value.is_truthy()? { "true".to_owned() } else { "false".to_owned() }));
+        return Ok(SqlParameter::Boolean(value.is_truthy()?));
     }
-    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyString>() {
-        return Ok(Some(value.str()?.to_string()));
+    if value.is_instance_of::<PyInt>() {
+        // Of the class itself: one derived from it may write itself in another way.
+        let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,))?;
+        return Ok(SqlParameter::Integer(digits.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(SqlParameter::Real(value.extract::<f64>()?.to_string()));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(SqlParameter::Text(value.extract()?));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(Some(format!("\\x{}", crate::hex::hex(bytes.as_bytes()))));
+        return Ok(SqlParameter::Bytes(crate::hex::hex(bytes.as_bytes())));
     }
     let kind = value.get_type().name()?;
     Err(error::value(format!("expected None, a number, a string or bytes as a parameter: got {kind}")))

@@ -145,6 +145,11 @@ pub enum StoreError {
     /// The run is driven with another one.
     #[error("run {run_id} is driven with run {holder}, in whose call it was started: resume that one")]
     Below { run_id: String, holder: String },
+    /// The run was submitted for later.
+    #[error(
+        "run {run_id} was submitted with at=, and its time has not come: a worker begins it then. Call cancel() on it if it is not to begin"
+    )]
+    NotYet { run_id: String },
     /// Another worker has the run now.
     #[error(
         "run {run_id} was taken over by another worker, and nothing more of it is written here: its driver leaves it. Call store.run({run_id:?}) to read it"

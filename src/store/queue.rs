@@ -1,6 +1,6 @@
 //! Group commit: many threads hand work in, one writer takes all there is and commits it at once.
 //!
-//! `tests/rust/store/group_commit.rs` includes this very file with loom's locks and runs through every interleaving.
+//! `tests/rust/interleavings/main.rs` includes this very file with loom's locks and runs through every interleaving.
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -117,9 +117,11 @@ impl<T> Queue<T> {
     pub(super) fn fail(&self, reason: &str) {
         let mut state = self.lock();
         state.failure.get_or_insert_with(|| reason.into());
-        state.waiting.clear();
+        let dropped = std::mem::take(&mut state.waiting);
         self.wake_waiters(state);
         self.work.notify_all();
+        // Without the lock: the end of a lease, for one, hands in work.
+        drop(dropped);
     }
 
     /// Nothing more is taken; the writer ends after what waits.

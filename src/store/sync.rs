@@ -1,3 +1,3 @@
-//! The locks that the queue is written against: here those of std, in `tests/rust/store/group_commit.rs` loom's.
+//! The locks that the queue is written against: here those of std, in `tests/rust/interleavings/main.rs` loom's.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard};

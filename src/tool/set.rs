@@ -86,7 +86,7 @@ impl ToolSet {
         Self::of(IndexMap::new(), None)
     }
 
-    /// One tool for each operation of an `OpenAPI` 3.0 or 3.1 document, named `METHOD /path`.
+    /// One tool for each operation of an `OpenAPI` 3.0, 3.1 or 3.2 document, named `METHOD /path`.
     ///
     /// # Errors
     /// Where the text is no such document.

@@ -289,6 +289,10 @@ class Proxy:
         """Pass on what the clients send, and nothing of what the server answers."""
         self._state = "swallows"
 
+    def lose_commit(self) -> None:
+        """Close all connections after the server was told to commit, and before its answer."""
+        self._state = "loses a commit"
+
     def freeze(self) -> None:
         """Pass on nothing."""
         self._state = "frozen"
@@ -345,6 +349,11 @@ class Proxy:
                             return
                         if one is client:
                             server.sendall(data)
+                            if self._state == "loses a commit" and b"COMMIT" in data:
+                                # It is carried out, and nobody hears of it.
+                                server.recv(65536)
+                                self.resume()
+                                return
                         elif self._state != "swallows":
                             client.sendall(data)
             except (OSError, ValueError):

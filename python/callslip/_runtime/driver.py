@@ -53,7 +53,7 @@ async def drive(session: RunSession) -> None:
         # A store that fails raises in every call that waits for it.
         errors = group.errors
         first, others = errors.exceptions[0], errors.split(StoreError)[1]
-        if others is not None:
+        if others is not None and not session.is_of_worker:
             session.cancel()
         if others is None or len(errors.exceptions) == 1:
             raise first from None
@@ -62,7 +62,7 @@ async def drive(session: RunSession) -> None:
         raise
     except BaseException as error:
         is_cancelled = isinstance(error, asyncio.CancelledError)
-        if not (is_cancelled and session.is_kept):
+        if not (session.is_kept if is_cancelled else session.is_of_worker):
             session.cancel()
         if is_cancelled:
             error.run = session.run  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -184,13 +184,32 @@ class Elsewhere:
         session.core.take_outcome(ticket, ended.number)
         return ended
 
-    def _give_up(self, child: str) -> None:
-        def tell() -> None:
-            # When the run is over, what is left below it is cancelled in any case.
-            with suppress(StoreError):
-                self._shared.tell(child, "cancel", None, None, None)
+    def end(self, session: RunSession, tickets: Iterable[tuple[int, bool]]) -> None:
+        """End calls and child runs that a run has given up before it waits for them here.
 
-        _lazy.asyncio.get_running_loop().run_in_executor(None, tell)
+        Args:
+            session: The session of the run.
+            tickets: The numbers of their tickets, and whether these are tasks.
+        """
+        run_id, here = session.run.id, set()
+        for ticket, is_task in tickets:
+            child = child_id(run_id, ticket)
+            with suppress(StoreError):
+                if is_task and not self.has(child):
+                    here.add(f"T{ticket}")
+                else:
+                    self._cancel(child)
+        if here and session.store is not None:
+            with suppress(StoreError):
+                session.store._end_children(run_id, here)
+
+    def _give_up(self, child: str) -> None:
+        _lazy.asyncio.get_running_loop().run_in_executor(None, self._cancel, child)
+
+    def _cancel(self, child: str) -> None:
+        # When the run is over, what is left below it is cancelled in any case.
+        with suppress(StoreError):
+            self._shared.tell(child, "cancel", None, None, None)
 
 
 class CallElsewhere:

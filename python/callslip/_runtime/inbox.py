@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from callslip import _lazy
 from callslip._runtime.elsewhere import Elsewhere, Ended
 from callslip.errors import StoreError, UsageError
 from callslip.runs._elsewhere import from_text
@@ -120,6 +121,9 @@ class Inbox:
                     continue
                 if run is not None and run.finished and run.id != self.run_id:
                     void.append(message.number)
+                    if message.kind == "say":
+                        text = "run %s ended before it read a message, which is dropped"
+                        _lazy.logging.getLogger("callslip.fleet").warning(text, run.id)
                 else:
                     # Its driver has not begun yet, or leaves the run just now.
                     self._waiting.append(message)

@@ -142,8 +142,7 @@ class SessionDriver:
     @property
     def may_rest(self) -> bool:
         """Whether it is a worker's, which may leave the run at rest at any moment."""
-        inbox = self._session.beginning.inbox
-        return inbox is not None and inbox.is_of_worker
+        return self._session.is_of_worker
 
     def result(self) -> Awaitable[RunResult]:
         """Return an awaitable for the result of the run."""

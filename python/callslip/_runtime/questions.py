@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip import _lazy
 from callslip._core import Command
-from callslip._options import check_text
+from callslip._options import check_called_with, check_text
 from callslip._runtime.calls import ProgramCall
 from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
@@ -47,14 +47,13 @@ class Asker:
         is_async: Whether it needs an event loop.
 
     Raises:
-        UsageError: It is not callable.
+        UsageError: It is not a function of a ticket.
     """
 
     __slots__ = ("_approver", "_lock", "_takes_problem", "is_async")
 
     def __init__(self, approver: Approver) -> None:
-        if not callable(approver):
-            raise UsageError(f"expected approve to be a function of a Ticket: got {approver!r}")
+        check_called_with("approve", approver, "the Ticket")
         self._approver: Callable[..., Any] = approver
         self._takes_problem = _takes_problem(approver)
         # A person answers one question at a time.

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from callslip import _lazy
+from callslip._options import check_whole
 from callslip._runtime.sessions import unfinished_runs
 from callslip._threads.current_loop import check_loop
-from callslip.errors import StoreError, UsageError
+from callslip.errors import StoreError
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -22,8 +23,7 @@ async def resume_all(
     agent: Agent, resume: Callable[[str], Awaitable[T]], at_once: int
 ) -> dict[str, T | Exception]:
     """Resume the unfinished runs of an agent, so many at once. As `Agent.resume_all`."""
-    if at_once < 1:
-        raise UsageError(f"expected at_once to be 1 or more: got {at_once}")
+    check_whole("at_once", at_once, 1)
     check_loop()
     gate = _lazy.asyncio.Semaphore(at_once)
 

@@ -7,21 +7,9 @@ from typing import Any
 
 from callslip import _core
 from callslip.errors import UsageError
-from callslip.limits import Limits
 from callslip.parts import read_content
 
-__all__ = ["check_limits", "check_messages"]
-
-
-def check_limits(limits: Limits) -> Limits:
-    """Return the limits of a run.
-
-    Raises:
-        UsageError: They are not `Limits`.
-    """
-    if not isinstance(limits, Limits):
-        raise UsageError(f"expected limits=Limits(…): got {limits!r}")
-    return limits
+__all__ = ["check_messages"]
 
 
 def check_messages(

@@ -16,7 +16,7 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
 from callslip._runtime.session_end import SessionEnd
-from callslip.errors import RunCancelled, SandboxError, StoreError, UsageError
+from callslip.errors import RunCancelled, SandboxError, StoreError, TakenOver, UsageError
 from callslip.protocols import TicketProtocol
 from callslip.runs import RunResult
 from callslip.runs._feed import take_over_feed
@@ -59,9 +59,17 @@ class Beginning:
         inbox: What the run is told from elsewhere; `None` unless its store is shared.
         place: Where a child run stands in its tree; `None` at the top, and unless the store is
             shared.
+        continues_children: Whether child runs that began before are to be opened.
     """
 
-    __slots__ = ("first_commands", "inbox", "place", "said", "unchecked_task")
+    __slots__ = (
+        "continues_children",
+        "first_commands",
+        "inbox",
+        "place",
+        "said",
+        "unchecked_task",
+    )
 
     def __init__(self, first_commands: FirstCommands) -> None:
         self.first_commands: FirstCommands = first_commands
@@ -69,6 +77,7 @@ class Beginning:
         self.unchecked_task: Content | None = None
         self.inbox: Inbox | None = None
         self.place: Place | None = None
+        self.continues_children: bool = False
 
 
 class RunSession:
@@ -171,6 +180,12 @@ class RunSession:
         """Whether the run stays unfinished if the task of its driver is cancelled now."""
         return self.kept_while is not None and self.kept_while()
 
+    @property
+    def is_of_worker(self) -> bool:
+        """Whether a worker drives the run, which others go on with if its program has a fault."""
+        inbox = self.beginning.inbox
+        return inbox is not None and inbox.is_of_worker
+
     def now(self) -> float:
         """Return the time in Unix seconds."""
         return self._clock + time.perf_counter()
@@ -183,6 +198,9 @@ class RunSession:
     def start(self) -> list[Command]:
         """Start or resume the run."""
         commands = self.beginning.first_commands(self)
+        self.beginning.continues_children = any(
+            isinstance(command, Command.StartRun) and command.again for command in commands
+        )
         if self.beginning.inbox is not None:
             commands = self.beginning.inbox.take_up(self, commands)
         return self.publish_events(commands)
@@ -397,8 +415,8 @@ class RunSession:
         self._resources.close()
         # The end of a run that could not be written down does not count.
         is_over = self.core.finished and not self.core.unwritten
-        if is_over and self.kept_while is not None:
-            _end_children(self.run)
+        if is_over:
+            self._end_children()
         self.core.release()
         if isinstance(error, (StoreError, SandboxError)) and error.run is None:
             error.run = self.run
@@ -407,7 +425,19 @@ class RunSession:
         left = None if is_over else self._left_with(error)
         self._end.leave(left, lambda: self.run._clear_driver(self.requests.error, left))
 
+    def _end_children(self) -> None:
+        """Cancel child runs that were kept, though their run has ended: by its time limit, say."""
+        run, store, is_kept = self.run, self.store, self.kept_while is not None
+        is_shared = store is not None and store._shared is not None
+        # The run may have ended before those that it continues were opened here.
+        if self.beginning.continues_children or (is_kept and is_shared and run._children):
+            _abandon_children(run)
+        if is_kept and not is_shared:
+            _cancel_kept(run)
+
     def _left_with(self, error: BaseException | None) -> BaseException:
+        if self.is_of_worker:
+            return TakenOver(f"run {self.run.id} was left here, and other workers go on with it")
         if error is not None and isinstance(error, Exception):
             return error
         # Cancelling the task of the driver must not cancel those who watch.
@@ -415,16 +445,17 @@ class RunSession:
         return RunCancelled(f"the run was left before its end{hint}", self.run)
 
 
-def _end_children(run: Run) -> None:
-    """Cancel child runs that were kept, although their run has ended: by its time limit, say."""
-    store = run._store
-    if store is not None and store._shared is not None:
-        if run._children:
-            with contextlib.suppress(StoreError):
-                store._end_children(run.id)
-        return
+def _cancel_kept(run: Run) -> None:
+    """Cancel child runs of this process that no driver works on."""
     for child in run._children:
-        _end_children(child)
+        _cancel_kept(child)
         if not child.finished and child._driver is None:
             with contextlib.suppress(StoreError):
                 child.cancel()
+
+
+def _abandon_children(run: Run) -> None:
+    """Cancel child runs in the store that no driver works on."""
+    if run._store is not None:
+        with contextlib.suppress(StoreError):
+            run._store._end_children(run.id)

@@ -8,15 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._options import check_run_id
 from callslip._runtime.calls import current_call
 from callslip._runtime.children import check_tree, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.place import Place, child_id
 from callslip._runtime.questions import Asker
-from callslip._runtime.run_options import check_limits, check_messages
+from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
 from callslip.errors import UsageError
+from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, Ticket
 from callslip.runs._conversation import run_lock
@@ -140,6 +142,7 @@ def resumed_session(
         UsageError: The agent has no store, or its protocol or tools are not those of the run.
         StoreError: There is no such run, it cannot be read, or another process works on it.
     """
+    check_run_id(run_id)
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     store = store or worker._required_store()

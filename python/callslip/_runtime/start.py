@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip._called import called, called_sync
+from callslip.errors import UsageError
 from callslip.parts import Content
 
 if TYPE_CHECKING:
@@ -38,10 +39,25 @@ def resume(session: RunSession) -> list[Command]:
 def resume_after_rest(session: RunSession) -> list[Command]:
     """Resume a run that has rested, or whose worker has ended: its time has passed meanwhile."""
     core, now = session.core, session.now()
-    if core.deadline is not None and now >= core.deadline and core.under_way == []:
+    is_late = core.deadline is not None and now >= core.deadline
+    waited_for = core.under_way if is_late else None
+    if waited_for is not None and _only_waits(session, waited_for):
         # Resuming begins the time anew.
         core.time_out(now)
+        given_up = [one for one in waited_for if not core.is_open(one[0])]
+        if given_up and (inbox := session.beginning.inbox) is not None:
+            inbox.elsewhere.end(session, given_up)
     return resume(session)
+
+
+def _only_waits(session: RunSession, under_way: list[tuple[int, bool]]) -> bool:
+    """Whether nothing is under way but child runs, and calls that other workers make."""
+    tools = {ticket.id: ticket.tool for ticket in session.run.tickets}
+    toolbox = session.setup.toolbox
+    return all(
+        is_task or toolbox.get(tools[f"T{ticket}"]).queue is not None
+        for ticket, is_task in under_way
+    )
 
 
 def begins_with_calls(session: RunSession) -> bool:
@@ -58,7 +74,8 @@ async def prepare(session: RunSession) -> None:
     """
     if (task := _unchecked(session)) is not None:
         assert session.agent._check_task is not None
-        await called(session.agent._check_task, task, session.program_context("check_task"))
+        context = session.program_context("check_task")
+        _refuse_result(await called(session.agent._check_task, task, context))
     if _needs_instructions(session):
         function = session.agent._instructions
         _give(session, await function.of_run(session.program_context("instructions")))
@@ -68,10 +85,19 @@ def prepare_sync(session: RunSession) -> None:
     """Prepare a new run from this thread. As `prepare`."""
     if (task := _unchecked(session)) is not None:
         assert session.agent._check_task is not None
-        called_sync(session.agent._check_task, task, session.program_context("check_task"))
+        context = session.program_context("check_task")
+        _refuse_result(called_sync(session.agent._check_task, task, context))
     if _needs_instructions(session):
         function = session.agent._instructions
         _give(session, function.of_run_sync(session.program_context("instructions")))
+
+
+def _refuse_result(result: object) -> None:
+    if result is not None:
+        raise UsageError(
+            f"expected check_task to return None: got {result!r}. To refuse a task, raise an "
+            "exception"
+        )
 
 
 def _unchecked(session: RunSession) -> Content | None:

@@ -12,6 +12,7 @@ from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
 from callslip._runtime.event_queue import EventQueue
 from callslip._runtime.on_loop import PendingResult
+from callslip._runtime.opening import open_in_thread
 from callslip._runtime.sessions import continued_session
 from callslip._runtime.start import begins_with_calls, prepare
 from callslip._threads.current_loop import check_loop
@@ -77,8 +78,7 @@ class RunStream(Generic[AnswerT]):
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         if self._read is not None:
-            # Reading a long log takes time, and waits until the store has written earlier events.
-            self._take(await asyncio.to_thread(self._read))
+            self._take(await open_in_thread(self._read))
         if begins_with_calls(self._session):
             await self._prepare()
         self._queue = EventQueue(self._loop, self.run.id, children=self._children)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from callslip import _lazy
+from callslip._options import check_whole
 from callslip._threads.forks import after_in_child
-from callslip.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,10 +39,7 @@ class Gate:
     __slots__ = ("__weakref__", "_free", "_lock", "_waiting", "limit")
 
     def __init__(self, limit: int) -> None:
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise UsageError(
-                f"concurrency must be a whole number of calls, 1 or more: got {limit!r}"
-            )
+        check_whole("concurrency", limit, 1)
         self.limit: int = limit
         self.reset()
         _gates.add(self)

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from callslip.cli._output import report
+from callslip.cli._imports import ProgramError
+from callslip.cli._output import print_text, report
 from callslip.cli._parser import command_parser
 from callslip.errors import CallslipError, ReplayError
 
@@ -21,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the name of the program. Default: those of this process.
 
     Returns:
-        The exit status: 0 if all is well, 1 if a run, a replay or a reply is at fault, 2 if the
-        command cannot be carried out, and 130 after Ctrl-C.
+        The exit status: 0 if all is well, 1 if a run, a replay, a reply or a module of the program
+        is at fault, 2 if the command cannot be carried out, and 130 after Ctrl-C.
 
     Raises:
         SystemExit: The words are wrong, or ask for help.
@@ -37,11 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader, such as `head`, has enough. Nothing may be written at the exit, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ProgramError as error:
+        print_text(error.trace, sys.stderr)
+        report(str(error))
+        return 1
     except ReplayError as error:
         report(str(error))
         return 1
-    except (CallslipError, OSError) as error:
+    except CallslipError as error:
         report(str(error))
+        return 2
+    except OSError as error:
+        why = error.strerror or str(error)
+        report(why if error.filename is None else f"{error.filename} cannot be used: {why}")
         return 2
     except KeyboardInterrupt:
         return 130

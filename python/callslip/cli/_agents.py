@@ -12,6 +12,7 @@ from callslip.cli._imports import imported
 from callslip.errors import UsageError
 from callslip.models import Model, as_model
 from callslip.store import TicketStore
+from callslip.tools import Tool, ToolSource
 
 __all__ = ["agent_of"]
 
@@ -27,9 +28,18 @@ def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[An
     return Agent(
         _model(options.model, options.base_url),
         protocol=options.protocol or "react",
-        tools=[imported("the tool", name, "--tool as module:function") for name in options.tool],
+        tools=[_tool(name) for name in options.tool],
         store=store,
     )
+
+
+def _tool(name: str) -> Any:
+    tool = imported("the tool", name, "--tool as module:function")
+    if not callable(tool) and not isinstance(tool, (Tool, ToolSource)):
+        raise UsageError(
+            f"expected --tool {name} to be a function or a tool: got {type(tool).__name__}"
+        )
+    return tool
 
 
 def _model(name: str, base_url: str | None) -> Model:

@@ -7,11 +7,10 @@ import sys
 from contextlib import nullcontext
 
 from callslip.cli._agents import agent_of
-from callslip.cli._files import read_text
+from callslip.cli._files import new_store, read_text
 from callslip.cli._output import print_text, report
 from callslip.cli._streaming import print_answer
 from callslip.errors import RunFailed, UsageError
-from callslip.store import TicketStore
 
 __all__ = ["run"]
 
@@ -19,7 +18,11 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Run one task."""
     task = _task(options.task)
-    store = None if options.store is None else TicketStore(options.store)
+    if not task.strip():
+        raise UsageError(
+            "expected a question: got an empty one; pass it, or - to read it from input"
+        )
+    store = None if options.store is None else new_store(options.store)
     with store or nullcontext():
         stream = agent_of(options, store).stream_sync(task, children=True)
         try:

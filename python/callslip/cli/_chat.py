@@ -8,7 +8,7 @@ from typing import Any
 
 from callslip.agent import Agent
 from callslip.cli._agents import agent_of
-from callslip.cli._files import find_run, open_store
+from callslip.cli._files import find_run, new_store, open_store
 from callslip.cli._output import print_text, report
 from callslip.cli._streaming import print_answer
 from callslip.errors import RunFailed, UsageError
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     """Hold a conversation, one turn a line, until the input ends."""
     run_id = None if options.resume is None else _kept_run(options)
     # Without a file, the store is in memory and lasts as long as the conversation.
-    with TicketStore(options.store) as store:
+    with TicketStore() if options.store is None else new_store(options.store) as store:
         agent = agent_of(options, store)
         while (message := _read_message()) is not None:
             if message.strip():

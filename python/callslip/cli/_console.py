@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
+from callslip.cli._files import check_present
 from callslip.errors import UsageError
 
 __all__ = ["run"]
@@ -18,5 +19,6 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f'{error.name} is not installed: use pip install "callslip[console]"'
         ) from error
+    check_present(options.file)
     console.serve(options.file, port=options.port, open_browser=not options.no_open)
     return 0

@@ -9,6 +9,7 @@ import re
 import sys
 from dataclasses import asdict
 
+from callslip.cli._files import check_url, present_store
 from callslip.cli._imports import imported
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
@@ -24,16 +25,18 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 def run(options: argparse.Namespace) -> int:
     """Carry out one of the commands."""
     if options.command == "migrate":
+        check_url(options.url)
         before, after = migrate(options.url)
         made = "made ready" if before == 0 else f"had version {before}"
         print_text(f"the database {made}, and has version {after} of the tables")
     elif options.command == "work":
         _work(options)
     elif options.command == "status":
+        check_url(options.url)
         with TicketStore(options.url) as store:
             _print_status(status(store), options)
     else:
-        with TicketStore(options.url) as store:
+        with present_store(options.url) as store:
             deleted = archive_and_prune(
                 store, _seconds(options.older_than), options.archive, options.files
             )
@@ -77,9 +80,11 @@ def _print_status(now: FleetStatus, options: argparse.Namespace) -> None:
 
 
 def _lines(now: FleetStatus) -> list[str]:
+    resting = f"{now.resting} at rest"
+    if now.waiting_below:
+        resting += f", {now.waiting_below} wait for others"
     lines = [
-        f"{now.queued} runs queued, {now.running} running ({now.resting} at rest), "
-        f"{now.finished} finished",
+        f"{now.queued} runs queued, {now.running} running ({resting}), {now.finished} finished",
         f"{now.awaiting_approval} calls await approval, {now.messages} messages wait",
     ]
     for queue in now.queues:
@@ -96,7 +101,8 @@ def _lines(now: FleetStatus) -> list[str]:
         for worker in now.workers
     ]
     lines += [
-        f"no worker for {runs} runs of {agent!r}: start one with that agent and their queue"
+        f"no worker for {runs} runs of {agent!r}: start one with that agent and their queue, "
+        "and of their shape if they have begun"
         for agent, runs in now.without_worker.items()
     ]
     if now.shapes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TypeAlias
 
 from callslip._core import __version__
@@ -10,8 +11,8 @@ from callslip._core import __version__
 __all__ = ["command_parser"]
 
 _STATUS = (
-    "exit status: 0 if all is well, 1 if a run, a replay, a reply or a prompt is at fault, 2 if "
-    "the command cannot be carried out"
+    "exit status: 0 if all is well, 1 if a run, a replay, a reply, a prompt or a module of the "
+    "program is at fault, 2 if the command cannot be carried out"
 )
 _PROTOCOLS = ("react", "chatty", "ticket")
 
@@ -239,7 +240,7 @@ def _add_fleet(commands: Commands) -> None:
     )
     parser.add_argument(
         "--grace",
-        type=float,
+        type=_seconds,
         default=30.0,
         metavar="SECONDS",
         help="how long calls under way may take at the end; default 30",
@@ -266,13 +267,25 @@ def _add_fleet(commands: Commands) -> None:
         "--older-than", required=True, metavar="AGE", help="ended before this: 30d, 12h, 90m or 60s"
     )
     parser.add_argument(
-        "--archive", metavar="FOLDER", help="write their exports there first, compressed"
+        "--archive",
+        metavar="PLACE",
+        help="a folder or a URL: write their exports there first, compressed",
     )
     parser.add_argument(
         "--files",
         metavar="PLACE",
         help="a folder or a URL: delete the files that their scripts have left there, too",
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds from 0: got {text!r}")
+    return seconds
 
 
 def _count(text: str) -> int:

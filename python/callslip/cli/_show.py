@@ -8,7 +8,14 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from callslip.cli._files import find_run, is_store, open_store, read_text, split_export
+from callslip.cli._files import (
+    find_run,
+    import_export,
+    is_store,
+    open_store,
+    pick_run,
+    read_export,
+)
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
 from callslip.look import to_html
@@ -54,29 +61,26 @@ def _write_page(trace: Trace, options: argparse.Namespace) -> None:
 def _read(options: argparse.Namespace) -> Run[Any]:
     if is_store(options.file):
         with open_store(options.file) as file:
-            found = find_run(file, options.run) if options.run else _latest(list(file.runs()))
-            return file.run(found)
+            if options.run is not None:
+                return file.run(find_run(file, options.run))
+            return file.run(_latest(list(file.runs()), file.path))
     store = TicketStore()
-    for lines in split_export(read_text(options.file)):
-        store.import_run(lines)
+    for lines in read_export(options.file):
+        import_export(store, lines, options.file)
     if options.run is None:
-        return store.run(_latest(store.runs()))
+        return store.run(_latest(store.runs(), options.file))
     ids = [one.run_id for one in store.runs() if one.run_id.startswith(options.run)]
     if options.run in ids:
         ids = [options.run]
-    if len(ids) != 1:
-        raise UsageError(
-            f"expected the id of one run: got {options.run}, with which {len(ids)} begin"
-        )
-    return store.run(ids[0])
+    return store.run(pick_run(ids, options.run, options.file))
 
 
-def _latest(runs: list[StoredRun]) -> str:
+def _latest(runs: list[StoredRun], place: object) -> str:
     """Return the id of the run that was started last, among those that are not below another."""
     known = {one.run_id for one in runs}
     top = [one for one in runs if one.parent_run not in known]
     if not top:
-        raise UsageError("there is no run in this file")
+        raise UsageError(f"there is no run in {place}: pass another store")
     return max(top, key=lambda one: one.started_at).run_id
 
 

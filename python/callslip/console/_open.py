@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Collection
 
+from callslip._options import check_place
 from callslip.console._access import LOOPBACK, Access
 from callslip.console._app import Console
 from callslip.console._options import Name, checked_hosts, checked_name, checked_token
@@ -43,6 +44,8 @@ def console(
         UsageError: An option has a wrong value, or this process has the file open.
         StoreError: The file cannot be read, or is not a store.
     """
+    if isinstance(store, str):
+        check_place(store)
     secret = secrets.token_urlsafe(32) if token is None else checked_token(token)
     names = LOOPBACK if hosts is None else checked_hosts(hosts)
     return Console(source_of(store), Access(secret, names), checked_name(by), token=secret)

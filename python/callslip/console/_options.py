@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from starlette.requests import Request
 
+from callslip._options import check_called_with
 from callslip.errors import UsageError
 
 __all__ = [
@@ -81,6 +82,8 @@ def checked_name(by: object) -> Name | None:
             f"expected by to be a function of the request: got {by!r}; pass one that is not async "
             "and returns a name"
         )
+    if by is not None:
+        check_called_with("by", by, "the request")
     return by
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import uvicorn
 
 from callslip import _lazy
+from callslip._options import check_flag
 from callslip.console._access import LOOPBACK
 from callslip.console._app import Console
 from callslip.console._open import console
@@ -53,6 +54,7 @@ def serve(
         StoreError: The file cannot be read, or is not a store.
     """
     _check(host, port, token, hosts)
+    check_flag("open_browser", open_browser)
     names = list(LOOPBACK if hosts is None else checked_hosts(hosts))
     # Another address may stand for all of the machine, and be no name.
     shown = host if is_loopback(host) else names[0]
@@ -114,5 +116,6 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise UsageError(
-            f"cannot listen on port {port} of {host}: {error}; pass another host or port"
+            f"cannot listen on port {port} of {host}: {error.strerror or error}; pass another host "
+            "or port"
         ) from error

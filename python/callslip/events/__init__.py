@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from callslip._core import Delta
 from callslip._json import from_json
+from callslip._options import shown
 from callslip.errors import UsageError
 from callslip.events._event import Event, EventKind, common_fields
 from callslip.events._of_replies import (
@@ -88,8 +89,20 @@ def read_event(text: str, run_id: str = "") -> Event:
         run_id: The id of the run, which only the event `run_started` has.
 
     Raises:
-        UsageError: The line has the bytes of an image or a file, and no event.
+        UsageError: The line has the bytes of an image or a file, and no event; or it is no line
+            of a log that this version can read.
     """
+    try:
+        return _read_event(text, run_id)
+    except UsageError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"expected the line of an event: got {shown(text)}; pass a line of run.export()"
+        ) from error
+
+
+def _read_event(text: str, run_id: str) -> Event:
     record = from_json(text)
     if "content" in record:
         raise UsageError(

@@ -30,6 +30,8 @@ class KnownAgents:
 
     Attributes:
         store: The shared store.
+        refused: Names and shapes of begun runs that none of them can go on with.
+        failed: The ids of runs that an exception of the program's functions has left here.
 
     Raises:
         UsageError: One is no agent, or two have the same name.
@@ -40,6 +42,9 @@ class KnownAgents:
     ) -> None:
         self.store = store
         self._agents: dict[str, list[Agent[Any]]] = {}
+        for name, given in (("agents", agents), ("accept", accept)):
+            if not isinstance(given, Iterable):
+                raise UsageError(f"expected {name} as a list of agents: got {given!r}")
         for agent in agents:
             self._check(agent)
             if agent.name in self._agents:
@@ -57,15 +62,26 @@ class KnownAgents:
                 )
             self._agents[agent.name].append(self._on_store(agent))
         self._fitting: dict[tuple[str, str], Agent[Any]] = {}
-        self._calls: dict[str, Tool[..., Any]] = {
-            call_name(one.name, tool.name): tool
-            for known in self._agents.values()
-            for agent in known
-            for one in agents_of_tree(agent._in_effect())
-            for tool in one._setup.toolbox
-            if tool.queue is not None
-        }
+        self._calls: dict[str, Tool[..., Any]] = {}
+        for present, *_ in self._agents.values():
+            self._add_calls(present)
+        for _, *earlier in self._agents.values():
+            for agent in earlier:
+                self._add_calls(agent, is_earlier=True)
         self.refused: set[str] = set()
+        self.failed: set[str] = set()
+
+    def _add_calls(self, agent: Agent[Any], *, is_earlier: bool = False) -> None:
+        for one in agents_of_tree(agent._in_effect()):
+            for tool in one._setup.toolbox:
+                if tool.queue is None:
+                    continue
+                known = self._calls.setdefault(call_name(one.name, tool.name), tool)
+                if known is not tool and not is_earlier:
+                    raise UsageError(
+                        f"expected agents of different names: got two of {one.name!r} with a tool "
+                        f"{tool.name!r} for other workers; pass name= to Agent"
+                    )
 
     @staticmethod
     def _check(agent: Agent[Any]) -> None:
@@ -89,10 +105,15 @@ class KnownAgents:
         """Return a tool whose calls are made here, of an agent or of one below it."""
         return self._calls.get(call_name(agent, tool))
 
-    def at(self, place: Place) -> tuple[Agent[Any], int | None] | None:
-        """Return the agent of a new child run, and the levels that may be below it."""
-        found = self.find(place.agent)
-        return None if found is None else agent_at(found._in_effect(), place)
+    def at(self, place: Place, agent: str) -> tuple[Agent[Any], int | None] | None:
+        """Return the agent of a new child run, and the levels that may be below it.
+
+        Args:
+            place: The place of the child run.
+            agent: The name of its agent.
+        """
+        top = self.find(place.agent)
+        return None if top is None else _below(top, place, agent)
 
     def fitting_at(
         self, place: Place, run_id: str, agent: str, shape: str
@@ -110,12 +131,14 @@ class KnownAgents:
         """
         core = _core.Run.load(self.store._native, run_id)
         for top in self._agents.get(place.agent, []):
+            if (found := _below(top, place, agent)) is None:
+                continue
+            worker, levels = found
             try:
-                worker, levels = agent_at(top._in_effect(), place)
-                core.adopt(worker._setup_at(levels).native)
+                core.adopt(worker._setup_at(levels).native, goes_on=True)
             except UsageError:
                 continue
-            return worker, levels
+            return found
         self.refused.add(f"{agent} {shape}")
         return None
 
@@ -140,7 +163,7 @@ class KnownAgents:
             core = _core.Run.load(self.store._native, run_id)
             for agent in self._agents.get(name, []):
                 try:
-                    core.adopt(agent._in_effect()._setup_at(core.levels).native)
+                    core.adopt(agent._in_effect()._setup_at(core.levels).native, goes_on=True)
                 except UsageError:
                     continue
                 self._fitting[key] = agent
@@ -149,3 +172,13 @@ class KnownAgents:
         if found is None:
             self.refused.add(f"{name} {shape}")
         return found
+
+
+def _below(top: Agent[Any], place: Place, agent: str) -> tuple[Agent[Any], int | None] | None:
+    """Return the agent of this name in a place below another one; `None` if that has another."""
+    try:
+        found = agent_at(top._in_effect(), place)
+    except UsageError:
+        return None
+    # Another version of the agent at the top may have another agent in that place.
+    return found if found[0].name == agent else None

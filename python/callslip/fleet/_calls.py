@@ -104,6 +104,11 @@ class CallHere:
         return self
 
     @property
+    def is_suspect(self) -> bool:
+        """Whether the claims before this one led to nothing."""
+        return self.claim.is_suspect
+
+    @property
     def is_at_rest(self) -> bool:
         """Whether nothing is under way here."""
         return False
@@ -138,9 +143,14 @@ class CallHere:
                 await asyncio.wait([after])
             await self._drive()
         except asyncio.CancelledError:
-            if not self._state.cancelled:
+            if self._state.cancelled:
+                await self._end(None)
+            elif task.cancelling():
                 raise
-            await self._end(None)
+            else:
+                # The tool has raised it, because of something that it awaited.
+                error = f"Error calling tool '{self._tool.name}': CancelledError."
+                await self._end(Outcome.Error(error))
         except StoreError as error:
             _log.warning("call %s was left: %s", self.claim.run_id, error)
         except Exception:  # noqa: BLE001  # of the program's own functions; other calls go on

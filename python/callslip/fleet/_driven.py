@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from callslip._runtime.children_apart import new_child
 from callslip._runtime.drive import drive_async
 from callslip._runtime.inbox import Inbox, InboxMessage
+from callslip._runtime.opening import open_in_thread
 from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
 from callslip._runtime.start import resume, resume_after_rest
@@ -33,6 +34,9 @@ _log = logging.getLogger("callslip.fleet")
 _IN_VAIN = 5
 """Claims in a row that led to nothing, after which a run ends: it may kill its workers."""
 
+_SUSPECT = 2
+"""The same, after which a worker drives no other such run beside it."""
+
 
 class Claim(NamedTuple):
     """A run that was claimed.
@@ -56,6 +60,11 @@ class Claim(NamedTuple):
     is_over: bool
     shape: str | None
     above: str | None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may have ended its workers: two claims before this one led to nothing."""
+        return self.claims > _SUSPECT
 
     def let_go(self, shared: _core.SharedRuns) -> None:
         """Leave the run, unless it was opened: then its session has it."""
@@ -102,6 +111,7 @@ class Driven:
         self._agents = agents
         self._program = program
         self.claim = claim
+        self._begins_at = 0
         self._place = None if claim.above is None else Place.from_text(claim.above)
         self.inbox: Inbox | None = None
         self.run: Run[Any] | None = None
@@ -111,6 +121,21 @@ class Driven:
         self.was_refused = False
         # Why it was left before its end, for those who drive one run.
         self.left: Exception | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was left for a reason that may be there again at once, and is in no log.
+
+        A function of the program has raised something, or another process drives a child run.
+        """
+        return not (self.left is None or self.was_refused or self.was_lost)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the claims before this one led to nothing, and this one has not so far."""
+        return self.claim.is_suspect and (
+            self.run is None or self.run._core.event_count <= self._begins_at + 1
+        )
 
     @property
     def is_at_rest(self) -> bool:
@@ -133,7 +158,7 @@ class Driven:
         try:
             if after is not None:
                 await asyncio.wait([after])
-            session = await self._open_in_thread()
+            session = await open_in_thread(self._opened)
             if session is None:
                 return
             # Whoever watches in this process is told of the present reply from its beginning.
@@ -142,6 +167,7 @@ class Driven:
                 feed.relay = self._program.relay
                 feed.want_children()
             self.run = session.run
+            self._begins_at = session.run._core.event_count
             await drive_async(session)
         except RunFailed:
             # It stands in the log, for those who wait for the result.
@@ -154,14 +180,6 @@ class Driven:
         except Exception as error:  # noqa: BLE001  # of the program's own functions; other runs go on
             self.left = error
             _log.exception("run %s was left before its end", run_id)
-
-    async def _open_in_thread(self) -> RunSession | None:
-        opening = asyncio.ensure_future(asyncio.to_thread(self._opened))
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_release)
-            raise
 
     def _opened(self) -> RunSession | None:
         try:
@@ -186,6 +204,7 @@ class Driven:
         if claim.is_over and not any(_reopens(message, claim.run_id) for message in messages):
             # It has ended, and its worker has died before it said so; or it was told too late.
             self._shared.drop_messages([message.number for message in messages])
+            self._agents.store._end_children(claim.run_id)
             return None
         found = self._fitting_agent()
         if found is None:
@@ -212,7 +231,7 @@ class Driven:
         """Return the agent, and for a child run the levels that may be below it."""
         claim, agents, place = self.claim, self._agents, self._place
         if place is not None and claim.shape is None:
-            return agents.at(place)
+            return agents.at(place, claim.agent)
         if place is not None and claim.shape is not None:
             return agents.fitting_at(place, claim.run_id, claim.agent, claim.shape)
         if claim.shape is None:
@@ -244,8 +263,8 @@ class Driven:
                 store=store,
             )
         except UsageError:
-            # A run below it is of another shape than the agents here.
-            self._agents.refused.add(f"{claim.agent} {claim.shape}")
+            # A run below it is of another shape than the agents here; others of its own are not.
+            self._refuse()
             raise
         if claim.claims > _IN_VAIN:
             session.beginning.first_commands = _give_up
@@ -255,14 +274,6 @@ class Driven:
         else:
             session.beginning.first_commands = resume_after_rest
         return session
-
-
-def _release(opening: asyncio.Future[RunSession | None]) -> None:
-    """Give up a run that was opened all the same."""
-    if not opening.cancelled() and opening.exception() is None:
-        session = opening.result()
-        if session is not None:
-            session.core.release()
 
 
 def _reopens(message: InboxMessage, run_id: str) -> bool:

@@ -10,8 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from callslip._options import check_text
-from callslip._runtime.run_options import check_limits
+from callslip._options import (
+    check_flag,
+    check_one_of,
+    check_run_id,
+    check_seconds,
+    check_text,
+    check_whole,
+    checked_texts,
+)
+from callslip._runtime.opening import take_in_thread
+from callslip._runtime.place import Place
 from callslip._runtime.sessions import new_run_id
 from callslip._threads.current_loop import check_loop
 from callslip.errors import Busy, StoreError, UsageError
@@ -22,8 +31,10 @@ from callslip.fleet._given import given_to_text
 from callslip.fleet._one_run import OneRun
 from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
+from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
+from callslip.runs._watch import has_ended
 from callslip.store import TicketStore
 from callslip.tools._callable import check_queue
 
@@ -31,10 +42,17 @@ if TYPE_CHECKING:
     from callslip import _core
     from callslip.agent import Agent
     from callslip.limits import Limits
+    from callslip.runs import Run
 
 __all__ = ["Fleet"]
 
 _log = logging.getLogger("callslip.fleet")
+
+_LAST = 253_402_300_799
+"""The last second of the year 9999, in Unix seconds."""
+
+_ANSWER = 5.0
+"""Seconds that the database has for its first answer, however short a timeout is."""
 
 
 class Fleet:
@@ -92,21 +110,17 @@ class Fleet:
             raise UsageError(
                 f'expected the store of a database: got {store!r}; pass TicketStore("postgresql://…")'
             )
-        if not lease >= 1:
-            raise UsageError(f"expected lease to be 1 second or more: got {lease!r}")
-        if stuck is not None and not stuck >= 1:
-            raise UsageError(f"expected stuck to be None, or 1 second or more: got {stuck!r}")
+        check_seconds("lease", lease, 1)
+        check_seconds("stuck", stuck, 1, none="ever")
         if relay is not None and not callable(relay):
             raise UsageError(f"expected relay as an async function: got {relay!r}")
-        if children not in {"here", "anywhere"}:
-            raise UsageError(f"expected children as 'here' or 'anywhere': got {children!r}")
+        check_one_of("children", children, ("here", "anywhere"))
+        check_whole("default_limit", default_limit, 1, none="any number")
+        check_whole("backlog", backlog, 1, none="any number")
         self.store = store
         self._shared: _core.SharedRuns = store._shared
         self._agents = KnownAgents(store, agents, accept)
-        self._limits = dict(limits or {})
-        for tenant, limit in [*self._limits.items(), ("any other tenant", default_limit)]:
-            if limit is not None and not limit >= 1:
-                raise UsageError(f"expected 1 run or more at once of {tenant}: got {limit!r}")
+        self._limits = _limits_of_tenants(limits)
         self._default_limit = default_limit
         self._backlog = backlog
         self._deps = deps
@@ -148,9 +162,8 @@ class Fleet:
         check_loop("asyncio.run, fleet.submit(…)")
         check_text("agent", agent)
         said = _check_task(task)
-        for name, text in (("tenant", tenant), ("key", key)):
-            if text is not None:
-                check_text(name, text)
+        _check_name("tenant", tenant)
+        _check_name("key", key)
         check_queue(queue)
         given = given_to_text(said, None if limits is None else check_limits(limits))
         run_id, delay = new_run_id(), self._delay(at)
@@ -190,6 +203,11 @@ class Fleet:
             at = at.timestamp()
         if isinstance(at, bool) or not isinstance(at, int | float):
             raise UsageError(f"expected at= as a datetime or Unix seconds: got {at!r}")
+        if not -_LAST <= at <= _LAST:
+            raise UsageError(
+                f"expected at= as Unix seconds before the year 10000: got {at!r}; "
+                "pass seconds, not milliseconds"
+            )
         return max(0.0, at - time.time() - self._shared.clock_offset)
 
     async def result(self, run_id: str, *, timeout: float | None = None) -> RunResult[Any]:  # noqa: ASYNC109
@@ -199,23 +217,35 @@ class Fleet:
 
         Args:
             run_id: The id of the run.
-            timeout: Seconds to wait; default for as long as it takes.
+            timeout: Seconds to wait; default for as long as it takes. A run that has ended is
+                returned even with 0.
 
         Raises:
             TimeoutError: The run has not ended. It goes on.
-            StoreError: There is no such run, or it cannot be read.
+            StoreError: There is no such run, it was deleted meanwhile, or it cannot be read.
             ProtocolError: As for `Agent.run`, and so are the other exceptions.
         """
         check_loop("asyncio.run, fleet.result(run_id)")
-        async with asyncio.timeout(timeout):
-            watch = (await asyncio.to_thread(self.store.run, run_id)).watch()
-            async for _ in watch:
-                pass
-        run = watch.run
+        check_run_id(run_id)
+        check_seconds("timeout", timeout, none="as long as it takes")
+        began = asyncio.get_running_loop().time()
+        async with asyncio.timeout(None if timeout is None else max(timeout, _ANSWER)):
+            run, is_over = await asyncio.to_thread(self._read, run_id)
+        if not is_over:
+            async with asyncio.timeout_at(None if timeout is None else began + timeout):
+                watch = run.watch(after=run._core.event_count - 1)
+                async for _ in watch:
+                    pass
+            run = watch.run
         name = json.loads(run._core.origin)["agent"]
         if run._agent is None:
             run._agent = self._agents.find(name)
         return RunResult._of(run)
+
+    def _read(self, run_id: str) -> tuple[Run[Any], bool]:
+        """Return a run, and whether it is over and was told nothing since."""
+        run = self.store.run(run_id)
+        return run, has_ended(run, self.store)
 
     async def work(
         self,
@@ -250,12 +280,13 @@ class Fleet:
             )
         if not self._agents.names:
             raise UsageError("expected agents to work with: got none; pass agents to Fleet")
-        if isinstance(queues, str) or not queues:
-            raise UsageError(f"expected queues as a list of names: got {queues!r}")
-        for queue in queues:
+        for queue in checked_texts("queues", queues):
             check_queue(queue)
-        if not slots >= 1:
-            raise UsageError(f"expected slots to be 1 or more: got {slots!r}")
+        if not queues:
+            raise UsageError("expected the name of a queue: got none; pass queues=['default']")
+        check_whole("slots", slots, 1)
+        check_seconds("grace", grace)
+        check_flag("new", new)
         worker = Worker(
             self._shared,
             self._agents,
@@ -282,11 +313,13 @@ class Fleet:
 
         Raises:
             UsageError: The fleet has no agent that can drive the run.
-            StoreError: There is no such run, or another process drives it: try again later.
+            StoreError: There is no such run, or its time has not come, or another process drives
+                it: try again later.
             TakenOver: Another process has taken the run over.
             NoLease: The database was away for longer than the lease.
         """
         check_loop("asyncio.run, fleet.drive(run_id)")
+        check_run_id(run_id)
         while True:
             state = await self._drive_once(run_id)
             if self._dispatcher is None:
@@ -297,14 +330,14 @@ class Fleet:
                 return state
 
     async def _drive_once(self, run_id: str) -> Literal["over", "rests"]:
-        taken = await asyncio.to_thread(self._shared.take, run_id)
-        if taken is None:
+        claim = await take_in_thread(lambda: self._claim(run_id), self._let_go)
+        if claim is None:
             raise StoreError(f"there is no run {run_id} in this store: submit it first")
-        claim = Claim(*taken)
-        if self._agents.find(claim.agent) is None:
+        top = claim.agent if claim.above is None else Place.from_text(claim.above).agent
+        if self._agents.find(top) is None:
             claim.let_go(self._shared)
             raise UsageError(
-                f"expected an agent of the name {claim.agent!r}: got "
+                f"expected an agent of the name {top!r}: got "
                 f"{', '.join(self._agents.names) or 'none'}; pass it to Fleet"
             )
         relay = self._new_relay()
@@ -314,6 +347,14 @@ class Fleet:
         finally:
             if relay is not None:
                 await relay.close()
+
+    def _claim(self, run_id: str) -> Claim | None:
+        taken = self._shared.take(run_id)
+        return None if taken is None else Claim(*taken)
+
+    def _let_go(self, claim: Claim | None) -> None:
+        if claim is not None:
+            claim.let_go(self._shared)
 
     async def due(self, *, waiting: float = 30.0, limit: int = 1000) -> list[str]:
         """Return runs that an engine should drive and does not, for a periodic job of the engine.
@@ -334,10 +375,8 @@ class Fleet:
             StoreError: The database cannot be used.
         """
         check_loop("asyncio.run, fleet.due()")
-        if not waiting >= 0:
-            raise UsageError(f"expected waiting to be 0 seconds or more: got {waiting!r}")
-        if not limit >= 1:
-            raise UsageError(f"expected limit to be 1 run or more: got {limit!r}")
+        check_seconds("waiting", waiting)
+        check_whole("limit", limit, 1)
         return await asyncio.to_thread(self._shared.due, float(waiting), limit)
 
     async def sweep(self, *, every: float = 5.0, waiting: float = 30.0) -> None:
@@ -358,8 +397,7 @@ class Fleet:
                 "expected a function as dispatch: got 'queue'; pass Fleet(…, dispatch=…), or call "
                 "fleet.work(), which needs no sweep"
             )
-        if not every > 0:
-            raise UsageError(f"expected every to be more than 0 seconds: got {every!r}")
+        check_seconds("every", every, zero=False)
         while True:
             try:
                 await self._dispatcher.dispatch(await self.due(waiting=waiting))
@@ -370,6 +408,26 @@ class Fleet:
     def _new_relay(self) -> Relay | None:
         function = self._relay
         return None if function is None else Relay(function, asyncio.get_running_loop())
+
+
+def _limits_of_tenants(limits: Mapping[str, int] | None) -> dict[str, int]:
+    if limits is None:
+        return {}
+    if not isinstance(limits, Mapping):
+        raise UsageError(
+            f"expected limits={{'tenant': 10}}, runs at once by tenant: got {limits!r}"
+        )
+    for tenant, limit in limits.items():
+        check_text("the name of a tenant in limits", tenant)
+        check_whole(f"limits[{tenant!r}]", limit, 1)
+    return dict(limits)
+
+
+def _check_name(what: str, name: str | None) -> None:
+    if name is not None:
+        check_text(what, name)
+        if "\0" in name:
+            raise UsageError(f"expected {what} without the character 0: got {name!r}")
 
 
 def _check_task(task: Content) -> Said:

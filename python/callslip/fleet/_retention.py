@@ -3,61 +3,92 @@
 from __future__ import annotations
 
 import gzip
-import os
+import io
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callslip.sandbox._file_stores import open_file_store
+from callslip.errors import StoreError
+from callslip.sandbox._file_stores import first_line, open_file_store
 from callslip.sandbox._run_files import delete_files
 
 if TYPE_CHECKING:
+    from callslip.sandbox._file_stores import FileStore, SharedFiles
     from callslip.store import StoredRun, TicketStore
 
 __all__ = ["archive_and_prune"]
+
+_log = logging.getLogger("callslip.fleet")
 
 
 def archive_and_prune(
     store: TicketStore,
     older_than: float,
-    archive: str | os.PathLike[str] | None,
-    files: str | None = None,
+    archive: SharedFiles | None,
+    files: SharedFiles | None = None,
 ) -> int:
     """Delete finished runs with their child runs, after they were written to an archive.
 
     Args:
         store: The store.
         older_than: Delete only runs that ended longer ago than this, in seconds.
-        archive: A folder. Each run is written to `DAY/RUN.jsonl.gz` in it, by the day of its start,
-            with its child runs beside it: exports that `import_run` reads. Default: no archive.
+        archive: A folder, the URL of an object store or a store object of obstore. Each run is
+            written to `DAY/RUN.jsonl.gz` there, by the day of its start, with its child runs beside
+            it: exports that `import_run` reads. Default: no archive.
         files: The place where scripts of these runs have left files, as `PythonRunner(files=…)`
-            takes it. Those of deleted runs are deleted too. Default: no such place.
+            takes it. Those of deleted runs are deleted before them. Default: no such place.
 
     Returns:
         The number of deleted runs.
 
     Raises:
-        StoreError: The store cannot be read or written.
-        UsageError: `files` is no place of files.
-        OSError: A file cannot be written or deleted. The runs before are deleted.
+        StoreError: The store cannot be read, a run cannot be archived, or its files cannot be
+            deleted. That run is still there, and the runs before it are deleted. A run that cannot
+            be deleted, because somebody goes on with it, is logged and passed over.
+        UsageError: `archive` or `files` is no place of files.
     """
+    kept = None if archive is None else open_file_store(archive, "archive")
     place = None if files is None else open_file_store(files)
-    if archive is None and place is None:
+    if kept is None and place is None:
         return store.prune(older_than=older_than)
     before = time.time() - older_than
     deleted = 0
     for run in store.runs(status="finished", until=before):
         if run.parent_run is not None or run.finished_at is None or run.finished_at >= before:
             continue
-        if archive is not None:
-            _write(store, run, Path(archive))
-        tree = [] if place is None else _tree(store, run.run_id)
-        deleted += store.delete(run.run_id)
+        if store._shared is not None and store._shared.inbox(run.run_id):
+            # It goes on with what it was told.
+            continue
+        if kept is not None:
+            with _told(f"the run {run.run_id} can't be archived", deleted):
+                _write(store, run, kept)
         if place is not None:
-            delete_files(place, tree)
+            with _told(f"the files of the run {run.run_id} can't be deleted", deleted):
+                delete_files(place, _tree(store, run.run_id))
+        try:
+            deleted += store.delete(run.run_id)
+        except StoreError as error:
+            # Somebody goes on with it just now, for example.
+            _log.warning("run %s is not deleted: %s", run.run_id, error)
     return deleted
+
+
+@contextmanager
+def _told(what: str, deleted: int) -> Iterator[None]:
+    """Say which run is not deleted, whatever the client of an object store raises."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(
+            f"{what}, so it is not deleted: {first_line(error)}. {deleted} runs before it are "
+            "deleted; call prune again once this is mended"
+        ) from error
 
 
 def _tree(store: TicketStore, run_id: str) -> list[str]:
@@ -66,13 +97,9 @@ def _tree(store: TicketStore, run_id: str) -> list[str]:
     return [run_id, *chain.from_iterable(children)]
 
 
-def _write(store: TicketStore, run: StoredRun, archive: Path) -> None:
+def _write(store: TicketStore, run: StoredRun, archive: FileStore) -> None:
     day = datetime.fromtimestamp(run.started_at, UTC).date().isoformat()
-    folder = archive / day
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{run.run_id}.jsonl.gz"
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_bytes(gzip.compress(store.run(run.run_id).export().encode(), mtime=0))
-    unfinished.replace(path)
+    export = gzip.compress(store.run(run.run_id).export().encode(), mtime=0)
+    archive.put(f"{day}/{run.run_id}.jsonl.gz", io.BytesIO(export))
     for child in store.runs(parent=run.run_id):
         _write(store, child, archive)

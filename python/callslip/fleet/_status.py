@@ -22,9 +22,10 @@ class QueueStatus:
         name: The name; `"later"` for runs that begin later or were given back.
         waiting: Runs that a worker may take now.
         in_progress: Runs that are driven.
-        oldest: Seconds for which the first waiting run has waited; 0 if none does.
+        oldest: Seconds for which the run that has waited longest has done so: since it had
+            something to do, or since the worker that drove it has left it; 0 if none waits.
         tenants: Waiting runs by the name of their tenant; `""` for none.
-        oldest_of: Seconds for which the first waiting run of each tenant has waited.
+        oldest_of: The same for each tenant that has waiting runs.
     """
 
     name: str
@@ -72,6 +73,7 @@ class FleetStatus:
         queued: Runs that have not begun.
         running: Runs that have begun and not ended, at rest or not.
         resting: Those of them that rest: nobody works on them before they are told something.
+        waiting_below: Those of them that wait for a child run or a call which other workers take.
         finished: Runs that have ended.
         awaiting_approval: Calls that are awaiting approval.
         messages: Messages and decisions that do not stand in a log yet.
@@ -86,7 +88,8 @@ class FleetStatus:
         standby_lag: For each standby, the bytes that it has not replayed; `None` where the user of
             this store may not see it.
         without_worker: Runs that wait and that no worker of the last 30 seconds has an agent and a
-            queue for, by the name of their agent. Calls of tools too.
+            queue for, by the name of their agent. Calls of tools too, and begun runs of a shape
+            that all those workers have refused.
         shapes: Runs that have begun and not ended, by the name of their agent and the beginning of
             their shape, which is that of its protocol and tools: an earlier one is over at 0.
     """
@@ -96,6 +99,7 @@ class FleetStatus:
     queued: int
     running: int
     resting: int
+    waiting_below: int
     finished: int
     awaiting_approval: int
     messages: int
@@ -113,8 +117,8 @@ class FleetStatus:
 
         Args:
             name: `"queue_age"`, the longest wait of any run in a queue, in seconds;
-                `"queue_length"`; `"busy"`, the part of all slots that are used; or the name of an
-                attribute that is a number.
+                `"queue_length"`; `"busy"`, the part of all slots that are used; `"without_worker"`,
+                the sum of them; or the name of an attribute that is a number.
 
         Raises:
             UsageError: There is no such number.
@@ -127,11 +131,14 @@ class FleetStatus:
         if name == "busy":
             slots = sum(worker.slots for worker in self.workers)
             return sum(worker.busy for worker in self.workers) / slots if slots else 0.0
+        if name == "without_worker":
+            return float(sum(self.without_worker.values()))
         value = getattr(self, name, None)
         if isinstance(value, int | float):
             return float(value)
         raise UsageError(
-            f"expected queue_age, queue_length, busy or a number of FleetStatus: got {name!r}"
+            "expected queue_age, queue_length, busy, without_worker or a number of FleetStatus: "
+            f"got {name!r}"
         )
 
 
@@ -167,8 +174,8 @@ def status(store: TicketStore) -> FleetStatus:
 
 def _queue(store: TicketStore, name: str) -> QueueStatus:
     # The name is one of pgmq's own list, so it needs no quoting.
-    row: dict[str, Any] = store.query(_QUEUE.format(table=f"pgmq.q_{name}"))[0]
-    tenants = store.query(_TENANTS.format(table=f"pgmq.q_{name}"))
+    row: dict[str, Any] = store.query(_QUEUE.format(table=f"pgmq.q_{name}", since=_SINCE))[0]
+    tenants = store.query(_TENANTS.format(table=f"pgmq.q_{name}", since=_SINCE))
     return QueueStatus(
         name=name.removeprefix("callslip_"),
         tenants={one["tenant"]: one["waiting"] for one in tenants},
@@ -185,17 +192,21 @@ def _without_worker(store: TicketStore, queues: list[str]) -> dict[str, int]:
     return dict(runs)
 
 
+# A claim says when it reads a message, and whoever leaves the run makes it visible from then on.
+# `due` does so too with those that nobody has read, which wait as before.
+_SINCE = "CASE WHEN q.last_read_at IS NULL THEN q.enqueued_at ELSE q.vt END"
+
 _QUEUE = """
 SELECT count(*) FILTER (WHERE vt <= clock_timestamp()) AS waiting,
     count(*) FILTER (WHERE vt > clock_timestamp()) AS in_progress,
-    coalesce(extract(epoch FROM clock_timestamp() - min(enqueued_at)
+    coalesce(extract(epoch FROM clock_timestamp() - min({since})
         FILTER (WHERE vt <= clock_timestamp())), 0)::double precision AS oldest
-FROM {table}
+FROM {table} AS q
 """
 
 _TENANTS = """
 SELECT coalesce(run.tenant, '') AS tenant, count(*) AS waiting,
-    extract(epoch FROM clock_timestamp() - min(q.enqueued_at))::double precision AS oldest
+    extract(epoch FROM clock_timestamp() - min({since}))::double precision AS oldest
 FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run'
 WHERE q.vt <= clock_timestamp() GROUP BY 1
 """
@@ -205,7 +216,8 @@ SELECT coalesce(run.known_as, run.agent) AS agent, count(*) AS runs
 FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
 WHERE (q.vt <= clock_timestamp() OR run.is_later) AND NOT EXISTS (
     SELECT FROM callslip.worker WHERE seen > clock_timestamp() - interval '30 seconds'
-        AND coalesce(run.known_as, run.agent) = ANY (agents) AND run.queue = ANY (queues))
+        AND coalesce(run.known_as, run.agent) = ANY (agents) AND run.queue = ANY (queues)
+        AND NOT (run.next > 0 AND run.agent || ' ' || coalesce(run.shape, '') = ANY (refuses)))
 GROUP BY 1
 """
 
@@ -221,12 +233,19 @@ FROM pg_stat_replication
 """
 
 _COUNTS = """
+WITH below AS MATERIALIZED (
+    SELECT DISTINCT coalesce(above.holder, above.id) AS top
+    FROM callslip.run AS child JOIN callslip.run AS above ON above.id = child.parent
+    WHERE child.finished_at IS NULL AND child.tells_parent
+), at_rest AS MATERIALIZED (
+    SELECT run.id IN (SELECT top FROM below) AS waits_below FROM callslip.run
+    WHERE next > 0 AND finished_at IS NULL AND holder IS NULL AND (msg IS NULL OR is_later)
+)
 SELECT
-    (SELECT count(*) FROM callslip.run WHERE next = 0) AS queued,
+    (SELECT count(*) FROM callslip.run WHERE next = 0 AND NOT is_call) AS queued,
     (SELECT count(*) FROM callslip.run WHERE next > 0 AND finished_at IS NULL) AS running,
-    (SELECT count(*) FROM callslip.run
-        WHERE next > 0 AND finished_at IS NULL AND holder IS NULL AND (msg IS NULL OR is_later)
-    ) AS resting,
+    (SELECT count(*) FROM at_rest WHERE NOT waits_below) AS resting,
+    (SELECT count(*) FROM at_rest WHERE waits_below) AS waiting_below,
     (SELECT count(*) FROM callslip.run WHERE finished_at IS NOT NULL) AS finished,
     (SELECT count(*) FROM callslip.ticket WHERE parked) AS awaiting_approval,
     (SELECT count(*) FROM callslip.inbox) AS messages,

@@ -49,13 +49,13 @@ class _Entry:
 
     Args:
         shared: The shared store.
-        agents: The names of its agents.
+        agents: Its agents.
         queues: The names of its queues.
         slots: Runs at once.
     """
 
     def __init__(
-        self, shared: _core.SharedRuns, agents: list[str], queues: list[str], slots: int
+        self, shared: _core.SharedRuns, agents: KnownAgents, queues: list[str], slots: int
     ) -> None:
         self._shared = shared
         self._name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(2).hex()}"
@@ -74,12 +74,13 @@ class _Entry:
         self._shared.announce(
             worker=self._name,
             version=_core.__version__,
-            agents=self._agents,
+            agents=self._agents.known,
             queues=self._queues,
             slots=self.slots,
             busy=busy,
             taken_over=self.lost,
             refused=self.refused,
+            cannot_drive=sorted(self._agents.refused),
         )
 
     def withdraw(self) -> None:
@@ -116,7 +117,7 @@ class Worker:
         self._grace = grace
         self._begun_only = not new
         self._program = program
-        self._entry = _Entry(shared, agents.known, list(queues), slots)
+        self._entry = _Entry(shared, agents, list(queues), slots)
         self._driven: dict[str, tuple[Driven | CallHere, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._told: set[str] = set()
@@ -210,13 +211,17 @@ class Worker:
             if free <= 0:
                 self._may_have_work = True
                 return
-            claimed = await self._claim_from(queue, free)
+            claimed, given_back = await self._claim_from(queue, free)
             for claim in claimed:
-                self._start(claim)
+                if claim.run_id in self._agents.failed or self._is_one_too_many(claim):
+                    await self._put_off(claim)
+                else:
+                    self._start(claim)
             # There may be more of them.
-            self._may_have_work = self._may_have_work or bool(claimed)
+            self._may_have_work = self._may_have_work or bool(claimed) or given_back > 0
 
-    async def _claim_from(self, queue: str, slots: int) -> list[Claim]:
+    async def _claim_from(self, queue: str, slots: int) -> tuple[list[Claim], int]:
+        """Return what was claimed, and how many more were given back."""
         names, refused = self._agents.known, sorted(self._agents.refused)
         claiming = asyncio.ensure_future(
             asyncio.to_thread(self._shared.claim, queue, slots, names, refused, self._begun_only)
@@ -225,12 +230,30 @@ class Worker:
             rows, given_back = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             # What is claimed all the same is nobody's.
-            rows, _ = await claiming
-            for row in rows:
-                Claim(*row).let_go(self._shared)
+            with suppress(StoreError):
+                rows, _ = await claiming
+                for row in rows:
+                    Claim(*row).let_go(self._shared)
             raise
         self._entry.refused += given_back
-        return [Claim(*row) for row in rows]
+        return [Claim(*row) for row in rows], given_back
+
+    def _is_one_too_many(self, claim: Claim) -> bool:
+        """Whether it is not to be driven beside others.
+
+        Of the runs that were driven when a worker died, most are innocent: those that are
+        driven alone show it.
+        """
+        return claim.is_suspect and any(
+            driven.is_suspect and driven.claim.run_id != claim.run_id
+            for driven, _ in self._driven.values()
+        )
+
+    async def _put_off(self, claim: Claim) -> None:
+        """Give a run back for a while: it is tried again later, here or by another worker."""
+        self._agents.failed.discard(claim.run_id)
+        await asyncio.to_thread(self._shared.refuse, claim.run_id, claim.epoch)
+        claim.let_go(self._shared)
 
     def _start(self, claim: Claim) -> None:
         driven = self._driver_of(claim)
@@ -268,6 +291,8 @@ class Worker:
         if driven.run is None:
             # Its task may have been cancelled before it began.
             driven.claim.let_go(self._shared)
+        if isinstance(driven, Driven) and driven.has_failed:
+            self._agents.failed.add(driven.claim.run_id)
         self._entry.lost += driven.was_lost
         self._entry.refused += driven.was_refused
         self._may_have_work = True

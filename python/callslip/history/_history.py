@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from callslip._failure import is_failure, message_of
+from callslip._options import check_called_with
 from callslip.errors import UsageError
 from callslip.history._exchange import Exchange, HistoryPolicy, bare
 from callslip.history._summary import Summarize
@@ -269,6 +270,7 @@ def check_policy(policy: object) -> None:
             "expected history=KeepLast(…), or a function from all exchanges to those that are "
             f"shown: got {got}"
         )
+    check_called_with("history", policy, "the exchanges")
 
 
 def _check(kept: object, every: Sequence[Exchange]) -> None:

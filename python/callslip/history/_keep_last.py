@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from callslip._options import check_whole
 from callslip.errors import UsageError
 from callslip.history._exchange import Exchange, bare
 
@@ -40,10 +41,7 @@ class KeepLast:
     def __post_init__(self) -> None:
         bounds = {name: getattr(self, name) for name in ("exchanges", "characters", "tokens")}
         for name, value in bounds.items():
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"expected KeepLast({name}=…) to be 1 or more: got {value!r}")
+            check_whole(f"KeepLast({name}=…)", value, 1, none="no bound")
         if not any(bounds.values()):
             raise UsageError("expected a bound: got KeepLast(): pass KeepLast(20) or tokens=8_000")
 

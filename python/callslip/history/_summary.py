@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from callslip.errors import UsageError
+from callslip._options import check_whole
 from callslip.history._exchange import Exchange
 from callslip.models._call import ModelCall
 from callslip.models._context import TokenCounter
@@ -55,8 +55,7 @@ class Summarize:
 
     def __post_init__(self) -> None:
         for name, value in (("after", self.after), ("keep", self.keep)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"expected Summarize({name}=…) to be 1 or more: got {value!r}")
+            check_whole(f"Summarize({name}=…)", value, 1)
         object.__setattr__(self, "_call", ModelCall(self.model))
 
     def request(

@@ -10,7 +10,14 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from callslip._options import check_one_of
+from callslip._options import (
+    check_called_with,
+    check_flag,
+    check_one_of,
+    check_path,
+    check_whole,
+)
+from callslip._options import shown as short
 from callslip.errors import UsageError
 from callslip.look._page import page_of, page_of_runs
 from callslip.look._rows import Opened
@@ -48,8 +55,9 @@ def to_html(
         UsageError: An option has a wrong value, or `redact` does not return text.
         OSError: The file cannot be written.
     """
-    page = page_of(trace, _texts(texts, open, redact), open, images=images)
-    return _written(page, path)
+    _check_trace(trace)
+    shown = _checked(texts, open, redact, images, path)
+    return _written(page_of(trace, shown, open, images=images), path)
 
 
 def runs_to_html(
@@ -77,18 +85,35 @@ def runs_to_html(
         UsageError: As for `to_html`.
         OSError: The file cannot be written.
     """
-    shown = _texts(texts, open, redact)
+    if isinstance(traces, str) or not isinstance(traces, Sequence):
+        raise UsageError(f"expected a list of traces: got {short(traces)}; pass [run.trace()]")
+    for trace in traces:
+        _check_trace(trace)
+    check_whole("more", more)
+    shown = _checked(texts, open, redact, images, path)
     return _written(page_of_runs(traces, shown, open, images=images, more=more), path)
 
 
-def _texts(texts: int, opened: Opened, redact: Callable[[str], str] | None) -> Texts:
+def _check_trace(trace: object) -> None:
+    if not isinstance(trace, Trace):
+        hint = "run.trace()" if hasattr(trace, "trace") or hasattr(trace, "run") else "a Trace"
+        raise UsageError(f"expected a trace: got {short(trace)}; pass {hint}")
+
+
+def _checked(
+    texts: int,
+    opened: Opened,
+    redact: Callable[[str], str] | None,
+    images: bool,  # noqa: FBT001  # an option
+    path: object,
+) -> Texts:
     check_one_of("open", opened, ("failed", "all", "none"))
-    if isinstance(texts, bool) or not isinstance(texts, int) or texts < 1:
-        raise UsageError(f"expected texts to be an integer of 1 or more: got {texts!r}")
-    if redact is not None and not callable(redact):
-        raise UsageError(
-            f"expected redact to be callable: got {redact!r}; pass a function from text to text"
-        )
+    check_whole("texts", texts, 1)
+    check_flag("images", images)
+    if redact is not None:
+        check_called_with("redact", redact, "a text")
+    if path is not None:
+        check_path("path", path)
     return Texts(limit=texts, redact=redact)
 
 

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from callslip._call_line import call_line
+from callslip._options import shown
 from callslip.errors import UsageError
 from callslip.events import (
     Delta,
@@ -74,10 +75,11 @@ class Shown(Generic[AnswerT]):
     """A run that is shown while it works. Made by `show`. It is awaited or iterated, once."""
 
     def __init__(self, source: RunStream[AnswerT] | Run[AnswerT]) -> None:
-        is_stream = hasattr(source, "__anext__")
-        if not is_stream and not hasattr(source, "watch"):
+        is_stream = hasattr(source, "__anext__") and hasattr(source, "__aenter__")
+        # A store can be watched, too.
+        if not is_stream and not (hasattr(source, "watch") and hasattr(source, "trace")):
             raise UsageError(
-                f"expected a stream or a run: got {source!r}; pass agent.stream(…) or a run"
+                f"expected a stream or a run: got {shown(source)}; pass agent.stream(…) or a run"
             )
         self._source: Any = source
         self._is_stream = is_stream

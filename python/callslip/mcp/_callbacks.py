@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from callslip import _lazy
 from callslip._core import ToolSet
 from callslip._json import to_json
+from callslip._options import check_called_with
 from callslip._threads.pool import in_thread
-from callslip.errors import ToolError, UsageError
+from callslip.errors import ToolError
 from callslip.mcp._stderr import mcp_logger
 from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
@@ -99,10 +100,9 @@ def elicitation_callback(ask: Callable[[Elicitation], Any], *, server: str) -> C
         server: The server's name.
 
     Raises:
-        UsageError: `ask` is not callable.
+        UsageError: `ask` is no function of the question.
     """
-    if not callable(ask):
-        raise UsageError(f"expected elicitation to be callable: got {type(ask).__name__}")
+    check_called_with("elicitation", ask, "the question")
 
     async def answer(_: object, request: ElicitRequestParams) -> ElicitResult | ErrorData:
         url = request.url if request.mode == "url" else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -72,8 +72,10 @@ def root_uris(roots: Sequence[str | os.PathLike[str]]) -> list[str]:
     Raises:
         UsageError: It is not a list of paths.
     """
-    if isinstance(roots, str | os.PathLike) or not all(
-        isinstance(one, str | os.PathLike) for one in roots
+    if (
+        isinstance(roots, str)
+        or not isinstance(roots, Collection)
+        or not all(isinstance(one, str | os.PathLike) for one in roots)
     ):
         raise UsageError(f"expected roots as a list of paths: got {roots!r}")
     return [

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypedDict
 
+from callslip._options import check_flag, check_seconds, check_text, check_whole
 from callslip.errors import UsageError
 from callslip.mcp._callbacks import Elicitation
 from callslip.mcp._notices import LogLevel, check_log_level
 from callslip.tools import NeedsApproval
 from callslip.tools._approval import check_needs_approval
-from callslip.tools._retries import check_retries
 
 __all__ = ["ServerOptions", "check_options"]
 
@@ -72,26 +72,31 @@ def check_options(options: ServerOptions) -> None:
     """Check options, all of which are set.
 
     Raises:
-        UsageError: One of them is out of range.
+        UsageError: One of them has a wrong value.
     """
+    check_text("prefix", options["prefix"])
     for option, seconds in (
         ("timeout", options["timeout"]),
         ("connect_timeout", options["connect_timeout"]),
     ):
-        if seconds is not None and not seconds > 0:
-            raise UsageError(f"{option} must be more than 0 seconds: got {seconds!r}")
-    for option, names in (
-        ("include", options["include"]),
-        ("exclude", options["exclude"]),
-        ("needs_approval", options["needs_approval"]),
-        ("repeatable", options["repeatable"]),
-    ):
-        if isinstance(names, str):
-            raise UsageError(f"expected {option} as a list of names: got {names!r}")
-    if callable(options["needs_approval"]):
-        check_needs_approval(options["needs_approval"])
-    check_retries(options["retries"])
-    if not isinstance(options["resources"], bool):
-        kind = type(options["resources"]).__name__
-        raise UsageError(f"expected resources as True or False: got {kind}")
+        check_seconds(option, seconds, zero=False, none="no limit")
+    if options["include"] is not None:
+        _check_names("include", options["include"])
+    _check_names("exclude", options["exclude"])
+    asks, repeats = options["needs_approval"], options["repeatable"]
+    if callable(asks):
+        check_needs_approval(asks)
+    elif not isinstance(asks, bool):
+        _check_names("needs_approval", asks)
+    if not isinstance(repeats, bool):
+        _check_names("repeatable", repeats)
+    check_whole("retries", options["retries"])
+    check_flag("resources", options["resources"])
     check_log_level(options["log_level"])
+
+
+def _check_names(option: str, names: object) -> None:
+    if isinstance(names, str):
+        raise UsageError(f"expected {option} as a list of names: got {names!r}: pass [{names!r}]")
+    if not isinstance(names, Collection) or not all(isinstance(one, str) for one in names):
+        raise UsageError(f"expected {option} as a list of names: got {names!r}")

@@ -12,6 +12,8 @@ from callslip import _lazy
 from callslip._agent_roles import check_approvals
 from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
+from callslip._options import check_one_of, check_text
+from callslip.agent import Agent
 from callslip.errors import UsageError
 from callslip.events import ModelAsked, Progress, TicketOpened
 from callslip.mcp._blocks import blocks_of, shown_parts
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer as SDKServer
     from mcp.server.mcpserver import Context as ServerContext
     from mcp_types import CallToolResult
-
-    from callslip.agent import Agent
 
 __all__ = ["agent_server", "serve"]
 
@@ -45,7 +45,7 @@ def agent_server(
     Raises:
         ToolError: The SDK is not installed.
         UsageError: A tool of the agent needs approval, which is not possible here; or the name is
-            not valid for a tool.
+            not valid for a tool, or an argument has a wrong type.
     """
     return _make_server(agent, name=name, description=description)
 
@@ -72,10 +72,9 @@ def serve(
 
     Raises:
         ToolError: The SDK is not installed.
-        UsageError: A tool of the agent needs approval, or there is no such transport.
+        UsageError: As for `agent_server`, or there is no such transport.
     """
-    if transport not in {"stdio", "streamable-http"}:
-        raise UsageError(f"transport must be 'stdio' or 'streamable-http': got {transport!r}")
+    check_one_of("transport", transport, ("stdio", "streamable-http"))
     lifespan = _printing_to_stderr if transport == "stdio" else None
     server = _make_server(agent, name=name, description=description, lifespan=lifespan)
     server.run(transport, **options)
@@ -106,6 +105,10 @@ def _make_server(
     lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
 ) -> SDKServer[Any]:
     """Return a server as `agent_server` does, with a context that is open while it serves."""
+    if not isinstance(agent, Agent):
+        raise UsageError(f"expected an Agent: got {agent!r}")
+    if description is not None:
+        check_text("description", description)
     check_sdk()
     check_approvals(agent, None)
     own_name = name or agent.name

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from callslip._options import check_dict_of_texts, check_text
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import ToolError, UsageError
@@ -81,7 +82,7 @@ class MCPServer(ToolSource):
         roots: Sequence[str | os.PathLike[str]] | None = None,
         log_level: LogLevel | None = None,
     ) -> None:
-        if isinstance(transport, str):
+        if not callable(getattr(transport, "open", None)):
             raise UsageError(
                 f"expected a transport: got {transport!r}: use MCPServer.http(url) or "
                 "MCPServer.stdio(command)"
@@ -133,7 +134,7 @@ class MCPServer(ToolSource):
             **options: See `ServerOptions`.
 
         Raises:
-            UsageError: An option is out of range.
+            UsageError: An option has a wrong value.
             ToolError: The SDK is not installed.
         """
         check_sdk()
@@ -165,7 +166,7 @@ class MCPServer(ToolSource):
             **options: See `ServerOptions`.
 
         Raises:
-            UsageError: An option is out of range.
+            UsageError: An option has a wrong value.
             ToolError: The SDK is not installed.
         """
         check_sdk()
@@ -268,12 +269,15 @@ class MCPServer(ToolSource):
 
         Raises:
             ToolError: As for `resources`; or there is no such resource.
+            UsageError: `uri` is no text.
         """
+        check_text("uri", uri)
         await _load()
         return await on_private_loop(self._ask(partial(read_contents, uri=uri)))
 
     def read_resource_sync(self, uri: str) -> list[ResourceContent]:
         """Read a resource in this thread, like `read_resource`."""
+        check_text("uri", uri)
         return self._wait(partial(self._ask, partial(read_contents, uri=uri)))
 
     async def prompts(self) -> list[Prompt]:
@@ -303,7 +307,9 @@ class MCPServer(ToolSource):
 
         Raises:
             ToolError: As for `prompts`; or the server refused the arguments.
+            UsageError: `name` is no text, or `arguments` are no dict of texts.
         """
+        _check_prompt(name, arguments)
         await _load()
         return await on_private_loop(self._prompt(name, arguments))
 
@@ -311,6 +317,7 @@ class MCPServer(ToolSource):
         self, name: str, arguments: Mapping[str, str] | None = None
     ) -> list[dict[str, Any]]:
         """Return the messages of a prompt in this thread, like `get_prompt`."""
+        _check_prompt(name, arguments)
         return self._wait(partial(self._prompt, name, arguments))
 
     async def aclose(self) -> None:
@@ -450,6 +457,12 @@ class MCPServer(ToolSource):
         # The numbers of a server may be NaN.
         with suppress(ValueError):
             context.progress(done, total, words)
+
+
+def _check_prompt(name: object, arguments: object) -> None:
+    check_text("name", name)
+    if arguments is not None:
+        check_dict_of_texts("arguments", arguments)
 
 
 async def _load() -> None:

@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from pathlib import PurePath
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from callslip import _lazy
+from callslip._options import check_dict_of_texts, check_text, check_type
 from callslip._redaction import Secrets
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._secrets import public_url, server_secrets
@@ -130,14 +132,12 @@ class StdioTransport:
         cwd: str | os.PathLike[str] | None,
         name: str | None,
     ) -> None:
-        if isinstance(args, str) or not all(isinstance(one, str | os.PathLike) for one in args):
-            kinds = {type(one).__name__ for one in args} - {"str"}
-            got = "a string" if isinstance(args, str) else f"a list with {', '.join(sorted(kinds))}"
-            raise UsageError(f"expected args as a list of strings: got {got}")
-        for variable, value in (env or {}).items():
-            if not isinstance(value, str):
-                kind = type(value).__name__
-                raise UsageError(f"expected a string for '{variable}' of env: got {kind}")
+        check_type("command", command, (str, os.PathLike), "a program, such as 'python'")
+        _check_args(args)
+        if env is not None:
+            check_dict_of_texts("env", env)
+        check_type("cwd", cwd, (str, os.PathLike, NoneType), "a path or None")
+        check_type("name", name, (str, NoneType), "a text or None")
         self._command = os.fspath(command)
         self._args = [os.fspath(one) for one in args]
         self._env = None if env is None else dict(env)
@@ -178,6 +178,19 @@ class StdioTransport:
         """Do nothing: sessions share nothing."""
 
 
+def _check_args(args: object) -> None:
+    # Not the values: they may be secrets.
+    if isinstance(args, str):
+        raise UsageError("expected args as a list of texts: got a text: pass [args]")
+    if not isinstance(args, Sequence):
+        raise UsageError(f"expected args as a list of texts: got {type(args).__name__}")
+    kinds = {type(one).__name__ for one in args if not isinstance(one, str | os.PathLike)}
+    if kinds:
+        raise UsageError(
+            f"expected args as a list of texts: got a list with {', '.join(sorted(kinds))}"
+        )
+
+
 def _program_name(command: str, args: Sequence[str]) -> str:
     """Return the name of the program or script, without other arguments."""
     scripts = [one for one in args if one.endswith((".py", ".js", ".mjs", ".ts"))]
@@ -204,12 +217,12 @@ class HttpTransport:
         client: httpx2.AsyncClient | None,
         name: str | None,
     ) -> None:
+        check_text("url", url)
+        check_type("name", name, (str, NoneType), "a text or None")
         if not url.startswith(("http://", "https://")):
             raise UsageError(f"expected an address that begins with http:// or https://: got {url}")
-        for header, value in (headers or {}).items():
-            if not isinstance(value, str):
-                kind = type(value).__name__
-                raise UsageError(f"expected a string for the header '{header}': got {kind}")
+        if headers is not None:
+            check_dict_of_texts("headers", headers)
         if client is not None and not hasattr(client, "event_hooks"):
             kind = type(client).__name__
             raise UsageError(f"expected the client to be an httpx2.AsyncClient: got {kind}")

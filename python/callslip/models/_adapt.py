@@ -86,6 +86,9 @@ def as_model(
         found = find_method(client)
     if found is None:
         raise UsageError(_refusal(client))
+    for name in ("is_async", "create"):
+        if name in options:
+            raise UsageError(f"expected no {name}: the client says it; leave it out")
     if found.kind in _OF_METHOD:
         return _OF_METHOD[found.kind](found.client, model=model, stream=stream, **options)
     return _OF_CLIENT[found.kind](

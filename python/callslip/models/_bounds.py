@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from callslip.errors import UsageError
+from callslip._options import check_whole
 
 __all__ = ["Bounds"]
 
@@ -35,10 +35,5 @@ class Bounds:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
             least = 0 if field.name == "thoughts" else 1
-            if type(value) is not int or not least <= value <= 100_000:
-                raise UsageError(
-                    f"expected {field.name} to be a whole number from {least} to 100000: "
-                    f"got {value!r}"
-                )
+            check_whole(f"Bounds({field.name}=…)", getattr(self, field.name), least, 100_000)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 from callslip._failure import message_of, one_line
+from callslip._options import check_flag, check_text
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import UsageError
 from callslip.models._context import check_context
@@ -17,6 +18,7 @@ from callslip.models._grammar_forms import (
     excludes_violation,
     grammar_text,
 )
+from callslip.models._offered import check_messages, check_offered
 from callslip.models._part_requests import PartRequest
 from callslip.models._part_shapes import Shapes
 from callslip.models._parts import check_parts, kinds_of, taken_messages
@@ -50,6 +52,8 @@ class ClientModel:
     _SENT: Mapping[str, str] = {"stop": "stop", "seed": "seed", "max_tokens": "max_tokens"}
     # What the run or the other parameters of `as_model` decide.
     _DECIDED: ClassVar[tuple[str, ...]] = ("messages",)
+    # Those keywords of a run that its API has not.
+    _LACKING: ClassVar[tuple[str, ...]] = ()
     _FORMS: ClassVar[tuple[GrammarForm, ...]] = ()
     _NEEDS_NAME: ClassVar[bool] = True
     # The parts that can be sent, and those that are if nothing else is said.
@@ -70,11 +74,18 @@ class ClientModel:
         parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
-        if model is None and self._NEEDS_NAME:
+        if model in (None, "") and self._NEEDS_NAME:
             raise UsageError('expected the name of a model: got none: pass model="..."')
         for name in self._DECIDED:
             if name in options:
                 raise UsageError(f"`{name}` comes from the run: put text into the prompt instead")
+        for name in self._LACKING:
+            if options.get(name) is not None:
+                raise UsageError(f"expected no {name} for this client: got one; leave it out")
+        if model is not None:
+            check_text("model", model)
+        check_flag("stream", stream)
+        check_offered(options)
         check_form(grammar, self._FORMS)
         self._client = client
         self.model = model
@@ -104,6 +115,8 @@ class ClientModel:
                 called.
         """
         check_real_models(self)
+        check_messages(messages)
+        check_offered(offered)
         request = {
             self._SENT[name]: value if name != "stop" else self._stops(cast("Sequence[str]", value))
             for name, value in offered.items()

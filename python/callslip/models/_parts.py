@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast, get_args
 
+from callslip._options import shown
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 from callslip.parts import PartKind
@@ -20,9 +21,13 @@ def check_parts(parts: object) -> frozenset[PartKind]:
     Raises:
         UsageError: They are not such kinds.
     """
-    if isinstance(parts, str) or not isinstance(parts, Collection) or not _KINDS.issuperset(parts):
+    if (
+        isinstance(parts, str)
+        or not isinstance(parts, Collection)
+        or not all(isinstance(kind, str) and kind in _KINDS for kind in parts)
+    ):
         known = ", ".join(repr(kind) for kind in sorted(_KINDS))
-        raise UsageError(f"expected parts= as a tuple with some of {known}: got {parts!r}")
+        raise UsageError(f"expected parts= as a tuple with some of {known}: got {shown(parts)}")
     return cast("frozenset[PartKind]", frozenset(parts))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from callslip import _lazy
+from callslip._options import check_number
 from callslip.errors import UsageError
 
 __all__ = ["FixedPrices", "KnownPrices", "Prices"]
@@ -47,10 +47,7 @@ class FixedPrices(Prices):
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached"):
-            price = getattr(self, name)
-            is_number = isinstance(price, (int, float)) and not isinstance(price, bool)
-            if not is_number or not 0 <= price < math.inf:
-                raise UsageError(f"expected Priced({name}=…) to be a number from 0: got {price!r}")
+            check_number(f"Priced({name}=…)", getattr(self, name))
 
     def _cost(self, _: str, given: float, made: float, cached: float) -> float:
         cached = min(cached, given)

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from weakref import WeakSet
 
+from callslip._options import check_number
 from callslip._threads.forks import after_in_child
-from callslip.errors import UsageError
 
 __all__ = ["Rates", "Reservation"]
 
@@ -48,13 +48,11 @@ class Rates:
     """
 
     def __init__(self, per_minute: float | None, tokens_per_minute: float | None) -> None:
-        given = {"per_minute": per_minute, "tokens_per_minute": tokens_per_minute}
-        for name, amount in given.items():
-            if amount is None:
-                continue
-            is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
-            if not is_number or not 0 < amount < math.inf:
-                raise UsageError(f"expected {name} to be a number above 0: got {amount!r}")
+        for name, amount in (
+            ("per_minute", per_minute),
+            ("tokens_per_minute", tokens_per_minute),
+        ):
+            check_number(name, amount, zero=False, none="no limit")
         self._requests = None if per_minute is None else _Bucket(per_minute)
         self._tokens = None if tokens_per_minute is None else _Bucket(tokens_per_minute)
         self._characters = _CHARACTERS

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from callslip._options import shown
 from callslip.errors import ModelError
 from callslip.models._piece import Reading
 
@@ -263,6 +264,11 @@ def _open(
 ) -> ModelReply | ReplyStream | AsyncReplyStream:
     if isinstance(result, str):
         return ModelReply(str(result))
+    if isinstance(result, ModelReply):
+        for name in ("text", "reasoning"):
+            text = getattr(result, name)
+            if not isinstance(text, str):
+                raise ModelError(f"expected a string as the {name} of a reply: got {shown(text)}")
     if isinstance(result, ModelReply) and result.finish_reason not in (None, "stop", "length"):
         # In the words of a client.
         piece = _read(result, whole=True)

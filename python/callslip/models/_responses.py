@@ -23,6 +23,7 @@ class ResponsesModel(ClientModel):
     # The API has neither stop sequences nor a seed.
     _SENT: Mapping[str, str] = {"max_tokens": "max_output_tokens"}
     _DECIDED = ("messages", "input")
+    _LACKING = ("stop", "seed")
     _FORMS = ("auto", "json_schema", "custom_tool")
     _SHAPES: ClassVar[Shapes] = RESPONSES
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from callslip._backoff import backoff, requested_wait
-from callslip.errors import UsageError
+from callslip._options import check_seconds, check_whole
 from callslip.models._attempt import Attempt, Attempts
 from callslip.models._retry_rules import is_retriable
 from callslip.models._wrapper import Wrapper
@@ -54,14 +53,10 @@ class Retrying(Wrapper):
         backoff: float = 0.5,
         max_wait: float = 60.0,
     ) -> None:
-        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
-            raise UsageError(f"expected tries to be a whole number from 1: got {tries!r}")
-        if timeout is not None:
-            _check_seconds("timeout", timeout)
-            if timeout == 0:
-                raise UsageError("expected timeout to be more than 0 seconds: got 0")
-        _check_seconds("backoff", backoff)
-        _check_seconds("max_wait", max_wait)
+        check_whole("tries", tries, 1)
+        check_seconds("timeout", timeout, zero=False, none="no limit")
+        check_seconds("backoff", backoff)
+        check_seconds("max_wait", max_wait)
         super().__init__(model)
         self._calls = tuple(call.without_retries() for call in self._calls)
         self._tries = tries
@@ -92,9 +87,3 @@ class Retrying(Wrapper):
 
     def __repr__(self) -> str:
         return f"Retrying({self._inner!r}, tries={self._tries}, timeout={self._timeout})"
-
-
-def _check_seconds(name: str, seconds: object) -> None:
-    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not is_number or not 0 <= seconds < math.inf:  # type: ignore[operator]
-        raise UsageError(f"expected {name} to be a number of seconds from 0: got {seconds!r}")

@@ -84,6 +84,7 @@ class BedrockModel(ClientModel):
 
     _SENT: Mapping[str, str] = {"stop": "stopSequences", "max_tokens": "maxTokens"}
     _DECIDED = ("messages", "system")
+    _LACKING = ("seed",)
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = BEDROCK
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset(BEDROCK)

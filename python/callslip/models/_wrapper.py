@@ -12,6 +12,7 @@ from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens
 from callslip.models._direct import answer
+from callslip.models._offered import check_messages
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
@@ -61,8 +62,10 @@ class Wrapper(HasAttempts):
             is async.
 
         Raises:
+            UsageError: `messages` is no list of messages.
             Exception: That of the last attempt.
         """
+        check_messages(messages)
         return answer(ModelCall(self).attempts(), messages, options, is_async=self.is_async)
 
     def _leaves(self) -> list[ModelCall]:

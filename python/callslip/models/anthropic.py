@@ -10,6 +10,7 @@ from callslip.models._client_model import ClientModel
 from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
+from callslip.models._offered import check_create
 from callslip.models._part_shapes import ANTHROPIC, Shapes, sent_messages, text_block
 from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
@@ -56,6 +57,7 @@ class AnthropicModel(ClientModel):
 
     _SENT: Mapping[str, str] = {"stop": "stop_sequences", "max_tokens": "max_tokens"}
     _DECIDED = ("messages", "system")
+    _LACKING = ("seed",)
     _FORMS = ("auto", "json_schema")
     _SHAPES: ClassVar[Shapes] = ANTHROPIC
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
@@ -71,6 +73,7 @@ class AnthropicModel(ClientModel):
         parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
+        check_create(create, "messages.create")
         super().__init__(
             create,
             model=model,

@@ -12,11 +12,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+from callslip._options import (
+    check_flag,
+    check_number,
+    check_path,
+    check_text,
+    check_type,
+    check_whole,
+)
 from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
 from callslip.models._local_server import Server, engine_version, find_weights
+from callslip.models._offered import check_messages, check_offered
 from callslip.models._real_models import check_real_models
 from callslip.models._reply import ModelChunk
 
@@ -24,6 +33,8 @@ __all__ = ["LocalModel"]
 
 # A prefix shorter than this is read faster than it is worth a file.
 _MIN_SAVED_TOKENS = 64
+# llama.cpp has whole numbers of 32 bits.
+_MOST = 2**31 - 1
 # For llama.cpp: until the context is full.
 _NO_END = -1
 
@@ -62,6 +73,9 @@ class LocalModel:
         bounds: The limits in force; `None` for no limits.
         model: The name of the model: that of its file, without the ending.
         provider: `"local"`.
+
+    Raises:
+        UsageError: An option has a wrong value.
     """
 
     def __init__(
@@ -77,6 +91,12 @@ class LocalModel:
         max_tokens: int | None = None,
         bounds: Bounds | Literal["auto"] | None = "auto",
     ) -> None:
+        self._check(gguf, cache_dir, temperature, bounds)
+        check_whole("context", context, 1, _MOST)
+        check_whole("threads", threads, 1, _MOST)
+        check_flag("disk_cache", disk_cache)
+        check_whole("seed", seed, 0, 2**32 - 1)
+        check_whole("max_tokens", max_tokens, 1, _MOST, none="the default")
         self._gguf = gguf
         self.model: str = "SmolLM2-135M-Instruct" if gguf is None else Path(gguf).stem
         self.provider = "local"
@@ -94,6 +114,16 @@ class LocalModel:
         self.bounds = bounds
         self._forget()
         _live.add(self)
+
+    @staticmethod
+    def _check(gguf: object, cache_dir: object, temperature: object, bounds: object) -> None:
+        if gguf is not None:
+            check_path("gguf", gguf)
+        if cache_dir is not None:
+            check_path("cache_dir", cache_dir)
+        check_number("temperature", temperature)
+        if bounds is not None and bounds != "auto":
+            check_type("bounds", bounds, Bounds, "Bounds(…), 'auto' or None")
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
@@ -135,7 +165,11 @@ class LocalModel:
         Raises:
             ModelError: The extra or the weights are not installed, the prompt does not fit the
                 context, or the grammar is not valid. Raised at the first chunk.
+            UsageError: An argument has a wrong value. Raised there, too.
         """
+        check_messages(messages)
+        check_offered({"stop": stop, "seed": seed, "max_tokens": max_tokens})
+        gbnf = _gbnf(grammar)
         server = self._start()
         read_now = yield from self._read_prefix(server, messages)
         prompt = server.ask("/apply-template", {"messages": list(messages)})["prompt"]
@@ -147,8 +181,8 @@ class LocalModel:
             "seed": self._seed if seed is None else seed,
             "stop": list(stop or ()),
         }
-        if grammar is not None:
-            body["grammar"] = grammar if isinstance(grammar, str) else grammar.gbnf
+        if gbnf is not None:
+            body["grammar"] = gbnf
         with contextlib.closing(server.stream(body)) as events:
             for event in events:
                 if not event["stop"]:
@@ -177,6 +211,7 @@ class LocalModel:
         Raises:
             ModelError: The extra or the weights are not installed.
         """
+        check_text("text", text)
         return len(self._start().ask("/tokenize", {"content": text})["tokens"])
 
     @property
@@ -316,6 +351,14 @@ class LocalModel:
             ]
             self._prefixes[system] = _common_start(*rendered)
         return self._prefixes[system]
+
+
+def _gbnf(grammar: object) -> str | None:
+    text: Any = getattr(grammar, "gbnf", grammar)
+    if text is not None:
+        check_text("grammar", text)
+        return str(text)
+    return None
 
 
 def _common_start(one: str, other: str) -> str:

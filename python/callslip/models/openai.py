@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from typing import Any, ClassVar, Self, cast
 
+from callslip._options import check_flag
 from callslip.models._client_model import ClientModel
 from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._grammar_servers import form_of_models, host_of, known_form
+from callslip.models._offered import check_create
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._providers import provider_of
 from callslip.models._real_models import check_real_models
@@ -77,6 +79,8 @@ class OpenAIModel(ClientModel):
         parts: Collection[PartKind] | None = None,
         **options: object,
     ) -> None:
+        check_create(create, "chat.completions.create")
+        check_flag("usage", usage)
         self._usage = usage
         self._server = getattr(getattr(create, "__self__", None), "_client", None)
         host = host_of(self._server)

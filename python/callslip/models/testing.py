@@ -20,10 +20,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
+from callslip._options import check_called_with, check_flag, check_whole, shown
 from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens, check_context
+from callslip.models._offered import check_messages
 from callslip.models._parts import check_parts
 from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
 from callslip.parts import PartKind
@@ -79,11 +81,10 @@ class _Recorder:
     requests: list[Request] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        size = self.chunk_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise UsageError(f"expected a number of characters as chunk_size: got {size!r}")
+        check_whole("chunk_size", self.chunk_size, 1, none="whole replies")
 
     def record(self, messages: Messages, options: dict[str, object]) -> Request:
+        check_messages(messages)
         request = Request([dict(message) for message in messages], options)
         self.requests.append(request)
         return request
@@ -107,11 +108,7 @@ class _Recorder:
             return None if self.chunk_size is None else _cut(reply, self.chunk_size)
         if isinstance(reply, ModelChunk):
             return (reply,)
-        if isinstance(reply, (bytes, dict)) or not isinstance(reply, Iterable):
-            raise UsageError(
-                "expected a string, a ModelReply, pieces to stream, an exception or a function as "
-                f"a scripted reply: got {reply!r}"
-            )
+        _check_reply(reply)
         return cast("Iterable[Piece]", reply)
 
 
@@ -131,6 +128,7 @@ class ScriptedModel:
     Used in a `with` statement it calls `assert_done` at the end.
 
     Raises:
+        UsageError: An item is no reply, or an option has a wrong value.
         UnexpectedCall: When called after its last reply.
     """
 
@@ -143,12 +141,11 @@ class ScriptedModel:
         context: int | None = None,
         parts: Collection[PartKind] = (),
     ) -> None:
-        if isinstance(replies, str):
-            raise UsageError("expected a list of replies: got a string: put it into a list")
         self._recorder = _Recorder(chunk_size)
-        self._left = deque(replies)
+        self._left = deque(_checked_replies(replies))
         self._size = len(self._left)
         self._refused = ""
+        check_flag("is_async", is_async)
         self.is_async = is_async
         self.context: int | None = check_context(context)
         self.parts: frozenset[PartKind] = check_parts(parts)
@@ -281,6 +278,52 @@ class FunctionModel:
         return f"FunctionModel({self._call.model!r})"
 
 
+def _checked_replies(replies: object) -> Iterable[ScriptedReply]:
+    """Return a script.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if isinstance(replies, str):
+        raise UsageError("expected a list of replies: got a string: put it into a list")
+    is_list = isinstance(replies, Iterable) and not isinstance(replies, (bytes, dict, type))
+    if not is_list:
+        raise UsageError(f"expected a list of replies: got {shown(replies)}; put it into a list")
+    script = list(cast("Iterable[ScriptedReply]", replies))
+    for reply in script:
+        if callable(reply) and not isinstance(reply, type):
+            check_called_with("a function of a script", reply, "the messages")
+        else:
+            _check_reply(reply)
+    return script
+
+
+def _check_reply(reply: object) -> None:
+    if isinstance(reply, (str, ModelReply, ModelChunk, BaseException)):
+        return
+    if isinstance(reply, type):
+        is_reply = issubclass(reply, BaseException)
+    else:
+        is_reply = isinstance(reply, Iterable) and not isinstance(reply, (bytes, dict))
+    if not is_reply:
+        raise UsageError(
+            "expected a string, a ModelReply, pieces to stream, an exception or a function as a "
+            f"scripted reply: got {shown(reply)}"
+        )
+    if isinstance(reply, (list, tuple)):
+        for piece in reply:
+            _check_piece(piece)
+
+
+def _check_piece(piece: object) -> None:
+    # A reply ends a stream as a chunk does.
+    if not isinstance(piece, (str, ModelChunk, ModelReply, BaseException)):
+        raise UsageError(
+            "expected a string, a ModelChunk or an exception as a piece of a scripted reply: got "
+            f"{shown(piece)}"
+        )
+
+
 def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
     whole = ModelReply(reply, "stop") if isinstance(reply, str) else reply
     if whole.reasoning:
@@ -293,6 +336,7 @@ def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
 def _stream(pieces: Iterable[Piece], request: Request) -> Generator[ModelChunk]:
     try:
         for piece in pieces:
+            _check_piece(piece)
             if isinstance(piece, BaseException):
                 raise piece
             chunk = ModelChunk(piece) if isinstance(piece, str) else piece

@@ -17,14 +17,16 @@ argument `body` if a name collides or the body is not an object.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
+from callslip._options import check_text, check_type, checked_texts
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App, document_of
 from callslip.openapi._auth import Auth, check_auth, check_headers, client_has_secrets
@@ -32,15 +34,20 @@ from callslip.openapi._client import Client, ResponseOptions
 from callslip.openapi._fetch import fetch
 from callslip.openapi._files import read_with_files
 from callslip.openapi._handler import HandlerTool
+from callslip.openapi._options import (
+    approvals,
+    check_options,
+    chosen,
+    find_operation,
+    match_handlers,
+    selected,
+)
 from callslip.openapi._server import Servers
 from callslip.openapi._tool import OperationTool
 from callslip.openapi._traits import all_traits
 from callslip.tools import NeedsApproval, Tool, ToolSource
-from callslip.tools._approval import check_needs_approval
-from callslip.tools._retries import check_retries
 
 if TYPE_CHECKING:
-    import os
     from types import TracebackType
 
 
@@ -142,9 +149,9 @@ class OpenAPI(
         tools: The operations as tools, by `METHOD /path`, in the order of the document.
 
     Raises:
-        ToolError: The document is invalid, or no operation is left.
-        UsageError: An option is out of range, or names an operation, a tag or a scheme that the
-            document does not have.
+        ToolError: The document is invalid, or no operation of it can be offered.
+        UsageError: An option has a wrong value, or names an operation, a tag or a scheme that the
+            document does not have; or no operation fits all options.
     """
 
     on_same_name = "leave it out of one of them, with OpenAPI(…, include=[…])"
@@ -170,22 +177,22 @@ class OpenAPI(
         validate_responses: bool = False,
     ) -> None:
         document = _as_text(document)
-        _check_bounds(timeout, max_response_bytes, retries)
+        check_options(client, server, auth, retries)
+        responses = ResponseOptions(timeout, max_response_bytes, validate_responses)
+        sent_headers = check_headers(headers)
         whole = Document(document.content)
         _warn(whole, whole.notes())
-        found = _match_handlers(whole, {} if handlers is None else handlers)
-        names = whole.select(
-            _check_texts("include", include), _check_texts("tags", tags), read_only
-        )
+        found = match_handlers(whole, {} if handlers is None else handlers)
+        names = chosen(whole, include, tags, read_only)
         if handlers is not None and client is None:
             names = [name for name in names if name in found]
         names = _drop_unreadable(whole, names)
-        asked = _approvals(whole, names, needs_approval)
-        repeated = _select(whole, names, "repeatable", repeatable)
+        asked = approvals(whole, names, needs_approval)
+        repeated = selected(whole, names, "repeatable", repeatable)
         traits = to_json(all_traits(names, found, asked, repeated))
         self.document: Document = whole.only(names, traits)
         _warn_of_faults(self.document)
-        servers, trusted = None, _check_texts("trusted_hosts", trusted_hosts)
+        servers, trusted = None, checked_texts("trusted_hosts", trusted_hosts)
         if any(name not in found for name in names):
             servers = Servers(self.document, client, server, document.url, trusted)
             if auth or headers or client_has_secrets(client):
@@ -198,9 +205,9 @@ class OpenAPI(
                 self.document,
                 client,
                 secrets=check_auth(auth or {}, self.document),
-                headers=check_headers(headers or {}),
+                headers=sent_headers,
                 servers=servers,
-                responses=ResponseOptions(timeout, max_response_bytes, validate_responses),
+                responses=responses,
                 closed=[*(set(whole.names()) - set(names)), *asked],
             )
         self.tools: dict[str, Tool[..., Any]] = {
@@ -237,6 +244,7 @@ class OpenAPI(
             ToolError: The file is neither JSON nor YAML, or `OpenAPI` raised it.
             UsageError: `OpenAPI` raised it.
         """
+        check_type("path", path, (str, os.PathLike), "a path")
         try:
             return cls(_DocumentText(read_with_files(Path(path))), **options)
         except ToolError as error:
@@ -277,10 +285,12 @@ class OpenAPI(
 
         Raises:
             ToolError: The app has no document, or `OpenAPI` raised it.
-            UsageError: An option is not for apps, or `OpenAPI` raised it.
+            UsageError: `app` is no app, an option is not for apps, or `OpenAPI` raised it.
         """
         if unfit := {"client", "server"} & options.keys():
             raise UsageError(f"an app in this process has no {' or '.join(sorted(unfit))}")
+        if not callable(app):
+            raise UsageError(f"expected an ASGI app: got {type(app).__name__}")
         return cls(document_of(app) if document is None else document, client=App(app), **options)
 
     def request(self, name: str, arguments: Mapping[str, Any]) -> PlannedRequest:
@@ -291,10 +301,12 @@ class OpenAPI(
             arguments: The arguments, as a model writes them.
 
         Raises:
-            UsageError: The document has no such operation.
+            UsageError: The document has no such operation, or an argument has a wrong type.
             ValueError: The arguments do not match the document, or cannot be sent.
         """
-        operation = _find_operation(self.document, name)
+        check_text("name", name)
+        check_type("arguments", arguments, Mapping, "a dict")
+        operation = find_operation(self.document, name)
         checked = self._tool_set.check(operation, to_json(dict(arguments)))
         base = "" if self._sent is None else self._sent.servers.base(operation)
         planned = self.document.request(operation, to_json(checked), base, [])
@@ -358,35 +370,18 @@ class _DocumentText(dict[str, Any]):
         self.url = url
 
 
-def _check_bounds(timeout: float, max_response_bytes: int, retries: int) -> None:
-    if not isinstance(timeout, int | float) or not timeout > 0:
-        raise UsageError(f"timeout must be more than 0 seconds: got {timeout!r}")
-    if not max_response_bytes > 0:
-        raise UsageError(f"max_response_bytes must be more than 0: got {max_response_bytes!r}")
-    check_retries(retries)
-
-
 def _as_text(document: Mapping[str, Any]) -> _DocumentText:
     if isinstance(document, _DocumentText):
         return document
+    if isinstance(document, str | bytes | PurePath):
+        raise UsageError(
+            f"expected the document as a dict: got {type(document).__name__}: use "
+            "OpenAPI.from_file(path) or OpenAPI.from_url(url)"
+        )
     if not isinstance(document, Mapping):
         kind = type(document).__name__
         raise ToolError(f"an OpenAPI document must be an object: got {kind}")
     return _DocumentText(to_json(document).encode())
-
-
-def _match_handlers(document: Document, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-    """Return the handlers by `METHOD /path`."""
-    if not isinstance(handlers, Mapping):
-        kind = type(handlers).__name__
-        raise UsageError(f"handlers must be a dict of functions by operation: got {kind}")
-    found: dict[str, Handler] = {}
-    for key, handler in handlers.items():
-        name = _find_operation(document, key)
-        if name in found:
-            raise UsageError(f"the operation '{name}' has two handlers")
-        found[name] = handler
-    return found
 
 
 def _mark(document: Document, whole: Document, servers: Servers | None) -> Document:
@@ -447,44 +442,3 @@ def _warn_of_faults(document: Document) -> None:
         shown,
         more,
     )
-
-
-def _select(
-    document: Document,
-    names: Sequence[str],
-    option: str,
-    value: bool | Sequence[str],  # noqa: FBT001  # not one, but a choice
-) -> set[str]:
-    """Return the operations that an option selects."""
-    if isinstance(value, bool):
-        return set(names) if value else set()
-    patterns = _check_texts(option, value)
-    return set(document.select(patterns, [], read_only=False)) if patterns else set()
-
-
-def _approvals(
-    document: Document, names: Sequence[str], value: NeedsApproval | Sequence[str]
-) -> dict[str, NeedsApproval]:
-    """Return the option of each operation whose calls may need approval."""
-    if callable(value):
-        check_needs_approval(value)
-        return dict.fromkeys(names, value)
-    return dict.fromkeys(_select(document, names, "needs_approval", value), True)
-
-
-def _find_operation(document: Document, key: str) -> str:
-    names = document.named(key)
-    if not names:
-        near = document.nearest(key)
-        advice = f": did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
-        raise UsageError(f"the document has no operation '{key}'{advice}")
-    if len(names) > 1:
-        raise UsageError(f"the document has several operations '{key}': {', '.join(names)}")
-    return names[0]
-
-
-def _check_texts(option: str, texts: Sequence[str]) -> list[str]:
-    is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
-    if not is_list or not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"{option} must be a list of strings: got {texts!r}")
-    return list(texts)

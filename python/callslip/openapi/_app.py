@@ -14,7 +14,7 @@ from callslip._failure import log_failure
 from callslip._redaction import Secrets
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
-from callslip.errors import ToolError, UsageError
+from callslip.errors import ToolError
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
@@ -247,15 +247,12 @@ def document_of(app: Any) -> Mapping[str, Any]:
     """Return the app's own document.
 
     Raises:
-        UsageError: It is not an app.
         ToolError: It has no document.
     """
     make = getattr(app, "openapi", None)
     document = make() if callable(make) else None
     if isinstance(document, Mapping):
         return document
-    if not callable(app):
-        raise UsageError(f"expected an ASGI app: got {type(app).__name__}")
     response = pool.on_loop(_fetch_document(app)).result().get()
     try:
         document = response.json() if response.status_code == 200 else None

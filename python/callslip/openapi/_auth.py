@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip._failure import describe_failure
+from callslip._options import check_dict_of_texts
 from callslip._threads.pool import in_thread
 from callslip.errors import UsageError
 from callslip.tools._callable import is_async
@@ -46,10 +47,6 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
         UsageError: The document has no such scheme, a value is not a secret, or no offered
             operation would receive it.
     """
-    if not isinstance(auth, Mapping):
-        # Not the value: it may be the secret itself.
-        kind = type(auth).__name__
-        raise UsageError(f"auth must be a dict of secrets by security scheme: got {kind}")
     schemes = document.schemes()
     for name, secret in auth.items():
         if name not in schemes:
@@ -71,18 +68,18 @@ def check_auth(auth: Mapping[str, Auth], document: Document) -> dict[str, Auth]:
     return dict(auth)
 
 
-def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers for each request.
+def check_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers for each request; none for `None`.
 
     Raises:
         UsageError: They are not a dict of texts, or cannot be sent.
     """
-    if not isinstance(headers, Mapping):
-        raise UsageError(f"headers must be a dict of texts: got {type(headers).__name__}")
+    if headers is None:
+        return {}
+    check_dict_of_texts("headers", headers)
     for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str) or not value:
-            # Not the value: it may be the secret in another form.
-            raise UsageError(f"headers[{name!r}] must be a text: got {type(value).__name__}")
+        if not value:
+            raise UsageError(f"expected headers[{name!r}] to be text: got an empty one")
         if any(character in name + value for character in "\r\n\0"):
             raise UsageError(f"headers[{name!r}] holds a line break, which can't be sent")
     return dict(headers)

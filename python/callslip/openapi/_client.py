@@ -16,9 +16,10 @@ from callslip._backoff import retry_after
 from callslip._core import Document
 from callslip._failure import describe_failure, is_transient, log_failure, message_of
 from callslip._json import to_json
+from callslip._options import check_flag, check_seconds, check_whole
 from callslip._redaction import Secrets
 from callslip._threads.pool import in_thread
-from callslip.errors import ToolError, UsageError
+from callslip.errors import ToolError
 from callslip.openapi._app import App
 from callslip.openapi._auth import (
     Auth,
@@ -46,11 +47,19 @@ class ResponseOptions:
         timeout: Seconds until a request fails.
         max_bytes: The largest body, in bytes.
         validates: Whether JSON responses are checked against the document.
+
+    Raises:
+        UsageError: An option has a wrong value.
     """
 
     timeout: float
     max_bytes: int
     validates: bool
+
+    def __post_init__(self) -> None:
+        check_seconds("timeout", self.timeout, zero=False)
+        check_whole("max_response_bytes", self.max_bytes, 1)
+        check_flag("validate_responses", self.validates)
 
 
 class Client:
@@ -64,9 +73,6 @@ class Client:
         servers: The base URL of each operation.
         responses: Options for the responses.
         closed: Operations that a redirect must not lead to.
-
-    Raises:
-        UsageError: `client` has no `request` method.
     """
 
     def __init__(
@@ -80,11 +86,6 @@ class Client:
         responses: ResponseOptions,
         closed: Iterable[str] = (),
     ) -> None:
-        if client is not None and not callable(getattr(client, "request", None)):
-            raise UsageError(
-                "client must have request(method, url, headers=…, content=…) as httpx clients do: "
-                f"got {type(client).__name__}"
-            )
         self.servers = servers
         self._document = document
         self._client = client

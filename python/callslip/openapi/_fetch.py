@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from callslip import _lazy
+from callslip._options import check_text
 from callslip.errors import ToolError, UsageError
 
 __all__ = ["fetch"]
@@ -18,6 +19,7 @@ def fetch(url: str) -> tuple[bytes, str]:
         UsageError: The URL is invalid.
         ToolError: The document cannot be fetched.
     """
+    check_text("url", url)
     try:
         parts = _lazy.urllib_parse.urlsplit(url)
         _ = parts.port  # raises for one that is not a number

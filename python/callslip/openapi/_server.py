@@ -45,10 +45,6 @@ class Servers:
         self._is_app = isinstance(client, App)
         base_url = getattr(client, "base_url", None)
         self._base_url = "" if base_url is None else str(base_url)
-        if server is not None and not isinstance(server, str):
-            raise UsageError(
-                f"server must be a URL such as 'https://api.example.com': got {server!r}"
-            )
         if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
             raise UsageError(

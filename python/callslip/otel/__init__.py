@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, metrics, trace
 
+from callslip._options import check_flag, shown
 from callslip.errors import UsageError
 from callslip.events import Compacted, Event, RunFinished, TicketOpened
 from callslip.otel._content import is_wanted
@@ -47,7 +48,12 @@ def instrument(
             `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, they are not.
         tracer_provider: The provider of the tracer. Default: that of the process.
         meter_provider: The provider of the meter. Default: that of the process.
+
+    Raises:
+        UsageError: An argument has a wrong value. What was recorded before is still recorded.
     """
+    _check(content, tracer_provider)
+    _check_provider("meter_provider", meter_provider, "get_meter")
     uninstrument()
     tracer = _tracer(tracer_provider)
     meter = metrics.get_meter(SCOPE, meter_provider=meter_provider, schema_url=SCHEMA_URL)
@@ -76,12 +82,27 @@ def spans(
         tracer_provider: As for `instrument`.
 
     Raises:
-        UsageError: `run` is no run.
+        UsageError: `run` is no run, or another argument has a wrong value.
     """
     if not isinstance(run, Run):
-        raise UsageError(f"expected a run: got {run!r}; pass store.run(run_id) or result.run")
+        raise UsageError(f"expected a run: got {shown(run)}; pass store.run(run_id) or result.run")
+    _check(content, tracer_provider)
     recorder = Recorder(_tracer(tracer_provider), None, is_wanted(content=content))
     _record(recorder, run, context.get_current(), run.id)
+
+
+def _check(content: object, tracer_provider: object) -> None:
+    if content is not None:
+        check_flag("content", content)
+    _check_provider("tracer_provider", tracer_provider, "get_tracer")
+
+
+def _check_provider(name: str, provider: object, method: str) -> None:
+    if provider is not None and not callable(getattr(provider, method, None)):
+        raise UsageError(
+            f"expected {name} to be a provider of OpenTelemetry: got {shown(provider)}; pass an "
+            f"object with the method {method}, or none for that of the process"
+        )
 
 
 def _tracer(provider: TracerProvider | None) -> Tracer:

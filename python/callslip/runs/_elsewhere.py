@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from callslip import _core
-from callslip.errors import StoreError, UsageError
+from callslip import _core, _lazy
+from callslip.errors import NoLease, RunCancelled, StoreError, TakenOver, UsageError
 from callslip.parts import Said
-from callslip.runs._result import RunResult
+from callslip.runs._result import AnswerT, RunResult
 
 if TYPE_CHECKING:
     from callslip.runs._run import Run
 
-__all__ = ["ResultElsewhere", "Told", "from_text", "tell", "to_text"]
+__all__ = ["ResultElsewhere", "Told", "from_text", "goes_on", "result_of", "tell", "to_text"]
 
 
 class Told(NamedTuple):
@@ -95,11 +96,37 @@ def from_text(text: str) -> Said:
     return Said(given["text"], parts)
 
 
+def goes_on(run: Run) -> bool:
+    """Whether the run is not over for its store, though a driver has left it: it may be resumed."""
+    return run._store is not None and isinstance(run._left, RunCancelled | TakenOver | NoLease)
+
+
+async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
+    """Wait for the result of a run. As `await run`."""
+    driver, left = run._driver, run._left
+    is_over = driver is None and left is None and run.finished
+    # What a driver has left may have gone on since it was read here.
+    is_elsewhere = isinstance(left, TakenOver | NoLease) or (left is None and not is_over)
+    if run._told_by is not None and is_elsewhere:
+        result: RunResult[AnswerT] = await ResultElsewhere(run)
+        return result
+    if driver is not None:
+        return await driver.result()
+    if left is not None:
+        raise left
+    if is_over:
+        return RunResult._of(run)
+    raise UsageError(
+        f"nothing works on this run: call agent.resume({run.id!r}), or read the run that is in "
+        "progress with store.run(run_id)"
+    )
+
+
 class ResultElsewhere:
-    """The result of a run that another process works on, once it is awaited.
+    """The result of a run that another process may work on, once it is awaited.
 
     Args:
-        run: The run, as it was before it was told the message.
+        run: The run, as it was read, or before it was told a message.
     """
 
     def __init__(self, run: Run) -> None:
@@ -114,4 +141,8 @@ class ResultElsewhere:
         # It does not end before the message was read, and answered.
         async for _ in watch:
             pass
+        if watch.run is not self._run and self._run._driver is None:
+            # Whoever has this object reads the result with it.
+            with suppress(StoreError):
+                await _lazy.asyncio.to_thread(_catch_up, self._run)
         return RunResult._of(watch.run)

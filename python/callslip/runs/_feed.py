@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
@@ -20,21 +20,20 @@ from callslip.events import (
     read_event,
 )
 from callslip.runs._observers import current_observers
-from callslip.runs._recent import RecentItems, RecentReplies
+from callslip.runs._recent import RecentReplies
+from callslip.runs._runs_below import RunsBelow
 from callslip.runs._wakers import Wakers
 
 if TYPE_CHECKING:
     from callslip.runs._observer import Observer
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
+    from callslip.store import TicketStore
 
-__all__ = ["Feed", "FeedReader", "feed_of", "is_wanted", "merged", "take_over_feed"]
+__all__ = ["Feed", "FeedReader", "feed_of", "is_wanted", "merged", "take_over_feed", "tell_deleted"]
 
 _RECENT = 512
 """Events that are kept as objects. Older ones are read from the log again."""
-
-_OTHERS = 1024
-"""Events of child runs, and reports of progress, that are kept for slow watchers."""
 
 _feeds: WeakValueDictionary[tuple[str | int, str], Feed] = WeakValueDictionary()
 """The feeds of runs that stores keep, by store and id: several objects may be of one run."""
@@ -77,6 +76,8 @@ class Feed:
         observers: The observers of the process, which are passed the events of the run.
         wants_children: Whether the events of child runs are told too.
         relay: Is passed what the log does not have; `None` without one.
+        below: What is told of the runs below it.
+        was_deleted: Whether the run was deleted before its end.
     """
 
     def __init__(self, run: Run) -> None:
@@ -87,15 +88,14 @@ class Feed:
         self._is_made_for_observers = False
         self.wants_children: bool = False
         self.relay: Relaying | None = None
-        # Those that other processes drive, by their ids.
-        self.followed_children: dict[str, Run] = {}
+        self.below: RunsBelow = RunsBelow()
+        self.was_deleted: bool = False
         self._above: Feed | None = None
         # Watchers' threads may read the log too.
         self._publishing = threading.RLock()
         self._wakers = Wakers()
         self._recent: dict[int, Event] = {}
         self._replies = RecentReplies()
-        self._others: RecentItems[Event | Progress] = RecentItems(_OTHERS)
 
     @property
     def version(self) -> int:
@@ -111,6 +111,7 @@ class Feed:
         """Read the log of this object from now on: another driver takes over the run."""
         with self._publishing:
             self.run = run
+            self.was_deleted = False
 
     def want_children(self) -> None:
         """Have the events of child runs told too, also of those that are in progress."""
@@ -119,10 +120,24 @@ class Feed:
             feed_of(child).tell(self)
 
     def tell(self, above: Feed) -> None:
-        """Tell the feed of the parent run too, from now on."""
-        self._above = above
+        """Tell the feed of the parent run too, whose driver drives this run."""
         self.relay = above.relay
+        self.tell_events(above)
+
+    def tell_events(self, above: Feed) -> None:
+        """Tell the feed of the parent run too: all events if it is followed, or those from now on.
+
+        Those that it was told before are not told again.
+        """
+        self._above = above
+        above._add_below(self)
         self.want_children()
+        above.on_news_below(self)
+
+    def _add_below(self, below: Feed) -> None:
+        self.below.add(below)
+        if self._above is not None:
+            self._above._add_below(below)
 
     def publish(self) -> None:
         """Tell of the events that are new in the log."""
@@ -140,8 +155,8 @@ class Feed:
                     observer.on_event(self.run, event)
                 if self.reader is not None:
                     self.reader.on_event(event)
-                if self._above is not None:
-                    self._above.on_child_event(event)
+            if records and self._above is not None:
+                self._above.on_news_below(self)
         if records:
             self.notify()
 
@@ -154,13 +169,12 @@ class Feed:
             self.relay.put(self.run.id, delta)
         self.notify()
 
-    def on_child_event(self, event: Event) -> None:
-        """Tell of an event of a child run."""
-        if self.reader is not None:
-            self.reader.on_event(event)
-        self._add_other(event)
+    def on_news_below(self, below: Feed) -> None:
+        """Tell of the events of a run below that were not told here."""
+        self.below.take(below, self.reader)
+        self.notify()
         if self._above is not None:
-            self._above.on_child_event(event)
+            self._above.on_news_below(below)
 
     def on_progress(self, progress: Progress) -> None:
         """Tell of the progress of a tool, from any thread."""
@@ -168,13 +182,10 @@ class Feed:
             self.relay.put(progress.run_id, progress)
         if self.reader is not None:
             self.reader.on_progress(progress)
-        self._add_other(progress)
+        self.below.put(progress)
+        self.notify()
         if self._above is not None:
             self._above.on_progress(progress)
-
-    def _add_other(self, item: Event | Progress) -> None:
-        self._others.append(item)
-        self.notify()
 
     async def backpressure(self) -> None:
         """Wait for readers, also of the parent run, and let the watchers have their turn."""
@@ -223,18 +234,15 @@ class Feed:
             events = [read_event(text, self.run.id) for text in texts]
         return events
 
+    def events_from(self, position: int) -> Iterator[Event]:
+        """Yield the events from a position on that were told of."""
+        while position < self.published and (found := self.events(position, self.published)):
+            yield from found
+            position = found[-1].seq + 1
+
     def reply_at(self, position: int) -> ReplyDeltas | None:
         """Return the reply that arrived, or arrives, between this event and the one before."""
         return self._replies.at(position)
-
-    @property
-    def others_count(self) -> int:
-        """How many events of child runs and reports of progress there were."""
-        return self._others.count
-
-    def others_since(self, count: int) -> tuple[list[Event | Progress], int]:
-        """Return those of them that came after so many, and how many there are now."""
-        return self._others.since(count)
 
     def notify(self) -> None:
         """Wake all watchers that are waiting."""
@@ -319,8 +327,21 @@ def take_over_feed(run: Run, published: int | None = None) -> None:
         run._feed.observers = observers
 
 
+def tell_deleted(store: TicketStore, run_ids: Collection[str]) -> None:
+    """Tell those who watch these runs, or runs below them, that they were deleted."""
+    with _feeds_lock:
+        feeds = list(_feeds.items())
+    for (identity, run_id), feed in feeds:
+        is_below = any(run_id.startswith(f"{one}.T") for one in run_ids)
+        if identity == store._identity and (is_below or run_id in run_ids):
+            feed.was_deleted = True
+            feed.notify()
+
+
 def _kept(run: Run) -> Feed | None:
-    return None if run._store is None else _feeds.get(_key(run))
+    kept = None if run._store is None else _feeds.get(_key(run))
+    # Another run of the same id may have been imported since.
+    return None if kept is None or kept.was_deleted else kept
 
 
 def _key(run: Run) -> tuple[str | int, str]:

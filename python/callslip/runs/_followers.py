@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event, Task
 
     from callslip.runs._feed import Feed
-    from callslip.runs._run import Run
     from callslip.store import TicketStore
 
 __all__ = ["Followed", "follow"]
@@ -25,7 +25,7 @@ _LOOK = 1.0
 _TOLD_FOR = 60.0
 """Seconds for which whoever writes to a run tells it."""
 
-_followers: WeakKeyDictionary[AbstractEventLoop, dict[str | int, _Follower]] = WeakKeyDictionary()
+_followers: WeakKeyDictionary[AbstractEventLoop, dict[TicketStore, _Follower]] = WeakKeyDictionary()
 
 
 def follow(watcher: object, feed: Feed, store: TicketStore) -> Followed:
@@ -41,9 +41,10 @@ def follow(watcher: object, feed: Feed, store: TicketStore) -> Followed:
     """
     loop = _lazy.asyncio.get_running_loop()
     of_loop = _followers.setdefault(loop, {})
-    follower = of_loop.get(store._identity)
+    # Another object of the same store may be closed before this one.
+    follower = of_loop.get(store)
     if follower is None or follower.is_done:
-        follower = of_loop[store._identity] = _Follower(store)
+        follower = of_loop[store] = _Follower(store)
     return follower.add(watcher, feed)
 
 
@@ -54,23 +55,27 @@ class Followed:
         feed: The feed of the run.
 
     Attributes:
-        is_complete: Whether the run is over, and all events of the runs below it are told.
+        complete_at: The number of events of the run that was over, and all events of the runs below
+            it were told.
+        was_closed: Whether the store was closed.
     """
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
         self.watchers: WeakSet[Any] = WeakSet()
         self.told_until = 0.0
-        self.is_complete = False
+        self.complete_at = -1
+        self.was_closed = False
 
     @property
-    def children(self) -> dict[str, Run]:
-        """The child runs whose events the feed has been told, by their ids."""
-        return self.feed.followed_children
+    def children(self) -> dict[str, Feed]:
+        """The feeds of the runs below it that the store has, by their ids."""
+        return self.feed.below.feeds
 
-    def run_of(self, run_id: str) -> Run | None:
-        """Return the object of the run or of one of its child runs, if there is one."""
-        return self.feed.run if run_id == self.feed.run.id else self.children.get(run_id)
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run is over, and all events of the runs below it are told."""
+        return self.complete_at == self.feed.run._core.event_count
 
 
 class _Follower:
@@ -81,18 +86,22 @@ class _Follower:
     """
 
     def __init__(self, store: TicketStore) -> None:
-        assert store._shared is not None
         self._store = store
-        self._shared: _core.SharedRuns = store._shared
         self._followed: dict[str, Followed] = {}
         self._news: Event = _lazy.asyncio.Event()
         self._changed: set[str] = set()
         self._task: Task[None] | None = None
 
     @property
-    def identity(self) -> str | int:
-        """What is common to all objects of its store."""
-        return self._store._identity
+    def store(self) -> TicketStore:
+        """The store."""
+        return self._store
+
+    @property
+    def _shared(self) -> _core.SharedRuns:
+        # After a failure, the store opens another one.
+        assert self._store._shared is not None
+        return self._store._shared
 
     @property
     def is_done(self) -> bool:
@@ -102,14 +111,17 @@ class _Follower:
     def add(self, watcher: object, feed: Feed) -> Followed:
         run_id = feed.run.id
         followed = self._followed.get(run_id)
-        if followed is None:
+        if followed is None or followed.feed is not feed:
             followed = self._followed[run_id] = Followed(feed)
+        feed.below.is_followed = True
         followed.watchers.add(watcher)
         self._changed.add(run_id)
         self._news.set()
         if self._task is None or self._task.done():
             loop = _lazy.asyncio.get_running_loop()
-            self._task = loop.create_task(_run(ref(self), self._shared), name="callslip follow")
+            self._task = loop.create_task(
+                _run(ref(self), self._shared.notices()), name="callslip follow"
+            )
         return followed
 
     def hear(self, notices: _core.Notices) -> None:
@@ -143,12 +155,15 @@ class _Follower:
                 try:
                     await asyncio.to_thread(self._look, followed, now)
                 except CallslipError:
-                    # The database is away for a moment, or the run was deleted.
-                    continue
+                    if self._store._closed:
+                        followed.was_closed = True
+                        followed.feed.notify()
+                    # Or the database is away for a moment.
         return True
 
     def _look(self, followed: Followed, now: float) -> None:
-        run = followed.feed.run
+        feed = followed.feed
+        run = feed.run
         if followed.told_until - now < _TOLD_FOR / 2:
             self._shared.follow([run.id, *followed.children], _TOLD_FOR)
             followed.told_until = now + _TOLD_FOR
@@ -157,52 +172,50 @@ class _Follower:
         is_here = run._driver is not None
         if not is_here:
             run._core.catch_up(self._store._native)
-        is_over = run._core.ending is not None
+        complete_at = -1 if run._core.ending is None else run._core.event_count
         known = -1
         while known < len(followed.children):
             known = len(followed.children)
-            self._look_below(followed)
-        if not is_here and run._feed is not None:
-            run._feed.publish()
-        if is_over != followed.is_complete:
-            followed.is_complete = is_over
-            followed.feed.notify()
+            is_there = self._look_below(followed)
+        if not is_here:
+            feed.publish()
+        if not (is_there or is_here or feed.was_deleted or run._driver is not None):
+            feed.was_deleted = True
+            feed.notify()
+        if complete_at != followed.complete_at:
+            followed.complete_at = complete_at
+            feed.notify()
 
-    def _look_below(self, followed: Followed) -> None:
-        run = followed.feed.run
-        for run_id, _, position in self._shared.positions([run.id, *followed.children]):
-            if run_id == run.id:
-                continue
-            one = followed.run_of(run_id)
-            if one is None and position > 0:
-                one = self._add_child(followed, run_id)
-            if one is None or one._driver is not None or position <= one._core.event_count:
-                continue
-            one._core.catch_up(self._store._native)
-            if one._feed is None:
-                feed_of(one).tell(followed.feed)
-            if one._feed is not None:
-                one._feed.publish()
+    def _look_below(self, followed: Followed) -> bool:
+        """Tell what is new in the runs below a run. Returns whether the store has that run."""
+        top = followed.feed.run.id
+        is_there = False
+        for run_id, _, position in self._shared.positions([top, *followed.children]):
+            if run_id == top:
+                is_there = True
+            elif position > 0:
+                feed = followed.children.get(run_id) or self._add_child(followed, run_id)
+                run = feed.run
+                if run._driver is None and position > run._core.event_count:
+                    run._core.catch_up(self._store._native)
+                    feed.publish()
+        return is_there
 
-    def _add_child(self, followed: Followed, run_id: str) -> Run | None:
-        """Return a child run that is new here: all its events are told from now on."""
-        child = self._store.run(run_id)
-        if child._driver is not None:
-            return None
-        followed.children[run_id] = child
-        feed = feed_of(child)
-        feed.published = 0
-        feed.tell(followed.feed)
-        feed.publish()
+    def _add_child(self, followed: Followed, run_id: str) -> Feed:
+        """Return the feed of a run below that is new here, whose events are told from now on."""
+        run = self._store.run(run_id)
+        feed = feed_of(run)
+        parent: dict[str, Any] = json.loads(run._core.origin).get("parent") or {}
+        feed.tell_events(followed.children.get(parent.get("run_id", ""), followed.feed))
+        followed.children[run_id] = feed
         self._shared.follow([run_id], _TOLD_FOR)
-        return child
+        return feed
 
 
-async def _run(follower: ref[_Follower], shared: _core.SharedRuns) -> None:
-    notices = shared.notices()
+async def _run(follower: ref[_Follower], notices: _core.Notices) -> None:
     loop = _lazy.asyncio.get_running_loop()
     present = follower()
-    identity = None if present is None else present.identity
+    store = None if present is None else present.store
     del present
 
     def hear() -> None:
@@ -217,6 +230,6 @@ async def _run(follower: ref[_Follower], shared: _core.SharedRuns) -> None:
             del present
     finally:
         unwatch(loop, notices.fileno())
-        if identity is not None:
+        if store is not None:
             # The loop may end with this: nothing is to keep it.
-            _followers.get(loop, {}).pop(identity, None)
+            _followers.get(loop, {}).pop(store, None)

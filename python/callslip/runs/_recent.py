@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from callslip._core import Delta
 from callslip.events import Event, ModelAsked, ModelAttemptFailed, ModelReplied, Noted, RunFinished
 
-__all__ = ["RecentItems", "RecentReplies", "ReplyDeltas"]
+__all__ = ["RecentItems", "RecentReplies", "ReplyDeltas", "Since"]
 
 _REPLIES = 8
 """Replies whose deltas are kept."""
@@ -73,6 +73,20 @@ class RecentReplies:
         return reply
 
 
+class Since(NamedTuple, Generic[T]):
+    """The latest items of a sequence.
+
+    Attributes:
+        items: Those that are kept.
+        total: How many there were in all.
+        has_dropped: Whether others before them are not kept.
+    """
+
+    items: list[T]
+    total: int
+    has_dropped: bool
+
+
 class RecentItems(Generic[T]):
     """The latest items of a sequence, and how many there were. Any thread may use it.
 
@@ -93,8 +107,9 @@ class RecentItems(Generic[T]):
             self._items.append(item)
             self.count += 1
 
-    def since(self, count: int) -> tuple[list[T], int]:
+    def since(self, count: int) -> Since[T]:
         """Return the kept items that came after so many, and how many there are now."""
         with self._lock:
             new = min(self.count - count, len(self._items))
-            return list(self._items)[len(self._items) - new :], self.count
+            items = list(self._items)[len(self._items) - new :]
+            return Since(items, self.count, self.count - count > new)

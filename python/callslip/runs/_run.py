@@ -24,7 +24,7 @@ from callslip.runs._conversation import (
     send_sync,
 )
 from callslip.runs._driver import Driver
-from callslip.runs._elsewhere import Told, tell
+from callslip.runs._elsewhere import Told, result_of, tell
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
@@ -54,7 +54,8 @@ class Run(Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
 
     `await run` waits for the result and raises as `Agent.run` does. Any number of tasks may do it,
-    and cancelling one of them does not end the run.
+    and cancelling one of them does not end the run. A run that was read from a database is awaited
+    wherever it is driven, also while it waits for a worker or rests.
 
     `send`, `approve`, `deny` and `cancel` work during the run, from any thread, event loop or tool.
     If a store keeps the run, they return once the decision is written down, and block until then:
@@ -217,10 +218,11 @@ class Run(Generic[AnswerT]):
         Raises:
             StoreError: The decision cannot be written down.
         """
-        if self.finished:
-            return
         if (shared := self._told_by) is not None:
+            # It may go on elsewhere after the end that is known here.
             tell(self, shared, Told("cancel"))
+            return
+        if self.finished:
             return
         store = self._store if self._driver is None else None
         self._inject(self._core.cancel)
@@ -278,24 +280,12 @@ class Run(Generic[AnswerT]):
         Raises:
             UsageError: The log has no event `after`; or, in the iteration, nothing works on this
                 run, and no store keeps it.
+            StoreError: In the iteration: the run was deleted, or its store was closed.
         """
         return RunWatch(self, after=after, children=children)
 
     def __await__(self) -> Generator[Any, Any, RunResult[AnswerT]]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> RunResult[AnswerT]:
-        driver = self._driver
-        if driver is not None:
-            return await driver.result()
-        if self._left is not None:
-            raise self._left
-        if self.finished:
-            return RunResult._of(self)
-        raise UsageError(
-            f"nothing works on this run: call agent.resume({self.id!r}), or read the run that is "
-            "in progress with store.run(run_id)"
-        )
+        return result_of(self).__await__()
 
     @property
     def log(self) -> list[Event]:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from callslip import _lazy
+from callslip._options import check_flag
 from callslip._threads.current_loop import check_loop
-from callslip.errors import NoLease, RunCancelled, TakenOver, UsageError
+from callslip.errors import StoreError, UsageError
 from callslip.events import Event, Progress
+from callslip.runs._elsewhere import goes_on
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
 from callslip.runs._followers import follow
 
 if TYPE_CHECKING:
+    from callslip._core import Ending
     from callslip.events import Delta
     from callslip.runs._followers import Followed
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
+    from callslip.store import TicketStore
 
-__all__ = ["RunWatch"]
+__all__ = ["RunWatch", "has_ended"]
+
+_ASK = 1.0
+"""Seconds before a database is asked again whether a run that is over goes on."""
 
 
 class RunWatch:
@@ -33,10 +42,11 @@ class RunWatch:
         children: Whether all events of child runs are told, and not only calls to approve.
 
     Raises:
-        UsageError: The log has no such event.
+        UsageError: The log has no such event, or an option has a wrong value.
     """
 
     def __init__(self, run: Run, *, after: int | None, children: bool) -> None:
+        check_flag("children", children)
         position = 0 if after is None else _position(run, after)
         self._run = run
         self._children = children
@@ -50,7 +60,8 @@ class RunWatch:
         self._ready: deque[Event | Delta | Progress] = deque()
         self._reply: ReplyDeltas | None = None
         self._index = 0
-        self._others_seen = self._feed.others_count
+        # How far the runs below are told to this watcher, too.
+        self._others_seen, self._below = self._feed.below.now()
         self._began_over = run._core.ending is not None
         self._followed: Followed | None = None
 
@@ -72,15 +83,49 @@ class RunWatch:
                     self._read()
                 if self._ready:
                     return self._ready.popleft()
-                if self._is_over():
-                    raise StopAsyncIteration
-            store = self._run._store
-            if store is not None and store._shared is not None and feed.run._driver is None:
-                before, self._followed = self._followed, follow(self, feed, store)
-                if self._followed is not before and self._followed.is_complete:
-                    # Nothing may be told any more.
+                ending = self._ending()
+            seconds = None
+            if ending is not None:
+                has_more = await self._has_more()
+                if feed.version != version:
                     continue
-            await feed.wait(version)
+                if has_more is False:
+                    raise_failure(feed.run, ending, feed.run._raised)
+                    raise StopAsyncIteration
+                # Whoever is to write it may end before.
+                seconds = _ASK
+            if self._follows():
+                # Nothing may be told any more.
+                continue
+            with suppress(TimeoutError):
+                async with _lazy.asyncio.timeout(seconds):
+                    await feed.wait(version)
+
+    async def _has_more(self) -> bool | None:
+        """Whether more is to come in a run that seems over. `None`: its database is away."""
+        # Not the store of the driver, which may be closed by now.
+        store = self._run._store
+        if store is None or store._shared is None:
+            return False
+        try:
+            # The database may take its time, and the loop has other things to do.
+            return not await _lazy.asyncio.to_thread(has_ended, self._feed.run, store)
+        except StoreError:
+            if store._closed:
+                raise
+            return None
+
+    def _follows(self) -> bool:
+        """Follow what other processes write. Returns whether all of it is told, since this call."""
+        feed, store = self._feed, self._run._store
+        driver = feed.run._driver
+        if store is None or store._shared is None:
+            return False
+        # Workers may have the child runs of a run that is driven here.
+        if driver is not None and not (self._children and driver.may_rest):
+            return False
+        before, self._followed = self._followed, follow(self, feed, store)
+        return self._followed is not before and self._followed.is_complete
 
     def _read(self) -> None:
         """Take what is new: deltas of the reply, then the events that come after them."""
@@ -101,57 +146,82 @@ class RunWatch:
             self._position = event.seq + 1
             if feed.reply_at(self._position) not in (None, self._reply):
                 break
-        if feed.others_count != self._others_seen:
-            others, self._others_seen = feed.others_since(self._others_seen)
+        if feed.below.count != self._others_seen:
+            others, self._others_seen, has_dropped = feed.below.since(self._others_seen)
+            if has_dropped:
+                others = [*feed.below.events(self._below), *others]
             self._ready += (
-                item for item in others if is_wanted(item, self._run.id, children=self._children)
+                item
+                for item in others
+                if self._is_new(item) and is_wanted(item, self._run.id, children=self._children)
             )
 
-    def _is_over(self) -> bool:
-        """Whether nothing more comes.
+    def _is_new(self, item: Event | Progress) -> bool:
+        """Whether it is not an event of a run below that was read from its log already."""
+        if isinstance(item, Progress):
+            return True
+        if item.seq < self._below.get(item.run_id, 0):
+            return False
+        self._below[item.run_id] = item.seq + 1
+        return True
+
+    def _ending(self) -> Ending | None:
+        """Return the end of the run if nothing more comes, unless a database has more.
 
         Raises:
-            RunFailed: The run has failed.
+            StoreError: The run was deleted, or its store was closed.
             BaseException: Its driver has left it, because of this.
         """
         feed = self._feed
         run = feed.run
         if run._driver is not None:
-            return False
+            return None
         # Before it is looked whether there is something to read.
         has_all_below = self._has_all_below()
         # Another thread may have made the feed while the driver was leaving.
         feed.publish()
-        if self._position < feed.published or feed.others_count != self._others_seen:
-            return False
-        is_stored = run._store is not None
+        if self._position < feed.published or feed.below.count != self._others_seen:
+            return None
         # It rests, or another process has it.
-        goes_on = is_stored and isinstance(run._left, RunCancelled | TakenOver | NoLease)
-        if run._left is not None and not goes_on:
+        if run._left is not None and not goes_on(run):
             raise run._left
         # Another thread may continue the run at this very moment.
-        if (ending := run._core.ending) is not None:
-            # Not the store of the driver, which may be closed by now.
-            store = self._run._store
-            shared = None if store is None else store._shared
-            # So may another process.
-            if shared is not None and (
-                not has_all_below or shared.has_more(run.id, run._core.event_count)
-            ):
-                return False
-            raise_failure(run, ending, run._raised)
-            return True
-        if not is_stored:
+        ending = run._core.ending
+        if ending is not None and (has_all_below or feed.was_deleted):
+            return ending
+        if feed.was_deleted:
+            raise StoreError(f"there is no run {run.id} in this store: it was deleted")
+        if self._followed is not None and self._followed.was_closed:
+            raise StoreError("this store is closed: open it again to use it")
+        if run._store is None:
             raise UsageError(
                 "nothing works on this run: use agent.start(…) or agent.stream(…), or pass store=… "
                 "to the agent and call agent.resume(…)"
             )
-        return False
+        return None
 
     def _has_all_below(self) -> bool:
         """Whether the events of child runs that other processes have driven are told."""
-        is_complete = self._followed is not None and self._followed.is_complete
-        return not self._children or self._began_over or is_complete
+        store = self._run._store
+        if not self._children or self._began_over or store is None or store._shared is None:
+            return True
+        return self._followed is not None and self._followed.is_complete
+
+
+def has_ended(run: Run, store: TicketStore) -> bool:
+    """Whether a run is over, and was told nothing since. It waits for a database.
+
+    Args:
+        run: The run.
+        store: A store that has it.
+
+    Raises:
+        StoreError: The database cannot be read.
+    """
+    if run._driver is not None or run._core.ending is None:
+        return False
+    shared = store._shared
+    return shared is None or not shared.has_more(run.id, run._core.event_count)
 
 
 def _position(run: Run, after: int) -> int:

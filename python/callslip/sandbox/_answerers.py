@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
+from callslip._options import check_called_with, checked_texts
 from callslip._runtime.calls import current_call
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError
@@ -58,16 +59,15 @@ class ListAnswerer:
     """
 
     def __init__(self, answers: Sequence[str]) -> None:
-        if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
-            raise UsageError("expected answers as a list of strings, one for each question")
-        for number, answer in enumerate(answers):
+        texts = checked_texts("answers", answers)
+        for number, answer in enumerate(texts):
             if replace_surrogates(answer) != answer:
                 raise UsageError(
                     f"expected answers[{number}] to be text: got half of a surrogate pair in it, "
                     "which no UTF-8 can hold"
                 )
-        self.count = len(answers)
-        self._answers: Iterator[str] = iter(list(answers))
+        self.count = len(texts)
+        self._answers: Iterator[str] = iter(texts)
         self.ran_out = False
 
     def ask(self, request: InputRequest, attend: Attend) -> str | None:
@@ -226,8 +226,11 @@ def find_person() -> Answerer | None:
 
 def check_ask(ask: Ask) -> None:
     """Raise `UsageError` if this option is invalid."""
-    if ask is not None and ask != "auto" and not callable(ask):
+    if ask is None or ask == "auto":
+        return
+    if not callable(ask):
         raise UsageError(f"expected ask='auto', a function or None: got {ask!r}")
+    check_called_with("ask", ask, "the question")
 
 
 def find_answerer(ask: Ask, answers: Sequence[str] | None) -> Answerer:

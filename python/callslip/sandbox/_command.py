@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from callslip._options import check_dict_of_texts, check_seconds, check_text
 from callslip.errors import RunnerLost, UsageError
 from callslip.sandbox._process import RunnerProcess
 
@@ -35,7 +36,7 @@ class CommandRunner:
             Default: 300.
 
     Raises:
-        UsageError: The command is empty or a string, or `start_seconds` is out of range.
+        UsageError: The command is no list, or empty; or an option has a wrong value.
     """
 
     about: str
@@ -48,13 +49,19 @@ class CommandRunner:
         env: Mapping[str, str] | None = None,
         start_seconds: float = 300.0,
     ) -> None:
-        if isinstance(command, str) or not command:
+        if not (
+            isinstance(command, Sequence)
+            and not isinstance(command, str | bytes)
+            and command
+            and all(isinstance(one, str | os.PathLike) for one in command)
+        ):
             raise UsageError(
-                "expected the command as a list, ['docker', 'run', …]: got "
-                f"{'a string' if isinstance(command, str) else 'an empty one'}"
+                f"expected the command as a list, ['docker', 'run', …]: got {command!r}"
             )
-        if not start_seconds > 0:
-            raise UsageError(f"expected start_seconds to be more than 0: got {start_seconds!r}")
+        check_text("about", about)
+        if env is not None:
+            check_dict_of_texts("env", env)
+        check_seconds("start_seconds", start_seconds, zero=False)
         self._command = [os.fspath(one) for one in command]
         self._env = None if env is None else dict(env)
         self._start_seconds = start_seconds

@@ -67,31 +67,35 @@ class FileStore(Protocol):
         """Delete all files whose keys begin with `first` and a slash."""
 
 
-def open_file_store(files: SharedFiles) -> FileStore:
+def open_file_store(files: SharedFiles, name: str = "files") -> FileStore:
     """Return the place that a program has named.
+
+    Args:
+        files: The place.
+        name: The name of the option, for errors.
 
     Raises:
         UsageError: It names none, or obstore is not installed.
     """
     if isinstance(files, str) and "://" in files:
-        return ObjectStore(_store_of_url(files))
+        return ObjectStore(_store_of_url(files, name))
     if isinstance(files, (str, os.PathLike)) and os.fspath(files):
         return FolderStore(Path(files).absolute())
     if all(callable(getattr(files, name, None)) for name in ("put", "get", "list", "delete")):
         return ObjectStore(cast("ObjectClient", files))
     raise UsageError(
-        "expected files as a folder, a URL such as 's3://bucket/agents' or a store of obstore: "
+        f"expected {name} as a folder, a URL such as 's3://bucket/agents' or a store of obstore: "
         f"got {files!r}"
     )
 
 
-def _store_of_url(url: str) -> ObjectClient:
+def _store_of_url(url: str, name: str) -> ObjectClient:
     scheme = url.partition("://")[0]
     try:
         obstore = _lazy.obstore_store
     except ImportError:
         raise UsageError(
-            f"files='{scheme}://…' needs the package obstore: pip install 'callslip[shared]', or "
+            f"{name}='{scheme}://…' needs the package obstore: pip install 'callslip[shared]', or "
             "pass a folder"
         ) from None
     if scheme == "memory":
@@ -102,11 +106,13 @@ def _store_of_url(url: str) -> ObjectClient:
     except Exception as error:  # noqa: BLE001  # the client has many
         # The message may contain the URL, and that a password.
         why = "it is not valid" if set("@?") & set(url) else first_line(error)
-        raise UsageError(f"files='{scheme}://…' can't be used: {why}") from None
+        raise UsageError(f"{name}='{scheme}://…' can't be used: {why}") from None
 
 
 def first_line(error: BaseException) -> str:
     """Return the message of an error, without what obstore adds for its own developers."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

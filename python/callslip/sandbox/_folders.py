@@ -95,13 +95,7 @@ class WorkFolder:
     path: Path
 
     def __init__(self) -> None:
-        while True:
-            try:
-                self.path, lock = _make_folder()
-                break
-            except FileNotFoundError:
-                # Another process has just removed the folder of all.
-                continue
+        self.path, lock = _make_folder()
         self._finalizer = weakref.finalize(self, _remove_folder, self.path, lock, os.getpid())
 
     def remove(self) -> None:
@@ -128,11 +122,27 @@ def _shared_folder() -> WorkFolder:
 
 def _make_folder() -> tuple[Path, int]:
     """Create a working directory and its lock, in a folder that belongs to this user alone."""
-    above = Path(tempfile.gettempdir()) / f"callslip-{os.getuid()}"
-    above.mkdir(mode=0o700, exist_ok=True)
+    temporary = Path(tempfile.gettempdir())
+    above = temporary / f"callslip-{os.getuid()}"
+    try:
+        while True:
+            # Not `exist_ok`, which looks again and fails if the folder was removed meanwhile.
+            with suppress(FileExistsError):
+                above.mkdir(mode=0o700)
+            # Another process may have removed it just now.
+            with suppress(FileNotFoundError):
+                return _make_folder_in(above)
+    except OSError as error:
+        raise UsageError(
+            f"expected a folder for temporary files that can be written to: got '{temporary}' "
+            f"({error.strerror}). Set TMPDIR to another one"
+        ) from error
+
+
+def _make_folder_in(above: Path) -> tuple[Path, int]:
     about = above.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
-        # It belongs to another user, in a folder that everyone may write to.
+        # Somebody else has made it, in a folder that everyone may write to.
         above = Path(tempfile.mkdtemp(prefix="callslip-"))
     _remove_abandoned(above)
     path = above / secrets.token_hex(8)

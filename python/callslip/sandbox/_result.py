@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
+from callslip._options import check_type
 from callslip.parts import Image
 from callslip.sandbox._display import artifact_html, result_html, result_text
 from callslip.sandbox._folders import ArtifactFolder
@@ -100,8 +101,10 @@ class Artifact:
         """Copy the file to its `path` below a directory. Returns the path of the copy.
 
         Raises:
+            UsageError: `directory` is no path.
             FileExistsError: There is a file of that name.
         """
+        check_type("directory", directory, (str, os.PathLike), "a path")
         target = Path(directory) / self.path
         target.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("rb") as source, target.open("xb") as copy:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from callslip import _lazy
+from callslip._options import check_text
 from callslip.errors import SandboxError, ScriptRefused, UsageError
 from callslip.sandbox._file_stores import FileStore, first_line
 from callslip.sandbox._folders import WorkFolder
@@ -230,9 +231,10 @@ def delete_files(store: FileStore, run_ids: Iterable[str]) -> None:
     """Delete all files that are kept of some runs.
 
     Raises:
-        UsageError: An id is empty.
+        UsageError: An id is empty, or no text.
     """
     for run_id in run_ids:
+        check_text("the id of a run", run_id)
         if not run_id:
             raise UsageError("expected the ids of runs: got an empty one")
         store.delete_all(_quoted(run_id))

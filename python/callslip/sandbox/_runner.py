@@ -7,12 +7,13 @@ import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from callslip import _core
-from callslip._options import check_one_of
+from callslip._options import check_called_with, check_one_of, check_text, check_type
 from callslip.errors import UsageError
+from callslip.runs import Run
 from callslip.sandbox._answerers import Ask, check_ask
 from callslip.sandbox._approval import Deps, PackageApproval
 from callslip.sandbox._collector import OnEvent
@@ -38,7 +39,6 @@ from callslip.sandbox._tool import ScriptTool
 from callslip.tools import NeedsApproval
 
 if TYPE_CHECKING:
-    from callslip.runs import Run
     from callslip.sandbox._folders import WorkFolder
 
 __all__ = ["PythonRunner"]
@@ -99,9 +99,14 @@ class PythonRunner:
     ) -> None:
         check_platform()
         check_one_of("profile", profile, _PROFILES)
+        check_type("limits", limits, (ScriptLimits, NoneType), "ScriptLimits(…) or None")
         check_ask(ask)
-        if on_event is not None and not callable(on_event):
-            raise UsageError(f"expected on_event as a function: got {on_event!r}")
+        if on_event is not None:
+            check_called_with("on_event", on_event, "the event")
+        _check_path("python", python)
+        _check_path("artifacts", artifacts)
+        if index is not None:
+            check_text("index", index)
         if backend is not None and not isinstance(backend, CodeRunner):
             raise UsageError(
                 f"expected backend with `about` and `open()`, as a CommandRunner: got {backend!r}"
@@ -111,7 +116,7 @@ class PythonRunner:
                 "expected files or backend: got both; the files of another place stay there"
             )
         self.profile = profile
-        self.limits: ScriptLimits = limits or ScriptLimits()
+        self.limits: ScriptLimits = ScriptLimits() if limits is None else limits
         self.ask = ask
         self.backend = backend
         self.python = python
@@ -175,6 +180,9 @@ class PythonRunner:
             description: The description for the model. Default: generated from the options, with
                 limits, packages and files.
             needs_approval: As for `tool`.
+
+        Raises:
+            UsageError: An option has a wrong value.
         """
         return ScriptTool(self, name=name, description=description, needs_approval=needs_approval)
 
@@ -202,17 +210,20 @@ class PythonRunner:
             The paths of the copies.
 
         Raises:
-            UsageError: The runner has no `files=…`.
+            UsageError: The runner has no `files=…`, or an argument has a wrong type.
             SandboxError: The files are damaged, are gone, or cannot be read.
             OSError: A copy cannot be written, for example because there is a file of that name.
         """
+        check_type("run", run, Run, "a Run, such as result.run")
+        check_type("directory", directory, (str, os.PathLike), "a path")
+        check_text("tool", tool)
         return RunFiles(self._file_store(), run, tool, self.limits).save(Path(directory))
 
     def delete_files(self, *run_ids: str) -> None:
         """Delete all files that are kept of runs, for example of runs that are deleted themselves.
 
         Raises:
-            UsageError: The runner has no `files=…`, or an id is empty.
+            UsageError: The runner has no `files=…`, or an id is empty or no text.
             OSError: Files in a folder cannot be deleted. Object stores raise errors of their own.
         """
         delete_files(self._file_store(), run_ids)
@@ -267,6 +278,10 @@ class PythonRunner:
             if self.profile == "auto" and self.backend is None
             else given
         )
+
+
+def _check_path(name: str, path: object) -> None:
+    check_type(name, path, (str, os.PathLike, NoneType), "a path or None")
 
 
 _warned = threading.Event()

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callslip import _core
+from callslip._options import check_flag
 from callslip._threads.current_loop import check_loop, interruptible, is_in_loop
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import ListAnswerer, find_answerer
@@ -330,8 +331,7 @@ class ScriptSession:
 def _check_arguments(code: str, *, interactive: bool, answers: Sequence[str] | None) -> None:
     if not isinstance(code, str):
         raise UsageError(f"expected the script as a string: got {type(code).__name__}")
-    if not isinstance(interactive, bool):
-        raise UsageError(f"expected interactive to be True or False: got {interactive!r}")
+    check_flag("interactive", interactive)
     if answers is not None and not interactive:
         raise UsageError("answers need interactive=True: pass both")
 

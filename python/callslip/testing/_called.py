@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, get_args
 
-from callslip.runs import Ticket
+from callslip._options import check_one_of, check_text, shown
+from callslip.errors import UsageError
+from callslip.runs import Run, RunResult, Ticket
+from callslip.runs._ticket import Outcome
 from callslip.trace import Trace
-
-if TYPE_CHECKING:
-    from callslip.runs import Run, RunResult
 
 __all__ = ["Called", "codes"]
 
@@ -18,7 +18,14 @@ def codes(run: Run[Any] | RunResult[Any] | Trace) -> list[str]:
 
     Args:
         run: A run, its result or its trace. A run that has failed is in `error.run`.
+
+    Raises:
+        UsageError: It is none of them.
     """
+    if not isinstance(run, (Run, RunResult, Trace)):
+        raise UsageError(
+            f"expected a run, its result or its trace: got {shown(run)}; pass result, or error.run"
+        )
     trace = run if isinstance(run, Trace) else run.trace()
     return [turn.violation.code for turn in trace.turns if turn.violation is not None]
 
@@ -33,6 +40,9 @@ class Called:
         outcome: The outcome of the ticket. Default: any, also of a call in progress.
         **arguments: Arguments of the call. It may have others too. A value may be an object that
             compares with several values, as those of `dirty_equals`.
+
+    Raises:
+        UsageError: `tool` is no text, or there is no such outcome.
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # it equals tickets that differ
@@ -40,6 +50,10 @@ class Called:
     def __init__(
         self, tool: str | None = None, /, *, outcome: str | None = None, **arguments: Any
     ) -> None:
+        if tool is not None:
+            check_text("the name of a tool", tool)
+        if outcome is not None:
+            check_one_of("outcome", outcome, get_args(Outcome))
         self._tool = tool
         self._outcome = outcome
         self._arguments = arguments

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from callslip import _lazy
+from callslip._options import check_called_with, check_type, shown
 from callslip.errors import UsageError
 from callslip.models._call import ModelCall
 from callslip.models._direct import answer, join_chunks, read_whole
@@ -56,6 +57,7 @@ class Faults:
         seed: int = 0,
     ) -> None:
         call = ModelCall(model)
+        check_type("say", say, Say, "Say(…) of the agent's protocol")
         self._call = call
         self._plan = _Plan(faults, rate, seed)
         self._say = say
@@ -165,6 +167,11 @@ class _Plan:
         self, faults: Mapping[int, Fault] | Sequence[Fault], rate: float | None, seed: int
     ) -> None:
         self.is_drawn = not isinstance(faults, Mapping)
+        if isinstance(faults, str) or not isinstance(faults, (Mapping, Sequence, type(None))):
+            raise UsageError(
+                f"expected a list of faults, or a dict by the number of the call: got "
+                f"{shown(faults)}; pass [{getattr(faults, '__name__', 'fault')}]"
+            )
         if not faults:
             raise UsageError("expected faults: got none")
         for fault in faults.values() if isinstance(faults, Mapping) else faults:
@@ -175,8 +182,9 @@ class _Plan:
             for number in faults:
                 if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                     raise UsageError(f"expected the number of a call, from 1: got {number!r}")
-        elif rate is None or not 0 < rate <= 1:
-            raise UsageError(f"expected a rate above 0 and up to 1: got {rate!r}: pass rate=…")
+        else:
+            _check_rate(rate)
+        check_type("seed", seed, int, "a whole number")
         self.made: dict[int, Fault] = {}
         self._faults = faults
         self._rate = rate or 0.0
@@ -209,13 +217,23 @@ class _Plan:
             )
 
 
+def _check_rate(rate: object) -> None:
+    is_number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if not is_number or not 0 < rate <= 1:  # type: ignore[operator]
+        raise UsageError(f"expected a rate above 0 and up to 1: got {shown(rate)}: pass rate=…")
+
+
 def _check_fault(fault: object) -> None:
     is_exception = isinstance(fault, BaseException) or (
         isinstance(fault, type) and issubclass(fault, BaseException)
     )
     is_function = callable(fault) and not isinstance(fault, type)
     if not (is_exception or is_function or isinstance(fault, Hang)):
-        raise UsageError(f"expected a function, a wait or an exception as a fault: got {fault!r}")
+        raise UsageError(
+            f"expected a function, a wait or an exception as a fault: got {shown(fault)}"
+        )
+    if is_function:
+        check_called_with("a fault", fault, "the reply", "the Say")
 
 
 def _changed(fault: Any, reply: ModelReply, say: Say) -> _Changed:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+from callslip._options import shown
 from callslip.errors import UsageError
 from callslip.tools import Context, Tool, Tools
 from callslip.tools._outcome import Outcome
@@ -32,18 +33,27 @@ class FaultyTools(Toolbox):
         tools: The tools, as for `Agent`.
 
     Raises:
-        UsageError: There is no such tool, or an item is no exception and not `"ok"`.
+        UsageError: There is no such tool, or an item is no exception and not `"ok"`; or `tools` are
+            none.
         ToolError: As for `Agent`.
     """
 
     def __init__(self, faults: Mapping[str, Sequence[ToolFault]], tools: Tools) -> None:
         super().__init__(tools)
         made = dict(self._tools)
+        if not isinstance(faults, Mapping):
+            raise UsageError(
+                f"expected faults as a dict of lists by the name of the tool: got {shown(faults)}"
+            )
         self._left: dict[str, deque[ToolFault]] = {}
         for name, items in faults.items():
             if name not in made:
                 known = ", ".join(map(repr, made))
-                raise UsageError(f"expected the name of a tool, one of {known}: got {name!r}")
+                expected = (
+                    f"the name of a tool, one of {known}" if known else "tools for the faults"
+                )
+                got = shown(name) if known else f"none, and faults of {shown(name)}"
+                raise UsageError(f"expected {expected}: got {got}")
             self._left[name] = deque(_checked(name, items))
             made[name] = _with_faults(made[name], self._left[name])
         self._tools = made
@@ -96,9 +106,11 @@ def _with_faults(tool: Tool[..., Any], left: deque[ToolFault]) -> Tool[..., Any]
 
 def _checked(name: str, items: Sequence[ToolFault]) -> Sequence[ToolFault]:
     if isinstance(items, str) or not isinstance(items, Sequence):
-        raise UsageError(f"expected a list for the tool {name!r}: got {items!r}")
+        raise UsageError(f"expected a list for the tool {name!r}: got {shown(items)}")
     for item in items:
         kind = item if isinstance(item, type) else type(item)
         if item != "ok" and not issubclass(kind, BaseException):
-            raise UsageError(f"expected an exception, or 'ok', for the tool {name!r}: got {item!r}")
+            raise UsageError(
+                f"expected an exception, or 'ok', for the tool {name!r}: got {shown(item)}"
+            )
     return items

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from callslip._options import check_one_of, check_path, check_text, checked_texts
 from callslip._redaction import redact_credentials
 from callslip.errors import UsageError
 from callslip.models._reply import Messages
@@ -42,6 +43,9 @@ class Recording:
         match: `"all"` messages are compared, or the `"conversation"` without the system message.
         scrub: Lines of `pattern => text`, replaced in messages before they are compared.
         redact: Patterns of secrets.
+
+    Raises:
+        UsageError: An argument has a wrong value, or a pattern is none.
     """
 
     def __init__(
@@ -54,15 +58,22 @@ class Recording:
         scrub: Sequence[str] = (),
         redact: Sequence[str] = (),
     ) -> None:
-        self._path = file_of(path)
+        check_path("path", path)
+        check_text("node", node)
+        check_one_of("mode", mode, ("replay", "record", "rewrite"))
+        check_one_of("match", match, ("all", "conversation"))
+        self._path = file_of(Path(path))
         self._node = node
         self._mode = mode
         self._is_whole = match == "all"
         self._secrets: list[tuple[re.Pattern[str], str]] = [
             *((re.compile(re.escape(value)), f"[{name}]") for name, value in _secrets()),
-            *((_pattern(one, "callslip_redact"), "[redacted]") for one in redact),
+            *(
+                (_pattern(one, "callslip_redact"), "[redacted]")
+                for one in checked_texts("redact", redact)
+            ),
         ]
-        self._scrub = [_scrub(line) for line in scrub]
+        self._scrub = [_scrub(line) for line in checked_texts("scrub", scrub)]
         self._replies = Replies() if mode == "rewrite" else Replies.read(self._path)
         self._unused = list(range(len(self._replies.calls)))
         self._has_new = False
@@ -189,7 +200,14 @@ def _scrub(line: str) -> tuple[re.Pattern[str], str]:
     pattern, arrow, text = line.partition("=>")
     if not arrow:
         raise UsageError(f"expected `pattern => text` in callslip_scrub: got {line!r}")
-    return _pattern(pattern.strip(), "callslip_scrub"), text.strip()
+    found, text = _pattern(pattern.strip(), "callslip_scrub"), text.strip()
+    try:
+        found.sub(text, "")
+    except (re.error, IndexError) as error:
+        raise UsageError(
+            f"expected a text for {pattern.strip()!r} in callslip_scrub: got {text!r}: {error}"
+        ) from None
+    return found, text
 
 
 def _pattern(text: str, option: str) -> re.Pattern[str]:

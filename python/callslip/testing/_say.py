@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from callslip._core import ToolSet
+from callslip._options import check_text, shown
 from callslip.errors import UsageError
-from callslip.protocols import Protocol, ProtocolName
+from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.tools import Tool, Tools
 from callslip.tools._toolbox import Toolbox
 
@@ -29,10 +30,7 @@ class Say:
     """
 
     def __init__(self, protocol: ProtocolName | Protocol) -> None:
-        name = protocol.name if isinstance(protocol, Protocol) else protocol
-        if name not in PROTOCOLS:
-            raise UsageError(f"expected a protocol, or one of {PROTOCOLS}: got {name!r}")
-        self._name: ProtocolName = name
+        self._name: ProtocolName = find_protocol(protocol).name
         self._calls = 0
 
     @property
@@ -46,7 +44,14 @@ class Say:
         Args:
             tool: The name of the tool.
             **arguments: The arguments of the call, which JSON can hold.
+
+        Raises:
+            UsageError: `tool` is no text, or an argument is no JSON value.
         """
+        name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
+        if not isinstance(tool, str) and isinstance(name, str):
+            raise UsageError(f"expected the name of a tool: got {shown(tool)}; pass {name!r}")
+        check_text("the name of a tool", tool)
         self._calls += 1
         return _CALLS[self._name](tool, arguments, self._calls)
 
@@ -72,6 +77,9 @@ class Say:
 
         Args:
             answer: The answer: text, or what JSON can hold.
+
+        Raises:
+            UsageError: It is no JSON value.
         """
         return _ANSWERS[self._name](answer)
 
@@ -124,7 +132,10 @@ def _react_answer(answer: Any) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"expected JSON values in a reply: got another: {error}") from None
 
 
 _CALLS: Final[dict[str, Callable[[str, dict[str, Any], int], str]]] = {

@@ -7,11 +7,11 @@ place of the reply, and raises `UsageError` if the reply has no place for the fa
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from callslip._options import check_seconds
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.testing._call_text import CallText
@@ -51,12 +51,16 @@ class RateLimited(Exception):
     Attributes:
         status_code: 429.
         headers: Retry-After, if the server sends it.
+
+    Raises:
+        UsageError: `retry_after` is no number from 0.
     """
 
     status_code = 429
 
     def __init__(self, retry_after: float | None = None) -> None:
         super().__init__("rate limit exceeded")
+        check_seconds("retry_after", retry_after, none="no such header")
         self.retry_after = retry_after
         self.headers: dict[str, str] = (
             {} if retry_after is None else {"retry-after": str(retry_after)}
@@ -72,9 +76,15 @@ class Hang:
 
     Attributes:
         seconds: The length of the wait.
+
+    Raises:
+        UsageError: `seconds` is no number above 0.
     """
 
     seconds: float
+
+    def __post_init__(self) -> None:
+        check_seconds("seconds", self.seconds, zero=False)
 
 
 Fault: TypeAlias = (
@@ -97,9 +107,6 @@ def hang(seconds: float) -> Hang:
     Raises:
         UsageError: `seconds` is no such number.
     """
-    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not is_number or not 0 < seconds < math.inf:
-        raise UsageError(f"expected a number of seconds above 0: got {seconds!r}")
     return Hang(seconds)
 
 

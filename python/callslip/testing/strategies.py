@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from callslip._options import check_flag
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.protocols import Protocol, ProtocolName
@@ -53,6 +54,7 @@ def replies(
         ToolError: As for `Agent`.
     """
     say = Say(protocol)
+    check_flag("broken", broken)
     answers = st.text(min_size=1).filter(str.strip)
     right = st.one_of(answers.map(say.finish), *(_calls(say, one) for one in Toolbox(tools)))
     if not broken:

@@ -128,7 +128,7 @@ def tool(
         queue: For runs in a database: the queue whose workers make the calls. Default: `None`.
 
     Raises:
-        UsageError: The function is not callable, or an option is out of range.
+        UsageError: The function is not callable, or an option has a wrong value.
         ToolError: The function has no name; or, with the first agent, no signature to describe.
     """
     decorate = partial(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
 from callslip import _lazy
 from callslip._json import ResultError, from_json, to_json
+from callslip._options import check_seconds, check_text
 from callslip.errors import ToolError, UsageError
 from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
@@ -19,8 +21,8 @@ from callslip.tools._outcome import Fail
 __all__ = [
     "check_queue",
     "check_reconcile",
-    "check_seconds",
-    "check_text",
+    "check_texts",
+    "check_timeout",
     "collect_result",
     "doc_of",
     "enclosing_names",
@@ -171,10 +173,17 @@ def enclosing_names(frame: Any) -> dict[str, Any] | None:
     return dict(frame.f_locals)
 
 
-def check_text(option: str, text: object) -> None:
+def check_texts(**texts: object) -> None:
     """Raise `UsageError` if an option is neither text nor `None`."""
-    if text is not None and not isinstance(text, str):
-        raise UsageError(f"{option} must be text: got {text!r}")
+    for option, text in texts.items():
+        if text is not None:
+            check_text(option, text)
+
+
+def check_timeout(timeout: object) -> None:
+    """Raise `UsageError` unless this is a time limit. An infinite one is none, too."""
+    if timeout != math.inf:
+        check_seconds("timeout", timeout, zero=False, none="no limit")
 
 
 def object_schema(parameters: object) -> dict[str, Any]:
@@ -215,21 +224,13 @@ def check_queue(queue: object) -> None:
         )
 
 
-def check_seconds(option: str, seconds: object) -> None:
-    """Raise `UsageError` if an option is neither a number of seconds nor `None`."""
-    if seconds is None:
-        return
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise UsageError(f"{option} must be a number of seconds: got {seconds!r}")
-    if not seconds > 0:
-        raise UsageError(f"{option} must be more than 0 seconds: got {seconds!r}")
-
-
-def check_reconcile(reconcile: Callable[..., Any]) -> None:
+def check_reconcile(reconcile: object) -> None:
     """Raise `UsageError` if `reconcile` cannot be called with a context.
 
     It is called after a crash, when it is too late to correct it.
     """
+    if not callable(reconcile):
+        raise UsageError(f"expected reconcile to be a function: got {reconcile!r}")
     try:
         inspect.signature(reconcile).bind(None)
     except TypeError as error:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from callslip._failure import is_transient, log_failure, unwrap_group
+from callslip._options import check_whole
 from callslip.errors import UsageError
 
-__all__ = ["RETRIES", "RetryOn", "RetryRule", "check_retries", "retries_by_effect"]
+__all__ = ["RETRIES", "RetryOn", "RetryRule", "retries_by_effect"]
 
 RetryOn: TypeAlias = (
     "type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] | None"
@@ -17,12 +18,6 @@ RetryOn: TypeAlias = (
 
 RETRIES = 2
 """Further attempts at a call that may be repeated."""
-
-
-def check_retries(retries: object) -> None:
-    """Raise `UsageError` if an option is not a number of further attempts."""
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise UsageError(f"expected retries to be a whole number from 0: got {retries!r}")
 
 
 def retries_by_effect(effect: str, *, readonly: bool, most: int = RETRIES) -> int:
@@ -50,7 +45,7 @@ class RetryRule:
 
     def __init__(self, retries: int | None, retry_on: RetryOn) -> None:
         if retries is not None:
-            check_retries(retries)
+            check_whole("retries", retries)
         _check_retry_on(retry_on)
         self.retries: int | None = retries
         self.retry_on: Any = retry_on

@@ -18,6 +18,7 @@ from callslip._failure import (
     unwrap_group,
 )
 from callslip._json import ResultError, result_json, to_json
+from callslip._options import check_flag, check_one_of
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
@@ -25,8 +26,8 @@ from callslip.tools._approval import NeedsApproval, approval_traits, check_needs
 from callslip.tools._callable import (
     check_queue,
     check_reconcile,
-    check_seconds,
-    check_text,
+    check_texts,
+    check_timeout,
     collect_result,
     doc_of,
     enclosing_names,
@@ -115,18 +116,19 @@ class Tool(Generic[P, R]):
         names: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) and not isinstance(function, classmethod):
-            raise UsageError(f"a tool must be callable: got {type(function).__name__}")
-        if effect not in {"once", "idempotent", "pure"}:
-            raise UsageError(f"effect must be 'once', 'idempotent' or 'pure': got {effect!r}")
+            raise UsageError(f"expected a function as a tool: got {type(function).__name__}")
+        check_one_of("effect", effect, ("once", "idempotent", "pure"))
         if reconcile is not None and effect != "once":
             raise UsageError(
-                f"reconcile is for effect='once': an {effect} call is repeated without asking"
+                f"reconcile is for effect='once': a call with effect='{effect}' is repeated "
+                "without asking"
             )
         if reconcile is not None:
             check_reconcile(reconcile)
-        check_text("name", name)
-        check_text("description", description)
-        check_seconds("timeout", timeout)
+        check_texts(name=name, description=description)
+        check_flag("readonly", readonly)
+        check_flag("repeatable", repeatable)
+        check_timeout(timeout)
         check_needs_approval(needs_approval)
         if queue is not None:
             check_queue(queue)

@@ -49,9 +49,10 @@ class Toolbox(ToolSource):
         if isinstance(tools, ToolSource):
             tools = [tools]
         if isinstance(tools, str) or not isinstance(tools, Sequence):
-            kind = type(tools).__name__
+            hint = "; pass it in a list" if callable(tools) else ""
             raise UsageError(
-                f"tools must be a list of functions or an OpenAPI document: got {kind}"
+                "expected tools as a list of functions or an OpenAPI document: got "
+                f"{type(tools).__name__}{hint}"
             )
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []

@@ -1,6 +1,6 @@
 //! The stack of open arrays and objects, and how a finished value reaches the one that holds it.
 
-use super::{BoxedViolation, Flow, JsonReader, Last, LastKind, Settings, State};
+use super::{BoxedViolation, Flow, JsonReader, Last, LastKind, State};
 use crate::reply::object::Members;
 use crate::reply::{Code, Object, ReadLimits, RepairCode, Span, Value};
 use compact_str::CompactString;
@@ -99,12 +99,8 @@ impl JsonReader {
     pub(super) fn open(&mut self, byte: u8) -> Result<Flow, BoxedViolation> {
         let open = self.position;
         let bracket = Span::new(open, open + 1);
-        let Settings { records, limits, .. } = &self.settings;
-        if self.stack.len() >= limits.depth.min(ReadLimits::DEEPEST) {
-            let message = format!("expected at most {} brackets inside one another: got more", limits.depth);
-            return Err(self.violation(Code::TooDeep, message, bracket));
-        }
-        let kind = match (byte, *records, self.stack.as_slice()) {
+        self.check_depth(bracket)?;
+        let kind = match (byte, self.settings.records, self.stack.as_slice()) {
             (b'[', true, []) => Kind::Records(0),
             (b'[', true, [Frame { kind: Kind::Records(_), .. }]) => return Err(self.no_record(bracket)),
             (b'[', ..) => Kind::Array(Vec::new()),
@@ -122,17 +118,26 @@ impl JsonReader {
         Ok(Flow::Go)
     }
 
+    /// Refuses a bracket that is one level too deep.
+    fn check_depth(&self, bracket: Span) -> Result<(), BoxedViolation> {
+        let most = self.settings.limits.depth.min(ReadLimits::DEEPEST);
+        if self.stack.len() < most {
+            return Ok(());
+        }
+        Err(self.violation(
+            Code::TooDeep,
+            format!("expected at most {most} brackets inside one another: got more"),
+            bracket,
+        ))
+    }
+
     /// A second brace right after the first: both are one.
     pub(super) fn open_doubled(&mut self) -> Result<Flow, BoxedViolation> {
         let open = self.position;
         let Some(outer) = self.stack.last_mut() else { return Ok(Flow::Go) };
         let kind = std::mem::replace(&mut outer.kind, Kind::Doubled(None));
         let places = Span::new(outer.open, open + 1);
-        if self.stack.len() >= self.settings.limits.depth.min(ReadLimits::DEEPEST) {
-            let message =
-                format!("expected at most {} brackets inside one another: got more", self.settings.limits.depth);
-            return Err(self.violation(Code::TooDeep, message, Span::new(open, open + 1)));
-        }
+        self.check_depth(Span::new(open, open + 1))?;
         self.repair(RepairCode::DoubledBraces, places)?;
         self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;

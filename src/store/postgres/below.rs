@@ -1,7 +1,6 @@
 //! Child runs and calls of tools that other workers take than the one that drives the run above them.
 
 use super::PostgresStore;
-use super::shared::lock;
 use super::text::encode;
 use crate::run::{Spent, Usage};
 use crate::store::StoreError;
@@ -39,7 +38,6 @@ impl PostgresStore {
         let epoch = top.epoch().ok_or_else(lost)?;
         let sql = "SELECT callslip.submit_below($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
         let (agent, known_as, task) = (encode(&below.agent), encode(&below.known_as), encode(&below.task));
-        let (given, above) = (encode(&below.given), below.above.as_deref().map(encode));
         let ticket = below.ticket.cast_signed();
         let parameters: super::link::Parameters<'_> = &[
             &top.run_id(),
@@ -49,13 +47,14 @@ impl PostgresStore {
             &below.id,
             &agent,
             &known_as,
-            &given,
-            &above,
+            &below.given,
+            &below.above,
             &task,
             &below.queue,
             &below.is_call,
         ];
-        let rows = self.read(async |connected| connected.query(sql, parameters).await)?;
+        let rows =
+            self.keep_trying(Some(&top), || self.read(async |connected| connected.query(sql, parameters).await))?;
         match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
             Some("sent") => Ok(true),
             Some("inside") => Ok(false),
@@ -79,11 +78,13 @@ impl PostgresStore {
     /// # Errors
     /// The database refuses it.
     pub fn end_call(&self, id: &str, outcome: Option<&str>) -> Result<bool, StoreError> {
-        let Some(lease) = lock(&self.shared.reserved).remove(id) else { return Ok(false) };
+        let Some(lease) = self.shared.reserved(id) else { return Ok(false) };
         let (Some(epoch), None) = (lease.epoch(), lease.lost()) else { return Ok(false) };
         let outcome = outcome.map(encode);
-        let sql = "SELECT callslip.end_call($1, $2, $3)";
-        let rows = self.ask(async |connected| connected.query(sql, &[&id, &epoch, &outcome]).await)?;
+        let sql = "SELECT callslip.end_call($1, $2, $3), pg_current_xact_id()::text";
+        let ended = self.keep_trying(Some(&lease), || self.once(sql, &[&id, &epoch, &outcome]));
+        self.let_go(id, epoch);
+        let rows = ended?;
         // Nothing is left to give up.
         lease.lose(StoreError::TakenOver { run_id: id.to_owned() });
         Ok(rows.first().is_some_and(|row| row.get(0)))

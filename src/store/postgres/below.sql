@@ -42,9 +42,7 @@ BEGIN
             CASE WHEN NOT new_is_call THEN top_run.tenant END, above_id, about, new_known_as, new_above, true,
             new_is_call, top_run.lanes, extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))
         RETURNING key INTO number;
-    IF NOT new_is_call AND top_run.tenant IS NOT NULL AND top_run.lanes IS NOT NULL THEN
-        new_lane := top_run.tenant || '/' || number % top_run.lanes;
-    END IF;
+    IF NOT new_is_call THEN new_lane := top_run.lane; END IF;
     UPDATE callslip.run SET lane = new_lane, msg = callslip.send(new_id, new_queue, new_lane, 0, false)
         WHERE key = number;
     PERFORM pg_notify('callslip_queue', new_queue);
@@ -60,7 +58,8 @@ DECLARE
 BEGIN
     SELECT * INTO above_run FROM callslip.run WHERE id = ended.parent;
     IF NOT FOUND OR above_run.finished_at IS NOT NULL THEN RETURN; END IF;
-    SELECT * INTO woken FROM callslip.run WHERE id = coalesce(above_run.holder, above_run.id) FOR UPDATE;
+    SELECT * INTO woken FROM callslip.lock_holder(above_run.id);
+    IF woken.id IS NULL THEN RETURN; END IF;
     IF EXISTS (SELECT FROM callslip.ticket
             WHERE run = above_run.key AND id = ended.parent_ticket AND outcome IS NULL)
         AND NOT EXISTS (SELECT FROM callslip.inbox WHERE run = ended.parent AND ticket = ended.parent_ticket) THEN

@@ -102,6 +102,8 @@ pub struct Worker {
     /// Runs that were taken over from others, and from this one.
     pub taken_over: i64,
     pub refused: i64,
+    /// The agents and shapes of begun runs, with a space between, that it can't drive.
+    pub refuses: Vec<String>,
 }
 
 impl PostgresStore {
@@ -110,27 +112,22 @@ impl PostgresStore {
     /// # Errors
     /// The database refuses it.
     pub fn submit(&self, submit: &Submit) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT run_id FROM callslip.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        let sql = "SELECT run_id, pg_current_xact_id()::text \
+             FROM callslip.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let (agent, task) = (encode(&submit.agent), encode(&submit.task));
-        let rows = self.ask(async |connected| {
-            connected
-                .query(
-                    sql,
-                    &[
-                        &submit.run_id,
-                        &agent,
-                        &submit.given,
-                        &task,
-                        &submit.queue,
-                        &submit.tenant,
-                        &submit.key,
-                        &submit.limit,
-                        &submit.delay,
-                        &submit.backlog,
-                    ],
-                )
-                .await
-        })?;
+        let parameters: super::link::Parameters<'_> = &[
+            &submit.run_id,
+            &agent,
+            &submit.given,
+            &task,
+            &submit.queue,
+            &submit.tenant,
+            &submit.key,
+            &submit.limit,
+            &submit.delay,
+            &submit.backlog,
+        ];
+        let rows = self.once(sql, parameters)?;
         Ok(rows.first().and_then(|row| row.get(0)))
     }
 
@@ -158,10 +155,10 @@ impl PostgresStore {
         let lease = self.shared.lease().as_secs_f64();
         self.ask(async |connected| connected.query("SELECT callslip.fall_due()", &[]).await)?;
         let sql = "SELECT run_id, run_epoch, run_first, run_next, run_agent, run_given, run_claims, run_over, run_shape, \
-             run_above, given_back \
+             run_above, given_back, pg_current_xact_id()::text \
              FROM callslip.claim($1, $2, $3, $4, $5, $6)";
         let parameters: super::link::Parameters<'_> = &[&queue, &lease, &slots, &agents, &refused, &begun_only];
-        let rows = self.ask(async |connected| connected.query(sql, parameters).await)?;
+        let rows = self.once(sql, parameters)?;
         let (mut claimed, mut given_back) = (Vec::new(), 0);
         for row in &rows {
             if row.get(10) {
@@ -271,12 +268,10 @@ impl PostgresStore {
                 delays.push(*delay);
             }
         }
-        // It is asked again where the answer was lost: then the run rests already, under another epoch.
-        let sql = "SELECT mine.id, CASE WHEN run.epoch <> mine.epoch AND (run.msg IS NULL OR run.is_later) \
-                 AND run.finished_at IS NULL THEN 'rests' ELSE callslip.rest(mine.id, mine.epoch, delay) END \
-             FROM unnest($1::text[], $2::bigint[], $3::double precision[]) AS mine (id, epoch, delay) \
-             LEFT JOIN callslip.run ON run.id = mine.id";
-        let rows = self.read(async |connected| connected.query(sql, &[&ids, &epochs, &delays]).await)?;
+        let sql = "SELECT id, callslip.rest(id, epoch, delay), pg_current_xact_id()::text \
+             FROM unnest($1::text[], $2::bigint[], $3::double precision[]) AS mine (id, epoch, delay)";
+        self.settle()?;
+        let rows = self.once(sql, &[&ids, &epochs, &delays])?;
         let said: HashMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         let rested = |(lease, (run_id, _)): (&Option<Arc<Leased>>, &(String, Option<f64>))| {
             let rested = match said.get(run_id).map(String::as_str) {
@@ -298,7 +293,10 @@ impl PostgresStore {
     /// It can't be read.
     pub fn inbox(&self, run_id: &str) -> Result<Vec<Message>, StoreError> {
         let sql = "SELECT id, run, kind, ticket, body, decided_by FROM callslip.inbox WHERE holder = $1 ORDER BY id";
-        let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
+        // What a worker has claimed is to be opened, even if the database is away for a moment.
+        let lease = self.shared.reserved(run_id);
+        let rows =
+            self.keep_trying(lease.as_deref(), || self.read(async |connected| connected.query(sql, &[&run_id]).await))?;
         let message = |row: &tokio_postgres::Row| Message {
             id: row.get(0),
             run_id: row.get(1),
@@ -333,9 +331,9 @@ impl PostgresStore {
     ) -> Result<Told, StoreError> {
         let ticket = ticket.map(u32::cast_signed);
         let (body, by) = (body.map(encode), by.map(encode));
-        let sql = "SELECT callslip.tell($1, $2, $3, $4, $5)";
-        let parameters: super::link::Parameters<'_> = &[&run_id, &kind, &ticket, &body, &by];
-        let rows = self.read(async |connected| connected.query(sql, parameters).await)?;
+        let sql = "SELECT callslip.tell($1, $2, $3, $4, $5), pg_current_xact_id()::text";
+        self.settle()?;
+        let rows = self.once(sql, &[&run_id, &kind, &ticket, &body, &by])?;
         Ok(match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
             Some("told") => Told::Told,
             Some("not parked") => Told::NotParked,
@@ -421,11 +419,11 @@ impl PostgresStore {
     /// # Errors
     /// The database refuses it.
     pub fn announce(&self, worker: &Worker) -> Result<(), StoreError> {
-        let sql = "INSERT INTO callslip.worker (id, version, agents, queues, slots, busy, taken_over, refused, seen) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
+        let sql = "INSERT INTO callslip.worker (id, version, agents, queues, slots, busy, taken_over, refused, refuses, \
+             seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp()) \
              ON CONFLICT (id) DO UPDATE SET version = excluded.version, agents = excluded.agents, \
              queues = excluded.queues, slots = excluded.slots, busy = excluded.busy, taken_over = excluded.taken_over, \
-             refused = excluded.refused, seen = excluded.seen";
+             refused = excluded.refused, refuses = excluded.refuses, seen = excluded.seen";
         let parameters: super::link::Parameters<'_> = &[
             &worker.id,
             &worker.version,
@@ -435,6 +433,7 @@ impl PostgresStore {
             &worker.busy,
             &worker.taken_over,
             &worker.refused,
+            &worker.refuses,
         ];
         self.ask(async |connected| connected.query(sql, parameters).await).map(drop)
     }

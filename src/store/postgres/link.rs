@@ -4,7 +4,7 @@
 use super::address::Address;
 use crate::store::StoreError;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
@@ -13,6 +13,8 @@ use tokio_postgres::{Client, Error, Row, Statement, Transaction};
 
 /// How long a call may take that is no query of a user.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
+/// Between two tries to reach a server that is away.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -62,6 +64,10 @@ impl From<Error> for Failure {
         if [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_FUNCTION].contains(code) {
             return Self::NoSchema;
         }
+        // It waited too long for the end of a transaction, and has ended the connection.
+        if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT {
+            return Self::Unreachable(text);
+        }
         // Class 57: the server is being stopped or started. 53: it has no connection or no disk left.
         if code.code().starts_with("57") || code.code().starts_with("53") || code.code().starts_with("08") {
             return Self::Unreachable(text);
@@ -92,6 +98,28 @@ impl Connected {
     pub(super) async fn query(&mut self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Error> {
         let statement = self.prepared(sql).await?;
         self.client.query(&statement, parameters).await
+    }
+
+    /// Runs a statement in a transaction of its own. `answered` has its rows before the transaction is committed.
+    async fn commit(
+        &mut self,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+        answered: &mut Vec<Row>,
+    ) -> Result<(), Error> {
+        // A process that is frozen before it commits must not keep what it has locked.
+        const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '2s'";
+        answered.clear();
+        let statement = self.prepared(sql).await?;
+        self.client.batch_execute(BEGIN).await?;
+        match self.client.query(&statement, parameters).await {
+            Ok(rows) => *answered = rows,
+            Err(error) => {
+                self.client.batch_execute("ROLLBACK").await?;
+                return Err(error);
+            }
+        }
+        self.client.batch_execute("COMMIT").await
     }
 
     /// The client itself.
@@ -160,6 +188,52 @@ impl Link {
             }
         }
         self.call(limit, act)
+    }
+
+    /// Does something once, though the connection may break: whether a commit took place that has no answer, is asked of
+    /// the server. The last column of the statement is `pg_current_xact_id()::text`; a statement without rows must have
+    /// done nothing.
+    pub(super) fn once(
+        &mut self,
+        limit: Duration,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        loop {
+            let mut rows = Vec::new();
+            let done = self.call_again(limit, async |connected| connected.commit(sql, parameters, &mut rows).await);
+            match (done, rows.first()) {
+                (Err(Failure::Unreachable(_)), Some(row)) => {
+                    if self.has_committed(row.get(row.len() - 1), limit)? {
+                        return Ok(rows);
+                    }
+                }
+                (done, _) => return done.map(|()| rows),
+            }
+        }
+    }
+
+    /// Whether a transaction took place whose connection has broken.
+    fn has_committed(&mut self, transaction: &str, limit: Duration) -> Result<bool, Failure> {
+        let sql = "SELECT pg_xact_status($1::text::xid8)";
+        let until = Instant::now() + limit;
+        while Instant::now() < until {
+            match self.call(limit, async |connected| connected.query(sql, &[&transaction]).await) {
+                Ok(rows) => match rows.first().and_then(|row| row.get(0)) {
+                    // The server has not yet seen that the connection is gone.
+                    Some("in progress") => {}
+                    status => return Ok(status == Some("committed")),
+                },
+                // Another server, which has never had it.
+                Err(Failure::Refused(_)) => return Ok(false),
+                Err(Failure::Unreachable(_) | Failure::Again(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(Failure::Refused(
+            "the connection broke, and whether this took effect is not known: look before you repeat it".into(),
+        ))
     }
 
     /// Ends the connection.

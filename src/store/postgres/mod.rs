@@ -24,7 +24,7 @@ mod writer;
 pub use below::Below;
 pub use fleet::{Claimed, Message, Rested, Submit, Told, Worker};
 pub use listen::{Listen, Notice};
-pub use query::{JsonTable, SqlText};
+pub use query::{JsonTable, SqlParameter};
 
 use super::claim::{Claim, Claims};
 use super::memory::conflict;
@@ -32,7 +32,7 @@ use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Position, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
 use lease::Leased;
-use link::{Connected, Failure, Link};
+use link::{Connected, Failure, Link, Parameters};
 use shared::{Shared, lock};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -87,8 +87,7 @@ impl PostgresStore {
 
     /// A tool of a run reports that it makes progress.
     pub fn report(&self, run_id: &str) {
-        let lease = self.shared.held(run_id).or_else(|| self.shared.reserved(run_id));
-        if let Some(lease) = lease {
+        if let Some(lease) = self.shared.held_or_reserved(run_id) {
             lease.progress();
         }
     }
@@ -130,15 +129,43 @@ impl PostgresStore {
 
     /// Asks the database something.
     fn ask<T>(&self, mut ask: impl AsyncFnMut(&mut Connected) -> Result<T, Error>) -> Result<T, StoreError> {
+        self.reach(|link| link.call_again(link::ANSWER, &mut ask))
+    }
+
+    /// Has the database do something that must not be done twice; see `Link::once`.
+    fn once(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
+        self.reach(|link| link.once(link::ANSWER, sql, parameters))
+    }
+
+    fn reach<T>(&self, mut call: impl FnMut(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         self.check_process()?;
         let mut reader = lock(&self.reader);
         let link = reader.as_mut().ok_or(StoreError::Closed)?;
-        let asked = match link.call_again(link::ANSWER, &mut ask) {
+        let done = match call(link) {
             // The connection had broken while nobody used it.
-            Err(Failure::Unreachable(_)) => link.call_again(link::ANSWER, ask),
-            asked => asked,
+            Err(Failure::Unreachable(_)) => call(link),
+            done => done,
         };
-        asked.map_err(|failure| failure.of(&self.shared.address))
+        done.map_err(|failure| failure.of(&self.shared.address))
+    }
+
+    /// Tries something for a run that is held here, while the database is away: for as long as the run is held.
+    fn keep_trying<T>(
+        &self,
+        lease: Option<&Leased>,
+        mut once: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            match (once(), lease) {
+                (Err(StoreError::Unreachable { .. }), Some(lease)) if lease.lost().is_none() => {
+                    self.shared.pause(link::PAUSE);
+                    if self.shared.is_closed() {
+                        return Err(StoreError::Closed);
+                    }
+                }
+                (done, _) => return done,
+            }
+        }
     }
 
     /// The lease of a run that nobody drives: that of a worker's claim, or one that is taken now.
@@ -154,13 +181,15 @@ impl PostgresStore {
     fn take(&self, run_id: &str) -> Result<Option<(Arc<Leased>, Row)>, StoreError> {
         let lease = self.shared.lease().as_secs_f64();
         let sql = "SELECT taken, run_holder, run_epoch, run_first, run_next, run_agent, run_given, run_over, run_shape, \
-             run_above \
+             run_above, pg_current_xact_id()::text \
              FROM callslip.take($1, $2)";
         // A driver of this process that has just left the run may not have said so yet.
         for last in [false, true] {
-            let rows = self.read(async |connected| connected.query(sql, &[&run_id, &lease]).await)?;
-            let Some(row) = rows.into_iter().next() else { return Ok(None) };
-            if row.get(0) {
+            self.settle()?;
+            let Some(row) = self.once(sql, &[&run_id, &lease])?.into_iter().next() else { return Ok(None) };
+            let is_taken: Option<bool> = row.get(0);
+            let is_taken = is_taken.ok_or_else(|| StoreError::NotYet { run_id: run_id.to_owned() })?;
+            if is_taken {
                 let lease = Leased::held(&self.shared, run_id, row.get(2), row.get(3), row.get(4), None);
                 return Ok(Some((lease, row)));
             }
@@ -179,7 +208,9 @@ impl PostgresStore {
         let root = above.root();
         let Some(epoch) = root.epoch() else { return Ok(Leased::new(&self.shared, run_id, Some(root))) };
         let sql = "SELECT covered, run_first, run_next FROM callslip.cover($1, $2, $3)";
-        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &root.run_id(), &epoch]).await)?;
+        let rows = self.keep_trying(Some(&root), || {
+            self.read(async |connected| connected.query(sql, &[&run_id, &root.run_id(), &epoch]).await)
+        })?;
         match rows.first() {
             None => Ok(Leased::new(&self.shared, run_id, Some(root))),
             Some(row) if row.get(0) => {
@@ -200,7 +231,7 @@ impl Store for PostgresStore {
     fn claim(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError> {
         self.check_process()?;
         let claim = self.claims.claim(run_id)?;
-        let above = above.and_then(|above| self.shared.held(above));
+        let above = above.and_then(|above| self.shared.held_or_reserved(above));
         let lease = above.map_or_else(|| self.lease_of(run_id), |above| self.lease_below(run_id, &above))?;
         self.leased(claim, lease)
     }

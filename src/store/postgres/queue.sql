@@ -23,6 +23,7 @@ BEGIN
         -- Rows come and go all the time.
         EXECUTE format('ALTER TABLE pgmq.%I SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)',
             'q_callslip_' || queue);
+        PERFORM callslip.index_lanes('q_callslip_' || queue);
     END IF;
 END $$;
 
@@ -53,8 +54,8 @@ BEGIN
         RETURN QUERY SELECT run.id, false FROM callslip.run WHERE submit_key = new_key;
         RETURN;
     END IF;
-    IF new_tenant IS NOT NULL AND new_limit IS NOT NULL THEN
-        new_lane := new_tenant || '/' || number % new_limit;
+    IF new_tenant IS NOT NULL THEN
+        new_lane := '/' || coalesce(new_limit::text, '') || '/' || new_tenant;
     END IF;
     UPDATE callslip.run SET lane = new_lane, lanes = new_limit, is_later = delay > 0,
         msg = callslip.send(new_id, new_queue, new_lane, delay, delay > 0) WHERE key = number;
@@ -103,8 +104,10 @@ BEGIN
                 NULL::text, NULL::text, true;
             CONTINUE;
         END IF;
-        -- `set_vt` has parts of seconds, which the reading above has not.
-        PERFORM pgmq.set_vt('callslip_' || from_queue, read.msg_id, clock_timestamp() + make_interval(secs => lease));
+        -- The reading above has no parts of seconds. Each change of a message is a row more for vacuum.
+        IF lease <> ceil(lease) THEN
+            PERFORM pgmq.set_vt('callslip_' || from_queue, read.msg_id, clock_timestamp() + make_interval(secs => lease));
+        END IF;
         new_epoch := nextval('callslip.epoch');
         UPDATE callslip.run SET epoch = new_epoch,
             claims = CASE WHEN next > claimed_next + 1 THEN 1 ELSE claims + 1 END, claimed_next = next
@@ -146,7 +149,8 @@ BEGIN
     RETURN coalesce(leased, false);
 END $$;
 
--- Takes one run that nobody drives, by its name. `taken` is null where there is no such run, false where it is driven.
+-- Takes one run that nobody drives, by its name. `taken` is null where its time to begin has not come, false where it is
+-- driven. No row: there is no such run.
 CREATE OR REPLACE FUNCTION callslip.take(wanted text, lease double precision)
 RETURNS TABLE (taken boolean, run_holder text, run_epoch bigint, run_first bigint, run_next bigint, run_agent text,
     run_given text, run_over boolean, run_shape text, run_above text) LANGUAGE plpgsql AS $$
@@ -171,6 +175,10 @@ BEGIN
     END IF;
     IF found_run.msg IS NOT NULL AND NOT found_run.is_later AND callslip.is_leased(found_run.queue, found_run.msg) THEN
         RETURN QUERY SELECT false, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text, NULL::text;
+        RETURN;
+    END IF;
+    IF found_run.is_later AND found_run.next = 0 AND callslip.is_leased('later', found_run.msg) THEN
+        RETURN QUERY SELECT NULL::boolean, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text, NULL::text;
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
@@ -232,10 +240,8 @@ CREATE OR REPLACE FUNCTION callslip.wake(waiting text) RETURNS void LANGUAGE plp
 DECLARE
     woken callslip.run;
 BEGIN
-    SELECT top.* INTO woken FROM callslip.run
-        JOIN callslip.run AS top ON top.id = coalesce(run.holder, run.id) WHERE run.id = waiting;
-    IF NOT FOUND THEN RETURN; END IF;
-    SELECT * INTO woken FROM callslip.run WHERE id = woken.id FOR UPDATE;
+    SELECT * INTO woken FROM callslip.lock_holder(waiting);
+    IF woken.id IS NULL THEN RETURN; END IF;
     IF woken.finished_at IS NULL AND (woken.msg IS NULL OR woken.is_later) THEN
         IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
         UPDATE callslip.run SET is_later = false, msg = callslip.send(id, queue, lane, 0, false)
@@ -298,6 +304,7 @@ BEGIN
     PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
     UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = 0, is_later = delay IS NOT NULL,
         msg = CASE WHEN delay IS NOT NULL THEN callslip.send(id, queue, lane, delay, true) END WHERE key = found_run.key;
+    PERFORM callslip.make_room(found_run);
     RETURN 'rests';
 END $$;
 
@@ -316,6 +323,7 @@ BEGIN
             AND EXISTS (SELECT FROM callslip.run WHERE id = found_run.parent AND finished_at IS NULL))) THEN
         PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg);
         UPDATE callslip.run SET epoch = nextval('callslip.epoch'), msg = NULL WHERE key = found_run.key;
+        PERFORM callslip.make_room(found_run);
         IF found_run.finished_at IS NOT NULL THEN PERFORM callslip.end_below(mine); END IF;
         IF found_run.tells_parent THEN
             PERFORM callslip.tell_above(found_run, 'ended', NULL);
@@ -338,7 +346,8 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO callslip.inbox (run, holder, kind, ticket, body, decided_by)
         VALUES (wanted, woken.id, what, about, words, person);
-    IF woken.msg IS NULL OR woken.is_later THEN
+    -- A message is no reason to begin before the time that was asked for.
+    IF woken.msg IS NULL OR (woken.is_later AND (woken.next > 0 OR what = 'cancel')) THEN
         IF woken.is_later THEN PERFORM callslip.unsend(woken.queue, true, woken.msg); END IF;
         UPDATE callslip.run SET is_later = false, claims = 0,
             msg = callslip.send(id, queue, lane, 0, false) WHERE key = woken.key;
@@ -348,6 +357,23 @@ BEGIN
     END IF;
 END $$;
 
+-- Locks the run whose driver drives this one: itself, or the run whose claim covers it. All null if there is none.
+CREATE OR REPLACE FUNCTION callslip.lock_holder(wanted text) RETURNS callslip.run LANGUAGE plpgsql AS $$
+DECLARE
+    name text;
+    now_name text;
+    found_run callslip.run;
+BEGIN
+    SELECT coalesce(holder, id) INTO name FROM callslip.run WHERE id = wanted;
+    LOOP
+        SELECT * INTO found_run FROM callslip.run WHERE id = name FOR UPDATE;
+        -- As it is under the lock: somebody may have taken the run by itself meanwhile.
+        SELECT coalesce(holder, id) INTO now_name FROM callslip.run WHERE id = wanted;
+        IF now_name IS NOT DISTINCT FROM name THEN RETURN found_run; END IF;
+        name := now_name;
+    END LOOP;
+END $$;
+
 -- Tells a run something: it stands in its log before its driver does anything else. `told`, or why not.
 CREATE OR REPLACE FUNCTION callslip.tell(wanted text, what text, about integer, words text, person text)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -355,11 +381,20 @@ DECLARE
     told_run callslip.run;
     woken callslip.run;
 BEGIN
+    -- Who may tell may not make up what a call has led to.
+    IF what NOT IN ('say', 'approve', 'deny', 'cancel') THEN
+        RAISE EXCEPTION 'expected say, approve, deny or cancel: got %', what;
+    END IF;
+    SELECT * INTO woken FROM callslip.lock_holder(wanted);
     SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
-    IF NOT FOUND THEN RETURN 'no run'; END IF;
-    SELECT * INTO woken FROM callslip.run WHERE id = coalesce(told_run.holder, wanted) FOR UPDATE;
-    -- As it is under the lock.
-    SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
+    IF NOT FOUND OR woken.id IS NULL THEN RETURN 'no run'; END IF;
+    IF what = 'say' AND told_run.finished_at IS NOT NULL AND told_run.holder IS NOT NULL THEN
+        -- The run above it has its result, and drives it no more: the message waits for whoever resumes it.
+        UPDATE callslip.run SET holder = NULL WHERE key = told_run.key;
+        INSERT INTO callslip.inbox (run, holder, kind, ticket, body, decided_by)
+            VALUES (wanted, wanted, what, about, words, person);
+        RETURN 'told';
+    END IF;
     IF what IN ('approve', 'deny') THEN
         IF NOT EXISTS (SELECT FROM callslip.ticket WHERE run = told_run.key AND id = about AND parked) THEN
             RETURN 'not parked';

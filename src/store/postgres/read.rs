@@ -22,7 +22,11 @@ impl PostgresStore {
              LEFT JOIN callslip.blob ON blob.hash = event.blob \
              WHERE run = (SELECT key FROM callslip.run WHERE id = $1) AND seq >= $2 ORDER BY seq";
         let from = seq.cast_signed();
-        let rows = self.read(async |connected| connected.query(sql, &[&run_id, &from]).await)?;
+        // What a worker has claimed is to be opened, even if the database is away for a moment.
+        let lease = self.shared.reserved(run_id);
+        let rows = self.keep_trying(lease.as_deref(), || {
+            self.read(async |connected| connected.query(sql, &[&run_id, &from]).await)
+        })?;
         rows.iter().map(|row| record(run_id, row).map(Arc::new)).collect()
     }
 
@@ -51,7 +55,7 @@ impl PostgresStore {
     pub fn query_json(
         &self,
         sql: &str,
-        parameters: &[super::query::SqlText],
+        parameters: &[super::query::SqlParameter],
     ) -> Result<super::query::JsonTable, StoreError> {
         self.settle()?;
         let mut reader = lock(&self.reader);

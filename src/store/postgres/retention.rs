@@ -32,7 +32,8 @@ pub(super) async fn roots_to_prune(
     let sql = "SELECT id FROM (SELECT id, finished_at FROM callslip.run WHERE next > 0 AND (parent IS NULL \
              OR NOT EXISTS (SELECT FROM callslip.run AS starter WHERE starter.id = run.parent)) \
          ORDER BY started_at DESC, key DESC OFFSET $1::bigint) AS root \
-         WHERE finished_at IS NOT NULL AND ($2::double precision IS NULL OR finished_at < $2)";
+         WHERE finished_at IS NOT NULL AND ($2::double precision IS NULL OR finished_at < $2) \
+             AND NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = root.id)";
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
     let rows = connected.query(sql, &[&keep, &older_than]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
@@ -68,12 +69,19 @@ async fn remove(connected: &mut Connected, run_ids: &[String]) -> Result<Option<
         }
         transaction.execute("SELECT callslip.unsend($1, $2, $3)", &[&queue, &later, &msg]).await?;
     }
+    // Runs above that wait for their ends delegate anew, where they are not driven just now.
+    let above = "SELECT parent FROM callslip.run WHERE id = ANY ($1) AND finished_at IS NULL AND parent <> ALL ($1) \
+         GROUP BY parent ORDER BY parent";
+    let above: Vec<String> = transaction.query(above, &[&run_ids]).await?.iter().map(|row| row.get(0)).collect();
     let keys = "run IN (SELECT key FROM callslip.run WHERE id = ANY ($1))";
     for table in ["event", "ticket", "run_content"] {
         transaction.execute(&format!("DELETE FROM callslip.{table} WHERE {keys}"), &[&run_ids]).await?;
     }
     transaction.execute("DELETE FROM callslip.inbox WHERE run = ANY ($1)", &[&run_ids]).await?;
     transaction.execute("DELETE FROM callslip.run WHERE id = ANY ($1)", &[&run_ids]).await?;
+    for waiting in above {
+        transaction.execute("SELECT callslip.wake($1)", &[&waiting]).await?;
+    }
     transaction.commit().await?;
     sweep(connected).await?;
     Ok(None)

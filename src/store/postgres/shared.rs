@@ -116,6 +116,11 @@ impl Shared {
         lock(&self.reserved).get(run_id).cloned()
     }
 
+    /// The lease of a run that is driven here, or that a worker has claimed.
+    pub(super) fn held_or_reserved(&self, run_id: &str) -> Option<Arc<Leased>> {
+        self.held(run_id).or_else(|| self.reserved(run_id))
+    }
+
     pub(super) fn hold(&self, lease: &Arc<Leased>) {
         lock(&self.leases).insert(lease.run_id_shared(), Arc::downgrade(lease));
     }

@@ -37,6 +37,14 @@ pub(super) fn decode(text: String) -> String {
     decoded
 }
 
+/// JSON whose texts were encoded.
+pub(super) fn decode_json(json: String) -> String {
+    if !json.contains(ESCAPE) {
+        return json;
+    }
+    json.replace("\u{FDD0}0", "\\u0000").replace("\u{FDD0}1", "\u{FDD0}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +55,14 @@ mod tests {
             let encoded = encode(text);
             assert!(!encoded.contains('\0'));
             assert_eq!(decode(encoded.into_owned()), text);
+        }
+    }
+    #[test]
+    fn every_text_comes_back_from_json() {
+        for text in ["a", "a\0b\0", "\u{FDD0}", "\u{FDD0}0", "\0\u{FDD0}1"] {
+            let json = serde_json::to_string(&encode(text)).expect("a text");
+            let decoded: String = serde_json::from_str(&decode_json(json)).expect("JSON");
+            assert_eq!(decoded, text);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Part, WRITE};
 use super::lease::Leased;
-use super::link::{ANSWER, Connected, Failure, Link};
+use super::link::{ANSWER, Connected, Failure, Link, PAUSE};
 use super::read;
 use super::shared::{Shared, lock};
 use crate::run::Record;
@@ -11,12 +11,12 @@ use crate::store::row::RunRow;
 use crate::store::{StoreError, With};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Records in one statement.
 const BATCH: usize = 256;
-/// How long the server is left alone after it was not there.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a closed store goes on trying to write while the server is away.
+const CLOSING: Duration = Duration::from_secs(5);
 /// Epochs that are drawn at once, for new runs.
 const EPOCHS: i64 = 64;
 
@@ -38,11 +38,15 @@ pub(super) enum Work {
 pub(super) struct Writer {
     link: Link,
     epochs: Vec<i64>,
+    /// When the store that is closed gives up, once the server was away after that.
+    gives_up: Option<Instant>,
+    /// Since when the server has been away.
+    away_since: Option<Instant>,
 }
 
 impl Writer {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, epochs: Vec::new() }
+        Self { link, epochs: Vec::new(), gives_up: None, away_since: None }
     }
 
     /// Writes until the queue ends.
@@ -51,7 +55,10 @@ impl Writer {
         while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
             for (run_id, epoch) in self.write_all(batch, shared) {
                 // Once: a lease that is not given up ends by itself.
-                let _ = leave(&mut self.link, &run_id, epoch);
+                let is_left = self.gives_up.is_none() && leave(&mut self.link, &run_id, epoch).is_ok();
+                if !is_left && shared.is_closed() {
+                    self.gives_up.get_or_insert_with(Instant::now);
+                }
             }
             shared.done(position);
         }
@@ -91,9 +98,12 @@ impl Writer {
         let mut left: Vec<Given> = given.into_iter().filter(|given| given.lease.lost().is_none()).collect();
         while !left.is_empty() {
             match self.write_once(&left, shared) {
-                Ok(()) => return,
+                Ok(()) => {
+                    self.away_since = None;
+                    return;
+                }
                 Err(Failure::Again(_)) => {}
-                Err(Failure::Unreachable(_)) => std::thread::sleep(PAUSE),
+                Err(Failure::Unreachable(cause)) => self.wait(&left, shared, cause),
                 Err(failure) if left.len() == 1 => {
                     let error = shared.error(failure);
                     for given in &left {
@@ -110,6 +120,31 @@ impl Writer {
             }
             left.retain(|given| given.lease.lost().is_none());
         }
+    }
+
+    /// Waits for a server that is away. A run of which nothing is in the database ends after as long as a lease, which
+    /// other runs lose by then; all end when the store was closed.
+    fn wait(&mut self, given: &[Given], shared: &Shared, cause: String) {
+        let away_since = *self.away_since.get_or_insert_with(Instant::now);
+        if away_since.elapsed() >= shared.lease() {
+            let error = shared.error(Failure::Unreachable(cause.clone()));
+            for given in given.iter().filter(|given| !given.lease.root().is_in_database()) {
+                given.lease.lose(error.clone());
+            }
+            shared.wake();
+        }
+        if shared.is_closed() {
+            let gives_up = *self.gives_up.get_or_insert_with(|| Instant::now() + CLOSING);
+            if Instant::now() >= gives_up {
+                let error = shared.error(Failure::Unreachable(cause));
+                shared.fail(&format!("the last events of {} runs are not in the database: {error}", given.len()));
+                for given in given {
+                    given.lease.lose(error.clone());
+                }
+                return;
+            }
+        }
+        std::thread::sleep(PAUSE);
     }
 
     fn write_once(&mut self, given: &[Given], shared: &Shared) -> Result<(), Failure> {

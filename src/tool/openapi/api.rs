@@ -16,7 +16,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A document of version 3.0 or 3.1 as tools, one an operation.
+/// A document of version 3.0, 3.1 or 3.2 as tools, one an operation.
 #[derive(Debug)]
 pub struct Api {
     pub(crate) document: Document,

@@ -31,7 +31,7 @@ pub enum DocumentError {
     #[error("this is no OpenAPI document: {0}")]
     NotOpenApi(String),
     /// It is of a version that is not read.
-    #[error("{0} is not supported: convert the document to OpenAPI 3.0 or 3.1{1}")]
+    #[error("{0} is not supported: convert the document to OpenAPI 3.0, 3.1 or 3.2{1}")]
     Version(String, &'static str),
     /// What was to be chosen of it is not there.
     #[error("{0}")]
@@ -436,13 +436,16 @@ mod tests {
             ("{}", "this is no OpenAPI document: it has no field 'openapi' with its version"),
             (
                 r#"{"swagger": "2.0"}"#,
-                "Swagger 2.0 is not supported: convert the document to OpenAPI 3.0 or 3.1, for example with the npm package swagger2openapi",
+                "Swagger 2.0 is not supported: convert the document to OpenAPI 3.0, 3.1 or 3.2, for example with the npm package swagger2openapi",
             ),
             (
                 r#"{"openapi": "4.0.0"}"#,
-                "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0 or 3.1",
+                "OpenAPI version \"4.0.0\" is not supported: convert the document to OpenAPI 3.0, 3.1 or 3.2",
             ),
-            (r#"{"openapi": 3}"#, "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0 or 3.1"),
+            (
+                r#"{"openapi": 3}"#,
+                "OpenAPI version \"3\" is not supported: convert the document to OpenAPI 3.0, 3.1 or 3.2",
+            ),
             (r#"{"openapi": "3.1.0", "paths": []}"#, "this is no OpenAPI document: its 'paths' must be an object"),
         ] {
             assert_eq!(Document::parse(text).unwrap_err().to_string(), expected);

@@ -221,19 +221,22 @@ def test_of_any_transcript_little_changes(exchanges, most, characters):
         before = there
 
 
+FROM_1 = "to be a whole number from 1, or None for no bound"
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: KeepLast(0), "expected KeepLast(exchanges=…) to be 1 or more: got 0"),
+        (lambda: KeepLast(0), f"expected KeepLast(exchanges=…) {FROM_1}: got 0"),
         (
             lambda: KeepLast(None),
             "expected a bound: got KeepLast(): pass KeepLast(20) or tokens=8_000",
         ),
-        (lambda: KeepLast(tokens=1.5), "expected KeepLast(tokens=…) to be 1 or more: got 1.5"),
-        (lambda: KeepLast(True), "expected KeepLast(exchanges=…) to be 1 or more: got True"),
+        (lambda: KeepLast(tokens=1.5), f"expected KeepLast(tokens=…) {FROM_1}: got 1.5"),
+        (lambda: KeepLast(True), f"expected KeepLast(exchanges=…) {FROM_1}: got True"),
         (
             lambda: KeepLast(1, characters=0),
-            "expected KeepLast(characters=…) to be 1 or more: got 0",
+            f"expected KeepLast(characters=…) {FROM_1}: got 0",
         ),
     ],
 )

@@ -297,9 +297,18 @@ def test_another_policy_may_follow():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Summarize(len, after=0), "expected Summarize(after=…) to be 1 or more: got 0"),
-        (lambda: Summarize(len, keep=0), "expected Summarize(keep=…) to be 1 or more: got 0"),
-        (lambda: Summarize(len, keep=True), "expected Summarize(keep=…) to be 1 or more: got True"),
+        (
+            lambda: Summarize(len, after=0),
+            "expected Summarize(after=…) to be a whole number from 1: got 0",
+        ),
+        (
+            lambda: Summarize(len, keep=0),
+            "expected Summarize(keep=…) to be a whole number from 1: got 0",
+        ),
+        (
+            lambda: Summarize(len, keep=True),
+            "expected Summarize(keep=…) to be a whole number from 1: got True",
+        ),
         (
             lambda: Summarize("gpt"),
             "expected a callable from messages to text as the model: got str: pass a callable, or "

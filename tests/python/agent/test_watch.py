@@ -15,6 +15,7 @@ from callslip import (
     ModelError,
     Progress,
     ScriptedModel,
+    StoreError,
     TicketProtocol,
     TicketStore,
     UsageError,
@@ -188,6 +189,32 @@ def test_a_late_watcher_of_a_long_run_reads_events_that_are_not_in_memory():
     run, items = asyncio.run(main())
     assert len(run.log) > 500
     assert events_of(items) == run.log
+
+
+@pytest.mark.parametrize("steps_below", [10, 600])
+def test_a_slow_watcher_misses_no_event_of_child_runs(steps_below):
+    count = steps_below
+    limits = Limits(turns=count + 1, tickets=count + 1)
+    child = Agent(steps(count), tools=[step], limits=limits, name="child")
+    agent = Agent(
+        lambda messages: act("child", task="b") if turn_of(messages) < 2 else finish("top"),
+        tools=[child.as_tool(description="Counts.")],
+        limits=Limits(turns=3, tickets=count * 2),
+        store=TicketStore(),
+    )
+
+    async def main():
+        run = agent.start("a")
+        slow = run.watch(children=True)
+        result = await run
+        return run, result, [item async for item in slow]
+
+    run, result, items = asyncio.run(asyncio.wait_for(main(), 120))
+    assert result.value == "top"
+    logs = {one.id: [event.seq for event in one.log] for one in (run, *run.children)}
+    assert len(logs) == 3
+    told = {one: [event.seq for event in events_of(items) if event.run_id == one] for one in logs}
+    assert told == logs
 
 
 def test_leaving_a_watch_ends_nothing():
@@ -423,6 +450,48 @@ def test_a_log_that_was_compacted_is_watched_from_its_one_event(tmp_path):
     assert [(event.kind, event.seq) for event in events_of(items)] == [("compacted", count - 1)]
     assert events_of(told) == log
     assert log[1].seq == count
+
+
+@pytest.mark.parametrize("is_below", [False, True], ids=["run", "child_run"])
+def test_who_waits_for_a_run_is_told_that_it_was_deleted(tmp_path, is_below):
+    @tool(needs_approval=True)
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return "deleted"
+
+    async def main():
+        with TicketStore(tmp_path / "runs.sqlite") as store:
+            child = Agent(lambda _: act("delete", path="a"), tools=[delete], name="child")
+            agent = Agent(
+                lambda _: act("child", task="b"),
+                tools=[child.as_tool(description="Deletes.")],
+                store=store,
+            )
+            run = agent.start("go")
+            await until(lambda: run.awaiting_approval)
+            (driving,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("run"))
+            driving.cancel()
+            await asyncio.wait([driving])
+            watched = f"{run.id}.T1" if is_below else run.id
+            waiting = asyncio.create_task(collect(store.watch(watched)))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            log = store.run(run.id).export()
+            store.delete(run.id)
+            gone = f"^there is no run {watched} in this store: it was deleted$"
+            with pytest.raises(StoreError, match=gone):
+                await asyncio.wait_for(waiting, 30)
+            # What is imported under its id is another run.
+            store.import_run(log)
+            again = asyncio.create_task(collect(store.watch(run.id)))
+            await asyncio.sleep(0.1)
+            assert not again.done()
+            again.cancel()
+
+    async def collect(watch):
+        return [item async for item in watch]
+
+    asyncio.run(main())
 
 
 def test_a_decision_at_rest_is_told_to_those_who_wait(tmp_path):

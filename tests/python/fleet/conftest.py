@@ -1,9 +1,12 @@
-"""Tests that are coroutines are run on an event loop of their own."""
+"""Stores of one database; and tests that are coroutines run on an event loop of their own."""
 
 import asyncio
 import inspect
 
 import pytest
+
+from callslip import TicketStore
+from fleets.boss import from_far
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -13,3 +16,24 @@ def pytest_pyfunc_call(pyfuncitem):
     names = pyfuncitem._fixtureinfo.argnames
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture
+def web(database):
+    """The store of a process that drives nothing."""
+    with TicketStore(database) as store:
+        yield store
+
+
+@pytest.fixture
+def here(database):
+    """The store of this process."""
+    with TicketStore(database) as store:
+        yield store
+
+
+@pytest.fixture
+def far(database):
+    """The store of another process."""
+    with TicketStore(from_far(database)) as store:
+        yield store

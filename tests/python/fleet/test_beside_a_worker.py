@@ -5,23 +5,10 @@ import asyncio
 import psycopg
 import pytest
 
-from callslip import Agent, Limits, TicketStore, tool
-from fleets.here import LONG, call, finish, turns, until, working
+from callslip import Agent, Limits, tool
+from fleets.here import LONG, call, finish, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 def rob(url, run_id):

@@ -24,6 +24,7 @@ from callslip import (
 )
 from callslip._runtime.drive import drive_async
 from callslip.fleet import Fleet
+from fleets.here import pay
 from scripted import turn_of
 
 LONG = 30
@@ -36,12 +37,6 @@ def call(name, **args):
 FINISH = json.dumps(
     {"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": True}
 )
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 def agent_of(*replies, name="clerk", tools=(pay,), **options):
@@ -71,12 +66,6 @@ class Engine:
 @pytest.fixture
 def engine():
     return Engine()
-
-
-@pytest.fixture
-def web(database):
-    with TicketStore(database) as store:
-        yield store
 
 
 @pytest.fixture
@@ -424,9 +413,9 @@ async def test_a_task_that_is_cancelled_leaves_its_run(web):
         (lambda web: Fleet(web, dispatch="temporal"), "dispatch='queue' or a function"),
         (lambda web: Fleet(web, [PAYING], dispatch=print).work(), "without dispatch="),
         (lambda web: Fleet(web).sweep(), "fleet.work"),
-        (lambda web: Fleet(web, dispatch=print).sweep(every=0), "more than 0 seconds"),
-        (lambda web: Fleet(web).due(waiting=-1), "0 seconds or more"),
-        (lambda web: Fleet(web).due(limit=0), "1 run or more"),
+        (lambda web: Fleet(web, dispatch=print).sweep(every=0), "a number of seconds above 0"),
+        (lambda web: Fleet(web).due(waiting=-1), "a number of seconds from 0"),
+        (lambda web: Fleet(web).due(limit=0), "a whole number from 1"),
     ],
 )
 async def test_wrong_arguments_say_what_to_pass(web, wrong, hint):

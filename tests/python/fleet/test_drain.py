@@ -5,25 +5,12 @@ import asyncio
 import psycopg
 import pytest
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent
 from callslip.cli import main
 from callslip.fleet import Fleet, status
-from fleets.here import LONG, call, finish, turns, until, working
+from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 def old_agent():
@@ -73,9 +60,7 @@ async def test_runs_of_the_new_version_are_left_to_it(web, database):
         await until(lambda: status(web).queues[1].in_progress == 1, "it was given back")
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute("SELECT callslip.wake(%s)", [run_id])
-            connection.execute(
-                "UPDATE pgmq.q_callslip_later SET vt = clock_timestamp() - interval '1 s'"
-            )
+        make_due(database)
         await until(lambda: touched(database) == [0], "it is due again")
         await asyncio.sleep(1.5)
         assert touched(database) == [0]

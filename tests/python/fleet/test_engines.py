@@ -16,18 +16,13 @@ import pytest
 from celery.contrib.testing.worker import start_worker
 from dbos import DBOS
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent, TicketStore
 from callslip.fleet import Fleet
+from fleets.here import pay
 from scripted import turn_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "engines.md"
 LONG = 60
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 def model(messages):

@@ -25,13 +25,7 @@ from callslip import (
 )
 from callslip.errors import Busy
 from callslip.fleet import Fleet, status
-from fleets.here import LONG, call, finish, turns, until, working
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
+from fleets.here import LONG, call, finish, pay, turns, until, working
 
 
 @tool
@@ -42,13 +36,6 @@ def add(a: int, b: int) -> int:
 
 def agent_of(*replies, name="clerk", tools=(pay, add), **options):
     return Agent(turns(*replies), tools=tools, name=name, **options)
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 def queue_of(store):
@@ -469,14 +456,18 @@ async def test_deps_reach_the_tools(web, database):
         (lambda web: Fleet(web, [agent_of(finish()), agent_of(finish())]), "different names"),
         (lambda web: Fleet(web, accept=[agent_of(finish())]), "none of agents="),
         (lambda web: Fleet(web, lease=0), "lease"),
-        (lambda web: Fleet(web, limits={"a": 0}), "1 run or more"),
+        (lambda web: Fleet(web, limits={"a": 0}), "a whole number from 1"),
         (lambda web: Fleet(web).submit("clerk", " "), "blank"),
         (lambda web: Fleet(web).submit("clerk", "x", queue="Not good"), "lowercase"),
         (lambda web: Fleet(web).submit("clerk", "x", queue="later"), "lowercase"),
         (lambda web: Fleet(web).submit("clerk", "x", at=datetime.now()), "time zone"),  # noqa: DTZ005
         (lambda web: Fleet(web).submit("clerk", "x", at="noon"), "Unix seconds"),
+        (lambda web: Fleet(web).submit("clerk", "x", at=float("nan")), "before the year 10000"),
+        (lambda web: Fleet(web).submit("clerk", "x", at=1e18), "not milliseconds"),
+        (lambda web: Fleet(web).submit("clerk", "x", key="a\0b"), "key without the character 0"),
+        (lambda web: Fleet(web).submit("clerk", "x", tenant="\0"), "tenant without"),
         (lambda web: Fleet(web).work(), "pass agents"),
-        (lambda web: Fleet(web, [agent_of(finish())]).work(queues="a"), "list of names"),
+        (lambda web: Fleet(web, [agent_of(finish())]).work(queues="a"), "list of texts"),
         (lambda web: Fleet(web, [agent_of(finish())]).work(slots=0), "slots"),
     ],
 )

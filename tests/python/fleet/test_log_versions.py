@@ -6,30 +6,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent, tool
 from callslip.fleet import Fleet, status
-from fleets.here import LONG, call, finish, turns, until, working
+from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
 
 KEPT = Path(__file__).parents[2] / "data" / "logs" / "version_1" / "react.jsonl"
 
 
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
 def clerk():
     return Agent(turns(call("pay", amount=7), finish()), tools=[pay], name="clerk")
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 def set_version(url, present, wanted, *, due=False):
@@ -40,10 +27,8 @@ def set_version(url, present, wanted, *, due=False):
             [f'"version":{present}', f'"version":{wanted}'],
         )
         assert changed.rowcount == 1
-        if due:
-            connection.execute(
-                "UPDATE pgmq.q_callslip_later SET vt = clock_timestamp() - interval '1 s'"
-            )
+    if due:
+        make_due(url)
 
 
 def stored(web):

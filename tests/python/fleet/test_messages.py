@@ -5,28 +5,14 @@ import os
 import random
 import time
 
-import pytest
-
 from callslip import Agent, TicketStore, UsageError, replay, tool
 from callslip.fleet import Fleet
 from fleets.agents import call, finish
+from fleets.here import pay
 from scripted import turn_of
 
 LONG = 60
 SEED = int(os.environ.get("CALLSLIP_FLEET_SEED", "11"))
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 async def until(holds, what):

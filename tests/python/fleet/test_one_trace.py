@@ -5,18 +5,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from callslip import Agent, TicketStore, otel, tool
+from callslip import Agent, otel
 from callslip.fleet import Fleet
-from fleets.here import LONG, call, finish, turns, until, working
+from fleets.here import LONG, call, finish, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 @pytest.fixture
@@ -36,12 +29,6 @@ def exporter():
     otel.uninstrument()
     for provider in providers:
         provider.shutdown()
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 def boss():

@@ -1,8 +1,6 @@
 """What those do who run a fleet: make a database ready, look after it, deploy."""
 
 import asyncio
-import gzip
-import io
 import json
 import os
 import signal
@@ -16,7 +14,6 @@ import pytest
 from callslip import Agent, ScriptedModel, StoreError, TicketStore, UsageError, tool
 from callslip.cli import main
 from callslip.fleet import Fleet, migrate, status
-from callslip.sandbox._file_stores import FolderStore
 from fleets import ledger
 from fleets.crash import SUPPORT, Workers
 from postgres import Proxy
@@ -48,10 +45,10 @@ def test_a_database_is_made_ready_once_and_the_tables_stay(empty, capsys):
     with pytest.raises(StoreError, match="callslip migrate"):
         TicketStore(empty)
     assert main(["migrate", empty]) == 0
-    assert "made ready, and has version 2" in capsys.readouterr().out
+    assert "made ready, and has version 3" in capsys.readouterr().out
     with TicketStore(empty) as store:
         run_id = run_one(store)
-    assert migrate(empty) == (2, 2)
+    assert migrate(empty) == (3, 3)
     with TicketStore(empty) as store:
         assert store.run(run_id).finished
 
@@ -60,7 +57,7 @@ def test_tables_of_a_later_version_are_refused(database):
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE callslip.meta SET version = 99")
     for act in (TicketStore, migrate):
-        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 2"):
+        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 3"):
             act(database)
 
 
@@ -126,43 +123,18 @@ def test_status_says_what_waits(store, database, capsys):
     assert json.loads(capsys.readouterr().out)["queued"] == 3
 
 
-def test_old_runs_are_archived_and_deleted(store, database, tmp_path, capsys):
-    old = [run_one(store) for _ in range(3)]
-    kept = store.run(old[0]).export()
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE callslip.run SET started_at = started_at - 1e6, finished_at = finished_at - 1e6"
-        )
-    young = run_one(store)
-    words = ["prune", database, "--older-than", "1d", "--archive", str(tmp_path)]
-    assert main(words) == 0
-    assert capsys.readouterr().out == "3 runs were deleted\n"
-    assert [run.run_id for run in store.runs()] == [young]
-    (path,) = tmp_path.glob(f"*/{old[0]}.jsonl.gz")
-    log = gzip.decompress(path.read_bytes()).decode()
-    assert log == kept
-    assert store.import_run(log) == old[0]
-    with pytest.raises(SystemExit):
-        main(["prune", database])
-    assert main(["prune", database, "--older-than", "soon"]) == 2
-
-
-def test_files_of_scripts_are_deleted_with_their_runs(store, database, tmp_path, capsys):
-    old, young = run_one(store), run_one(store)
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE callslip.run SET started_at = started_at - 1e6, "
-            "finished_at = finished_at - 1e6 WHERE id = %s",
-            [old],
-        )
-    place = FolderStore(tmp_path)
-    for run_id in (old, young, "of-another-store"):
-        place.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
-    words = ["prune", database, "--older-than", "1d", "--files", str(tmp_path)]
-    assert main(words) == 0
-    assert capsys.readouterr().out == "1 runs were deleted\n"
-    assert [run.run_id for run in store.runs()] == [young]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young, "of-another-store"])
+def test_commands_say_which_database_has_no_run(database, capsys):
+    with TicketStore(database) as store:
+        address = store.address
+    assert main(["show", database]) == 2
+    assert (
+        capsys.readouterr().err == f"callslip: there is no run in {address}: pass another store\n"
+    )
+    assert main(["replay", database]) == 0
+    assert capsys.readouterr() == ("", f"callslip: there is no run in {address}\n")
+    assert main(["show", database, "nope"]) == 2
+    hint = f"there is no run nope in {address}: call callslip runs for a list"
+    assert capsys.readouterr().err == f"callslip: {hint}\n"
 
 
 def test_plain_sql_sees_the_same_in_the_views(store):

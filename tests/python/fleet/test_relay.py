@@ -5,20 +5,13 @@ import logging
 
 import pytest
 
-from callslip import Agent, Context, Delta, TicketStore, UsageError, tool
+from callslip import Agent, Context, Delta, UsageError, tool
 from callslip.events import Progress
 from callslip.fleet import Fleet
 from fleets.here import LONG, call, finish, turns, until, working
 from scripted import turn_of
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 def streaming(*replies, size=3, gate=None):

@@ -1,32 +1,21 @@
 """What `status` says of a fleet beyond its queues."""
 
+import asyncio
 import shutil
 import subprocess
+import threading
 from contextlib import contextmanager
 
 import psycopg
 import pytest
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent, tool
 from callslip.cli import main
 from callslip.fleet import Fleet, status
-from fleets.here import call, finish, turns, until, working
+from fleets.here import call, finish, pay, turns, until, working
 from postgres import find_postgres
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@tool(needs_approval=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 async def test_runs_that_no_worker_is_there_for(web, database, capsys):
@@ -49,6 +38,88 @@ async def test_runs_that_no_worker_is_there_for(web, database, capsys):
     said = capsys.readouterr().out
     assert "no worker for 1 runs of 'nobody': start one with that agent and their queue" in said
     assert f"begun: {shape} 1" in said
+
+
+async def test_a_begun_run_whose_shape_no_worker_has(web, database, capsys):
+    before = Agent(turns(call("pay", amount=7), finish()), tools=[pay], name="clerk")
+    async with working(database, before):
+        run_id = await Fleet(web).submit("clerk", "Pay 7.")
+        await until(lambda: status(web).resting == 1, "the run rests")
+    after = Agent(turns(finish()), name="clerk")
+    async with working(database, after):
+        await until(lambda: status(web).workers, "the worker has said that it is there")
+        web.run(run_id).approve("T1")
+        await until(lambda: status(web).without_worker, "nobody goes on with it")
+        now = status(web)
+        assert now.without_worker == {"clerk": 1}
+        assert now.metric("without_worker") == 1
+        assert main(["status", database]) == 0
+        assert "no worker for 1 runs of 'clerk'" in capsys.readouterr().out
+        async with working(database, before):
+            await until(lambda: len(status(web).workers) == 2, "another worker is there")
+            assert status(web).metric("without_worker") == 0
+
+
+async def test_a_run_that_was_left_waits_from_then_on(web, database):
+    began, ends = threading.Event(), threading.Event()
+
+    def model(_):
+        began.set()
+        ends.wait(60)
+        return finish()
+
+    agent = Agent(model, name="clerk")
+    async with working(database, agent, grace=0):
+        await Fleet(web).submit("clerk", "?", tenant="acme")
+        await until(began.is_set, "it is driven")
+        # As if it had been driven for an hour.
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE pgmq.q_callslip_default SET enqueued_at = enqueued_at - interval '1 hour'"
+            )
+        assert status(web).metric("queue_age") == 0
+    ends.set()
+    now = status(web)
+    queue = next(queue for queue in now.queues if queue.name == "default")
+    assert (queue.waiting, now.metric("queue_length")) == (1, 1)
+    assert 0 < now.metric("queue_age") < 600
+    assert queue.oldest_of == {"acme": pytest.approx(queue.oldest, abs=5)}
+
+
+async def test_a_run_that_nobody_has_taken_waits_since_it_was_submitted(web, database):
+    await Fleet(web).submit("clerk", "?")
+    with psycopg.connect(database, autocommit=True) as connection:
+        # An engine asks again and again what is due.
+        connection.execute("SELECT callslip.due(0, 10)")
+        connection.execute(
+            "UPDATE pgmq.q_callslip_default SET enqueued_at = enqueued_at - interval '1 hour'"
+        )
+    assert status(web).metric("queue_age") >= 3600
+
+
+async def test_a_run_that_waits_for_a_call_elsewhere_is_not_at_rest(web, database, capsys):
+    began, ends = asyncio.Event(), asyncio.Event()
+
+    @tool(queue="gpu")
+    async def render() -> str:
+        """Render."""
+        began.set()
+        await ends.wait()
+        return "a picture"
+
+    agent = Agent(turns(call("render"), finish()), tools=[render], name="painter")
+    async with working(database, agent, queues=["default", "gpu"]) as fleet:
+        run_id = await fleet.submit("painter", "?")
+        await asyncio.wait_for(began.wait(), 30)
+        await until(lambda: status(web).waiting_below == 1, "the run waits for the call")
+        now = status(web)
+        assert (now.queued, now.running, now.resting) == (0, 1, 0)
+        assert main(["status", database]) == 0
+        assert "1 running (0 at rest, 1 wait for others)" in capsys.readouterr().out
+        ends.set()
+        await fleet.result(run_id, timeout=30)
+    now = status(web)
+    assert (now.running, now.resting, now.waiting_below) == (0, 0, 0)
 
 
 async def test_a_transaction_that_holds_up_vacuum(web, database):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from callslip import Agent, Context, TicketStore, UsageError, tool
+from callslip import Agent, Context, UsageError, tool
 from callslip.errors import TakenOver
 from callslip.fleet import Fleet
 from fleets.crash import SUPPORT
@@ -19,13 +19,6 @@ from fleets.here import LONG, call, finish, turns, until, working
 pytestmark = pytest.mark.timeout(120)
 
 REASON = "wrote no event and no tool of it reported progress for 1 s"
-
-
-@pytest.fixture
-def web(database):
-    """The store of a process that drives nothing."""
-    with TicketStore(database) as store:
-        yield store
 
 
 @contextmanager
@@ -130,5 +123,5 @@ async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web,
 
 @pytest.mark.parametrize("stuck", [0, -1, float("nan")])
 def test_a_wrong_stuck_is_refused(web, stuck):
-    with pytest.raises(UsageError, match="expected stuck to be None, or 1 second or more"):
+    with pytest.raises(UsageError, match="stuck to be a number of seconds from 1, or None"):
         Fleet(web, stuck=stuck)

@@ -125,7 +125,7 @@ def test_a_name_that_no_tool_has_is_an_error():
 
 
 def test_names_are_given_as_a_list():
-    with pytest.raises(UsageError, match=r"^expected include as a list of names: got 'add'$"):
+    with pytest.raises(UsageError, match=r"^expected include as a list of names: got 'add': pass "):
         stdio(include="add")
 
 
@@ -397,16 +397,16 @@ def test_headers_and_a_client_exclude_one_another():
 
 @pytest.mark.parametrize("seconds", [0, -1])
 def test_times_are_more_than_nothing(seconds):
-    with pytest.raises(UsageError, match=f"^timeout must be more than 0 seconds: got {seconds}$"):
+    with pytest.raises(UsageError, match=f"^expected timeout .* above 0, .*: got {seconds}$"):
         stdio(timeout=seconds)
 
 
 @pytest.mark.parametrize(
     ("args", "env", "message"),
     [
-        ("server.py", None, "expected args as a list of strings: got a string"),
-        (["--port", 80], None, "expected args as a list of strings: got a list with int"),
-        ([], {"PORT": 80}, "expected a string for 'PORT' of env: got int"),
+        ("server.py", None, "expected args as a list of texts: got a text: pass [args]"),
+        (["--port", 80], None, "expected args as a list of texts: got a list with int"),
+        ([], {"PORT": 80}, "expected env['PORT'] to be text: got int"),
     ],
 )
 def test_arguments_and_environment_are_strings(args, env, message):

@@ -82,7 +82,7 @@ def test_a_server_that_is_closed_in_mid_call_was_not_lost():
 def test_headers_are_strings():
     with pytest.raises(UsageError) as raised:
         MCPServer.http("http://127.0.0.1:1/mcp", headers={"X-Key": 1})
-    assert str(raised.value) == "expected a string for the header 'X-Key': got int"
+    assert str(raised.value) == "expected headers['X-Key'] to be text: got int"
 
 
 @pytest.mark.parametrize(

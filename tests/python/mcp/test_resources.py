@@ -197,4 +197,4 @@ handwritten.speak_stdio()
 def test_resources_is_a_switch():
     with pytest.raises(UsageError) as raised:
         MCPServer.stdio("python", resources=["books://emma"])
-    assert str(raised.value) == "expected resources as True or False: got list"
+    assert str(raised.value) == "expected resources=True or False: got ['books://emma']"

@@ -161,7 +161,7 @@ def test_wrong_script(reply: Any) -> None:
 def test_wrong_arguments_of_a_script() -> None:
     with pytest.raises(UsageError, match="^expected a list of replies: got a string"):
         ScriptedModel("one")
-    with pytest.raises(UsageError, match="^expected a number of characters as chunk_size: got 0$"):
+    with pytest.raises(UsageError, match="^expected chunk_size to be a whole number from 1"):
         ScriptedModel([], chunk_size=0)
 
 

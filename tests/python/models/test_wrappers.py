@@ -384,12 +384,18 @@ def test_wrappers_declare_what_the_models_take():
     ("make", "words"),
     [
         (lambda: Retrying(len, tries=0), "expected tries to be a whole number from 1: got 0"),
-        (lambda: Retrying(len, timeout=0), "expected timeout to be more than 0 seconds: got 0"),
+        (
+            lambda: Retrying(len, timeout=0),
+            "expected timeout to be a number of seconds above 0, or None for no limit: got 0",
+        ),
         (lambda: Retrying(len, backoff=-1), "expected backoff to be a number of seconds from 0"),
         (Fallback, "expected models: got none: pass Fallback(first, second)"),
         (lambda: Priced(len, input=1), "pass Priced(model, input=…, output=…)"),
         (lambda: Priced(len, input=-1, output=1), "Priced(input=…) to be a number from 0: got -1"),
-        (lambda: BoundedModel(len, per_minute=0), "per_minute to be a number above 0: got 0"),
+        (
+            lambda: BoundedModel(len, per_minute=0),
+            "per_minute to be a number above 0, or None for no limit: got 0",
+        ),
         (lambda: BoundedModel(Retrying(BoundedModel(len))), "the model is bounded already"),
         (lambda: BoundedModel(Fallback(len, BoundedModel(len))), "the model is bounded already"),
         (lambda: Retrying(None), "expected a callable"),

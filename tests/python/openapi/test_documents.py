@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callslip import CallslipError, OpenAPI, ToolError
+from callslip import CallslipError, OpenAPI, ToolError, UsageError
 from documents import SERVER, document, header, one, operation, parameter, plan, planned, value_of
 from echo import Answer, serving
 
@@ -372,7 +372,7 @@ def test_filters(options, names):
         for method, operation in item.items()
     }
     if not names:
-        with pytest.raises(ToolError, match="no operation"):
+        with pytest.raises(UsageError, match="no operation"):
             OpenAPI.from_file(SHOP, **WITH_SERVER, **options)
         return
     api = OpenAPI.from_file(SHOP, **WITH_SERVER, **options)
@@ -383,13 +383,13 @@ def test_filters(options, names):
     ("options", "said"),
     [
         ({"include": "/goods"}, "include"),
-        ({"include": 5}, "include must be a list of strings: got 5"),
+        ({"include": 5}, "expected include as a list of texts: got 5"),
         ({"tags": "goods"}, "tags"),
         ({"tags": ["godos"]}, "goods"),
         ({"auth": "token"}, "auth"),
         ({"auth": {"unknown": "token"}}, "unknown"),
         ({"timeout": 0}, "timeout"),
-        ({"timeout": None}, "timeout must be more than 0 seconds: got None"),
+        ({"timeout": None}, "expected timeout to be a number of seconds above 0: got None"),
         ({"handlers": 5}, "handlers must be a dict of functions by operation: got int"),
         ({"server": 5}, "server must be a URL such as 'https://api.example.com': got 5"),
         ({"server": "nowhere"}, "server must be a URL .* got 'nowhere'"),
@@ -398,7 +398,7 @@ def test_filters(options, names):
     ],
 )
 def test_options_at_fault_are_told_at_once(options, said):
-    with pytest.raises(CallslipError, match=said):
+    with pytest.raises(UsageError, match=said):
         OpenAPI.from_file(SHOP, **{**WITH_SERVER, **options})
 
 

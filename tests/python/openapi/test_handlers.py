@@ -206,7 +206,7 @@ def test_arguments_that_a_handler_does_not_take() -> None:
             {"listPets": list_pets, "GET /pets": list_pets},
             "the operation 'GET /pets' has two handlers",
         ),
-        ({"listPets": 5}, "a tool must be callable: got int"),
+        ({"listPets": 5}, "expected a function as a tool: got int"),
     ],
 )
 def test_handlers_at_fault(handlers: dict[str, Any], message: str) -> None:
@@ -222,8 +222,8 @@ def test_handlers_at_fault(handlers: dict[str, Any], message: str) -> None:
         (
             {"swagger": "2.0", "paths": {}},
             (
-                "Swagger 2.0 is not supported: convert the document to OpenAPI 3.0 or 3.1, for "
-                "example with the npm package swagger2openapi"
+                "Swagger 2.0 is not supported: convert the document to OpenAPI 3.0, 3.1 or 3.2, "
+                "for example with the npm package swagger2openapi"
             ),
         ),
     ],

@@ -115,6 +115,16 @@ def test_the_tables_of_views_have_every_column(tmp_path, view):
     assert described == columns
 
 
+def test_the_versions_of_the_file_and_of_the_log_are_those_of_the_code():
+    text = (DOCS / "reference/store-file.md").read_text("utf-8")
+    tables = len(list((ROOT / "src/store/sqlite").glob("version_*.sql")))
+    (log,) = re.findall(
+        r"pub const VERSION: u32 = (\d+);", (ROOT / "src/run/event.rs").read_text("utf-8")
+    )
+    assert re.findall(r"version of the tables, now (\d+)", text) == [str(tables)]
+    assert re.findall(r"a version of their own, now (\d+)", text) == [log]
+
+
 @pytest.mark.parametrize("page", [*TOP, *PAGES], ids=lambda page: page.name)
 def test_links_lead_to_files_and_sections(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)

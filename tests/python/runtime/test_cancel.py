@@ -4,7 +4,6 @@ import asyncio
 import gc
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,7 @@ from callslip import (
     tool,
 )
 from callslip._threads.commits import Commits
+from left_open import Open, check_nothing_is_left
 from reading import read_to_end
 from scripted import (
     act,
@@ -325,9 +325,6 @@ def test_a_kept_run_that_nobody_works_on_can_be_cancelled(store):
 
 
 def test_a_cancelled_tree_leaves_nothing_behind(path):
-    def descriptors():
-        return len(list(Path("/proc/self/fd").iterdir()))
-
     async def main(store):
         agent = agent_in("wait for a task", store=store)
         for _ in range(20):
@@ -345,12 +342,9 @@ def test_a_cancelled_tree_leaves_nothing_behind(path):
     kept = drivers()
     with TicketStore(path) as store:
         asyncio.run(main(store))
-        gc.collect()
-        threads, open_files = threading.active_count(), descriptors()
+        before = Open()
         asyncio.run(main(store))
-        gc.collect()
-        assert threading.active_count() <= threads
-        assert descriptors() <= open_files
+        check_nothing_is_left(before, 20)
         assert store.runs(status="running") == []
         assert not [one for one in drivers() if not any(one is other for other in kept)]
 

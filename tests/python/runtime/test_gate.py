@@ -59,7 +59,7 @@ class Meter:
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2", None])
 def test_a_limit_is_a_count(limit):
-    with pytest.raises(ValueError, match="whole number of calls, 1 or more: got"):
+    with pytest.raises(ValueError, match="^expected concurrency to be a whole number from 1: got"):
         Gate(limit)
 
 
@@ -549,7 +549,7 @@ def test_a_gate_is_found_behind_what_wraps_the_model():
     [
         (
             lambda: BoundedModel(takes_all, 0),
-            "concurrency must be a whole number of calls, 1 or more: got 0",
+            "expected concurrency to be a whole number from 1: got 0",
         ),
         (
             lambda: BoundedModel(BoundedModel(takes_all)),

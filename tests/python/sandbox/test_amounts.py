@@ -16,21 +16,9 @@ import pytest
 from callslip import PythonRunner, ScriptLimits, _lazy
 from callslip.sandbox import _native
 from sandbox.hostile import User
-from sandbox.killed import PR_SET_CHILD_SUBREAPER, _launchers, kill_many
+from sandbox.killed import PR_SET_CHILD_SUBREAPER, TREE, _launchers, kill_many
 from sandbox.offered import ALL, BOXED, need
 from sandbox.scene import gone, processes_below
-
-TREE = """
-import os, time
-for number in range(40):
-    if os.fork() == 0:
-        if number % 2:
-            os.setsid()
-        time.sleep(60)
-        os._exit(0)
-print("grown", flush=True)
-time.sleep(60)
-"""
 
 
 @pytest.fixture(params=ALL)

@@ -20,23 +20,12 @@ from pathlib import Path
 import pytest
 
 from callslip import PythonRunner
+from left_open import Open, check_nothing_is_left
 from sandbox.cases import SUPPORT
 from sandbox.hostile import NotHere, ordinary_user
+from sandbox.killed import PR_SET_CHILD_SUBREAPER, TREE
 from sandbox.offered import ALL, BOXED, need
 from sandbox.scene import gone, processes_below
-
-PR_SET_CHILD_SUBREAPER = 36
-TREE = """
-import os, time
-for number in range(40):
-    if os.fork() == 0:
-        if number % 2:
-            os.setsid()
-        time.sleep(60)
-        os._exit(0)
-print("grown", flush=True)
-time.sleep(60)
-"""
 
 
 @pytest.fixture(params=ALL)
@@ -172,9 +161,6 @@ def test_200_runs_leave_nothing(profile, left, folder):
         gc.collect()
         return Path("/proc/self/mountinfo").read_text(), files(folder)
 
-    def descriptors():
-        return len(list(Path("/proc/self/fd").iterdir()))
-
     runner = PythonRunner(profile=profile)
 
     def some(count):
@@ -184,12 +170,10 @@ def test_200_runs_leave_nothing(profile, left, folder):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(some, [1] * 4))  # whatever is made once is made now
-        before, open_files, threads = state(), descriptors(), set(threading.enumerate())
+        before, opened = state(), Open()
         list(pool.map(some, [50] * 4))
         assert state() == before
-        # What another test has left may end meanwhile.
-        assert descriptors() <= open_files
-        assert set(threading.enumerate()) <= threads
+        check_nothing_is_left(opened, 200)
     assert left() == []
     runner.close()
     assert files(folder) == []

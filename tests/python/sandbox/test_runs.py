@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -340,7 +341,7 @@ def test_that_auto_came_to_less_is_said_once(monkeypatch):
         ({"ask": "me"}, "^expected ask='auto', a function or None: got 'me'$"),
         ({"deps": "numpy"}, "^expected deps='ask', a list of packages or a function: got 'numpy'$"),
         ({"deps": [1]}, "^expected deps to be a list of strings: got 1 in it$"),
-        ({"on_event": 1}, "^expected on_event as a function: got 1$"),
+        ({"on_event": 1}, "^expected on_event to be a function: got 1$"),
         ({"backend": "docker"}, "^expected backend with `about` and `open"),
     ],
 )
@@ -353,13 +354,13 @@ def test_a_wrong_option_says_what_there_is(options, words):
     ("args", "options", "words"),
     [
         ((b"1",), {}, "^expected the script as a string: got bytes$"),
-        (("1",), {"interactive": 1}, "^expected interactive to be True or False: got 1$"),
+        (("1",), {"interactive": 1}, "^expected interactive=True or False: got 1$"),
         (
             ("1",),
             {"answers": []},
             "^answers need interactive=True: pass both$",
         ),
-        (("1",), {"interactive": True, "answers": "ab"}, "^expected answers as a list of strings"),
+        (("1",), {"interactive": True, "answers": "ab"}, "^expected answers as a list of texts"),
     ],
 )
 def test_a_wrong_argument_says_what_is_expected(external, args, options, words):
@@ -389,6 +390,35 @@ def test_what_a_killed_process_left_is_removed(monkeypatch, tmp_path):
     other.remove()
     own.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_all_may_go_while_another_one_is_made(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+
+    def some():
+        for _ in range(300):
+            WorkFolder().remove()
+
+    with ThreadPoolExecutor(3) as pool:
+        for one in [pool.submit(some) for _ in range(3)]:
+            one.result()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_of_all(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / f"callslip-{os.getuid()}").write_text("not ours")
+    folder = WorkFolder()
+    assert folder.path.is_dir()
+    folder.remove()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["not ours"]
+
+
+def test_without_a_folder_for_temporary_files_it_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
+    monkeypatch.setattr(_folders, "_shared", {})
+    with pytest.raises(UsageError, match=r"got '.*gone' \(No such file or directory\). Set TMPDIR"):
+        PythonRunner().run("1")
 
 
 def test_artifacts_of_a_killed_process_are_removed_by_the_next_one(monkeypatch, tmp_path):

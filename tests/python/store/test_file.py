@@ -1,7 +1,6 @@
 """The file of a store: who has it, what becomes of it, and who waits for it."""
 
 import asyncio
-import gc
 import multiprocessing
 import os
 import sqlite3
@@ -19,6 +18,7 @@ from callslip import (
     tool,
 )
 from fetching import FINISH, agent, call, model
+from left_open import Open, check_nothing_is_left
 from scripted import turn_of
 
 
@@ -308,11 +308,10 @@ except StoreError as error:
 def test_event_loops_leave_nothing_open(path):
     worker = agent(path)
     asyncio.run(worker.run("first"))
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = Open()
     for n in range(20):
         asyncio.run(worker.run(f"task {n}"))
-    gc.collect()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    check_nothing_is_left(before, 20)
     worker.store.close()
 
 
@@ -423,7 +422,7 @@ def test_a_run_whose_handle_is_closed_can_be_resumed_through_another(path):
 def test_waits_that_are_cancelled_leave_nothing_open(path):
     worker = agent(path)
     asyncio.run(worker.run("first"))
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = Open()
 
     async def cancelled():
         runs = [asyncio.create_task(worker.run(f"task {n}")) for n in range(8)]
@@ -435,8 +434,7 @@ def test_waits_that_are_cancelled_leave_nothing_open(path):
 
     for _ in range(15):
         asyncio.run(cancelled())
-    gc.collect()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    check_nothing_is_left(before, 15)
     worker.store.close()
 
 

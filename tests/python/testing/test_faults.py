@@ -274,5 +274,5 @@ def test_wrong_options_are_refused(faults, options, message):
 
 @pytest.mark.parametrize("seconds", [0, -1, True, "1", float("inf")])
 def test_a_wait_is_a_number_of_seconds(seconds):
-    with pytest.raises(UsageError, match="expected a number of seconds"):
+    with pytest.raises(UsageError, match="^expected seconds to be a number of seconds above 0"):
         hang(seconds)

@@ -43,5 +43,5 @@ def test_an_answer_may_have_a_type(name):
 
 
 def test_an_unknown_protocol_is_refused():
-    with pytest.raises(UsageError, match="expected a protocol"):
+    with pytest.raises(UsageError, match="^expected protocol='ticket', 'chatty' or 'react'"):
         Say("morse")

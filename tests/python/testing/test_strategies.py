@@ -144,5 +144,5 @@ def found(drawn, holds):
 
 
 def test_there_is_no_such_protocol():
-    with pytest.raises(UsageError, match="expected a protocol"):
+    with pytest.raises(UsageError, match="^expected protocol='ticket', 'chatty' or 'react'"):
         replies("xml", TOOLS)

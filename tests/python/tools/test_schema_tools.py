@@ -105,7 +105,7 @@ def test_options_are_those_of_tools():
     )
     assert (one.readonly, one.effect, one.repeatable, one.retries) == (True, "pure", True, 4)
     assert (one.timeout, one.gate.limit, one.needs_approval) == (3, 2, True)
-    with pytest.raises(UsageError, match="effect must be"):
+    with pytest.raises(UsageError, match="expected effect="):
         made(effect="often")
 
 
@@ -130,7 +130,7 @@ def test_faults_are_reported_when_the_tool_is_made():
         made(name="one row")
     with pytest.raises(ToolError, match="a lambda has no name"):
         Tool.from_schema(lambda: 1, parameters={})
-    with pytest.raises(UsageError, match="a tool must be callable"):
+    with pytest.raises(UsageError, match="expected a function as a tool"):
         Tool.from_schema(3, parameters={})
 
 

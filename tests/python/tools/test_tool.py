@@ -95,26 +95,41 @@ def test_options() -> None:
     assert (renamed.name, call(renamed)) == ("again", ("ok", "null"))
 
 
+EFFECT = "expected effect='once' or 'idempotent' or 'pure'"
+SECONDS = "expected timeout to be a number of seconds above 0, or None for no limit"
+CALLS = "expected concurrency to be a whole number from 1"
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Tool(5), "a tool must be callable: got int"),
+        (lambda: Tool(5), "expected a function as a tool: got int"),
         (
             lambda: tool(effect="twice"),
-            "effect must be 'once', 'idempotent' or 'pure': got 'twice'",
+            f"{EFFECT}: got 'twice'",
         ),
-        (lambda: tool(timeout="5"), "timeout must be a number of seconds: got '5'"),
-        (lambda: tool(timeout=True), "timeout must be a number of seconds: got True"),
-        (lambda: tool(description=5), "description must be text: got 5"),
-        (lambda: tool(name=5), "name must be text: got 5"),
-        (lambda: tool(timeout=0), "timeout must be more than 0 seconds: got 0"),
+        (lambda: tool(timeout="5"), f"{SECONDS}: got '5'"),
+        (lambda: tool(timeout=True), f"{SECONDS}: got True"),
+        (lambda: tool(description=5), "expected description to be text: got 5"),
+        (lambda: tool(name=5), "expected name to be text: got 5"),
+        (lambda: tool(timeout=0), f"{SECONDS}: got 0"),
+        (lambda: tool(readonly="x"), "expected readonly=True or False: got 'x'"),
+        (lambda: tool(repeatable=1), "expected repeatable=True or False: got 1"),
+        (lambda: tool(effect=["once"]), f"{EFFECT}: got ['once']"),
+        (lambda: tool(reconcile=5), "expected reconcile to be a function: got 5"),
+        (
+            lambda: tool(effect="pure", reconcile=print),
+            "reconcile is for effect='once': a call with effect='pure' is repeated without asking",
+        ),
+        (lambda: tool(concurrency="2"), f"{CALLS}: got '2'"),
+        (lambda: tool(retries="2"), "expected retries to be a whole number from 0: got '2'"),
         (
             lambda: tool(concurrency=0),
-            "concurrency must be a whole number of calls, 1 or more: got 0",
+            f"{CALLS}: got 0",
         ),
         (
             lambda: tool(concurrency=True),
-            "concurrency must be a whole number of calls, 1 or more: got True",
+            f"{CALLS}: got True",
         ),
         (
             lambda: tool(needs_approval="yes"),
@@ -280,8 +295,10 @@ def test_toolboxes() -> None:
     with pytest.raises(UsageError) as caught:
         Toolbox(search)
     assert str(caught.value) == (
-        "tools must be a list of functions or an OpenAPI document: got Tool"
+        "expected tools as a list of functions or an OpenAPI document: got Tool; pass it in a list"
     )
+    with pytest.raises(UsageError, match="OpenAPI document: got int$"):
+        Toolbox(3)  # type: ignore[arg-type]
 
 
 def test_simple_tools_import_neither_pydantic_nor_griffe() -> None:

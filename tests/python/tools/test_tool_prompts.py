@@ -124,7 +124,7 @@ def outcomes(result: Any) -> list[Any]:
 @pytest.mark.parametrize("kind", PROTOCOLS.values())
 @pytest.mark.parametrize("tokens", [0, -1, True, 1.5, "8000", None])
 def test_the_budget_is_a_number_of_tokens(kind: Any, tokens: Any) -> None:
-    message = f"expected tool_tokens to be a whole number from 1 on: got {tokens!r}"
+    message = f"expected tool_tokens to be a whole number from 1: got {tokens!r}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         kind(tool_tokens=tokens)
 

@@ -10,7 +10,6 @@
 mod commit;
 mod content;
 mod cost;
-mod group_commit;
 mod kit;
 mod model;
 mod open;

@@ -243,17 +243,9 @@ fn a_claim_keeps_other_processes_out_until_it_is_dropped() {
 }
 
 #[test]
-fn a_run_whose_rest_is_asked_for_again_rests() {
+fn a_run_that_another_worker_has_does_not_rest() {
     let database = Database::new();
     let store = database.open();
-    for (run, delay) in [("now", "NULL"), ("later", "60")] {
-        submitted(&store, run);
-        assert_eq!(claimed(&store), [run]);
-        let _claim = store.claim(run, None).unwrap();
-        // The answer to this is lost.
-        query(&database.url, &format!("SELECT callslip.rest(id, epoch, {delay}) FROM callslip.run WHERE id = '{run}'"));
-        assert_eq!(rest(&store, run), Rested::Rests);
-    }
     submitted(&store, "taken");
     assert_eq!(claimed(&store), ["taken"]);
     let _claim = store.claim("taken", None).unwrap();

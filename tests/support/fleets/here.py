@@ -9,12 +9,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from callslip import Agent, TicketStore
+import psycopg
+
+from callslip import Agent, TicketStore, tool
 from callslip.fleet import Fleet
 from scripted import turn_of
 
 LONG = 30
 """Seconds that nothing takes unless it is broken."""
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
 
 
 def call(name: str, **args: object) -> str:
@@ -63,3 +71,11 @@ async def until(holds: Callable[[], object], what: str = "it holds") -> None:
     while not await asyncio.to_thread(holds):
         assert time.monotonic() < end, what
         await asyncio.sleep(0.02)
+
+
+def make_due(url: str) -> None:
+    """Let what was put off be taken now."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE pgmq.q_callslip_later SET vt = clock_timestamp() - interval '1 s'"
+        )

@@ -24,6 +24,21 @@ from sandbox.scene import gone, processes_below
 PR_SET_CHILD_SUBREAPER = 36
 LANES = 4
 WAYS = ("cancel", "limit", "launcher", "program", "both")
+# Processes beyond the limit of a user whom other tests are using too are not missed.
+TREE = """
+import os, time
+for number in range(40):
+    try:
+        if os.fork() == 0:
+            if number % 2:
+                os.setsid()
+            time.sleep(60)
+            os._exit(0)
+    except OSError:
+        pass
+print("grown", flush=True)
+time.sleep(60)
+"""
 PROGRAM = """
 import sys, threading
 from callslip import PythonRunner, ScriptLimits

@@ -12,6 +12,7 @@ mod sync {
 use loom::sync::Arc;
 use loom::thread;
 use queue::{Queue, Stopped};
+use std::sync::Weak;
 
 /// Every interleaving in which threads are preempted at most three times: bugs of order show with two.
 fn model(body: impl Fn() + Sync + Send + 'static) {
@@ -117,5 +118,26 @@ fn closing_ends_the_writer_after_what_was_pending() {
         queue.close();
         let accepted = producer.join().unwrap().unwrap();
         assert_eq!(writer.join().unwrap().len(), if accepted { 2 } else { 1 });
+    });
+}
+
+/// Hands in work when it is dropped, as the end of a lease does.
+struct Ends(Weak<Queue<Self>>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.upgrade() {
+            let _ = queue.push(Self(Weak::new()), 1);
+        }
+    }
+}
+
+#[test]
+fn what_is_dropped_with_a_failure_may_hand_in_work() {
+    model(|| {
+        let queue = std::sync::Arc::new(Queue::new());
+        queue.push(Ends(std::sync::Arc::downgrade(&queue)), 1).unwrap();
+        queue.fail("disk full");
+        assert!(queue.take_batch(256).is_none());
     });
 }

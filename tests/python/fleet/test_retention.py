@@ -1,0 +1,162 @@
+"""Old runs: written to an archive, then deleted with the files of their scripts."""
+
+import gzip
+import io
+import re
+
+import obstore.store
+import psycopg
+import pytest
+from obstore.exceptions import PermissionDeniedError
+
+from callslip import Agent, StoreError, TicketStore
+from callslip.cli import main
+from callslip.fleet._retention import archive_and_prune
+from callslip.sandbox._file_stores import FolderStore
+
+FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": true}'
+
+
+@pytest.fixture
+def store(database):
+    with TicketStore(database) as store:
+        yield store
+
+
+def run_one(store):
+    return Agent(lambda messages: FINISH, store=store).run_sync("?").run.id
+
+
+def age(database, run_id):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE callslip.run SET started_at = started_at - 1e6, "
+            "finished_at = finished_at - 1e6 WHERE id = %s",
+            [run_id],
+        )
+
+
+def test_old_runs_are_archived_and_deleted(store, database, tmp_path, capsys):
+    old = [run_one(store) for _ in range(3)]
+    kept = store.run(old[0]).export()
+    for run_id in old:
+        age(database, run_id)
+    young = run_one(store)
+    words = ["prune", database, "--older-than", "1d", "--archive", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "3 runs were deleted\n"
+    assert [run.run_id for run in store.runs()] == [young]
+    (path,) = tmp_path.glob(f"*/{old[0]}.jsonl.gz")
+    log = gzip.decompress(path.read_bytes()).decode()
+    assert log == kept
+    assert store.import_run(log) == old[0]
+    with pytest.raises(SystemExit):
+        main(["prune", database])
+    assert main(["prune", database, "--older-than", "soon"]) == 2
+
+
+def test_old_runs_are_archived_in_an_object_store(store, database):
+    old = run_one(store)
+    kept = store.run(old).export()
+    age(database, old)
+    archive = obstore.store.MemoryStore()
+    assert archive_and_prune(store, 86_400, archive) == 1
+    (one,) = archive.list().collect()
+    assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d/{old}\.jsonl\.gz", one["path"])
+    log = gzip.decompress(bytes(archive.get(one["path"]).bytes())).decode()
+    assert log == kept
+    assert store.import_run(log) == old
+
+
+@pytest.mark.parametrize("with_archive", [False, True])
+def test_a_run_that_goes_on_is_not_deleted(store, database, tmp_path, with_archive):
+    told, driven, old = (run_one(store) for _ in range(3))
+    store.run(told).send("And now?")
+    for run_id in (told, driven, old):
+        age(database, run_id)
+    with TicketStore(f"{database}?application_name=one") as one:
+        assert one._shared.take(driven) is not None
+        archive = tmp_path if with_archive else None
+        assert archive_and_prune(store, 86_400, archive) == 1
+    assert {run.run_id for run in store.runs()} == {told, driven}
+
+
+class Refusing:
+    """An object store that takes and deletes nothing of one run."""
+
+    def __init__(self, run_id):
+        self.refused, self.store = run_id, obstore.store.MemoryStore()
+
+    def put(self, path, file):
+        if self.refused in path:
+            raise PermissionDeniedError(f"denied: {path}\n\nDebug source: x")
+        self.store.put(path, file)
+
+    def delete(self, path):
+        if self.refused in path:
+            raise PermissionDeniedError(f"denied: {path}\n\nDebug source: x")
+        self.store.delete(path)
+
+    def get(self, path):
+        return self.store.get(path)
+
+    def list(self, prefix=""):
+        return self.store.list(prefix)
+
+
+def test_a_run_that_is_not_archived_is_not_deleted(store, database):
+    runs = [run_one(store) for _ in range(3)]
+    for run_id in runs:
+        age(database, run_id)
+    order = [run.run_id for run in store.runs(status="finished")]
+    archive = Refusing(order[1])
+    with pytest.raises(StoreError, match=rf"{order[1]} can't be archived.*denied") as caught:
+        archive_and_prune(store, 86_400, archive)
+    assert "1 runs before it are deleted; call prune again" in str(caught.value)
+    assert "Debug" not in str(caught.value)
+    assert {run.run_id for run in store.runs()} == set(order[1:])
+    archive.refused = "nothing"
+    assert archive_and_prune(store, 86_400, archive) == 2
+    assert len(archive.list().collect()) == 3
+
+
+def test_a_run_whose_files_are_not_deleted_is_not_deleted(store, database):
+    run_id = run_one(store)
+    age(database, run_id)
+    place = Refusing("nothing")
+    place.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
+    place.refused = run_id
+    with pytest.raises(StoreError, match=f"files of the run {run_id} can't be deleted"):
+        archive_and_prune(store, 86_400, None, place)
+    assert [run.run_id for run in store.runs()] == [run_id]
+    place.refused = "nothing"
+    assert archive_and_prune(store, 86_400, None, place) == 1
+    assert place.list().collect() == []
+
+
+def test_a_place_that_is_none(store, database, tmp_path, capsys):
+    age(database, run_one(store))
+    words = ["prune", database, "--older-than", "1d", "--archive"]
+    file = tmp_path / "file"
+    file.write_text("")
+    for place, said in [
+        ("", "expected archive as a folder"),
+        ("nowhere://x", "archive='nowhere://…' can't be used"),
+        (str(file), "can't be archived, so it is not deleted"),
+    ]:
+        assert main([*words, place]) == 2
+        assert said in capsys.readouterr().err
+    assert len(store.runs()) == 1
+
+
+def test_files_of_scripts_are_deleted_with_their_runs(store, database, tmp_path, capsys):
+    old, young = run_one(store), run_one(store)
+    age(database, old)
+    place = FolderStore(tmp_path)
+    for run_id in (old, young, "of-another-store"):
+        place.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
+    words = ["prune", database, "--older-than", "1d", "--files", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "1 runs were deleted\n"
+    assert [run.run_id for run in store.runs()] == [young]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young, "of-another-store"])
