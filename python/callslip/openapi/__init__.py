@@ -380,7 +380,9 @@ def _as_text(document: Mapping[str, Any]) -> _DocumentText:
         )
     if not isinstance(document, Mapping):
         kind = type(document).__name__
-        raise ToolError(f"an OpenAPI document must be an object: got {kind}")
+        raise ToolError(
+            f"expected the OpenAPI document to be an object: got {kind}: pass it as a dict"
+        )
     return _DocumentText(to_json(document).encode())
 
 

@@ -81,7 +81,9 @@ def check_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
         if not value:
             raise UsageError(f"expected headers[{name!r}] to be text: got an empty one")
         if any(character in name + value for character in "\r\n\0"):
-            raise UsageError(f"headers[{name!r}] holds a line break, which can't be sent")
+            raise UsageError(
+                f"expected headers[{name!r}] to be one line: pass it without line breaks"
+            )
     return dict(headers)
 
 
@@ -174,11 +176,11 @@ def _check(name: str, secret: Any) -> Secret:
     if not all(isinstance(text, str) and text for text in texts):
         # Not the value: it may be the secret in another form.
         raise UsageError(
-            f"auth['{name}'] must be a string, (user, password) or a function that returns one: "
-            f"got {type(secret).__name__}"
+            f"expected auth['{name}'] to be text: got {type(secret).__name__}: pass text, (user, "
+            "password) or a function that returns one of them"
         )
     if any(character in text for text in texts for character in "\r\n\0"):
-        raise UsageError(f"auth['{name}'] holds a line break, which can't be sent")
+        raise UsageError(f"expected auth['{name}'] to be one line: pass it without line breaks")
     return secret  # type: ignore[no-any-return]
 
 

@@ -32,15 +32,18 @@ def check_options(client: object, server: object, auth: object, retries: object)
     """
     if client is not None and not callable(getattr(client, "request", None)):
         raise UsageError(
-            "client must have request(method, url, headers=…, content=…) as httpx clients do: "
-            f"got {type(client).__name__}"
+            "expected client to have request(method, url, headers=…, content=…): got "
+            f"{type(client).__name__}: pass one as httpx.AsyncClient()"
         )
     if server is not None and not isinstance(server, str):
-        raise UsageError(f"server must be a URL such as 'https://api.example.com': got {server!r}")
+        raise UsageError(
+            f"expected server to be a URL: got {server!r}: pass one such as "
+            "'https://api.example.com'"
+        )
     if auth is not None and not isinstance(auth, Mapping):
         # Not the value: it may be the secret itself.
         kind = type(auth).__name__
-        raise UsageError(f"auth must be a dict of secrets by security scheme: got {kind}")
+        raise UsageError(f"expected auth as a dict of secrets by security scheme: got {kind}")
     check_whole("retries", retries)
 
 
@@ -48,7 +51,10 @@ def match_handlers(document: Document, handlers: Mapping[str, Handler]) -> dict[
     """Return the handlers by `METHOD /path`."""
     if not isinstance(handlers, Mapping):
         kind = type(handlers).__name__
-        raise UsageError(f"handlers must be a dict of functions by operation: got {kind}")
+        raise UsageError(
+            f"expected handlers as a dict of functions by operation: got {kind}: pass one such as "
+            "{'GET /pets': list_pets}"
+        )
     found: dict[str, Handler] = {}
     for key, handler in handlers.items():
         check_text("the operation of a handler", key)

@@ -48,7 +48,8 @@ class Servers:
         if server is not None and re.match("(?:[^/?#]*//)?[^/?#]*@", server):
             # Clients log the URL of each request.
             raise UsageError(
-                "server must not contain credentials: pass them with auth=… or in the client"
+                "expected server to be a URL without credentials: pass them with auth=… or in "
+                "the client"
             )
         self._server = server
         self._found_at = found_at
@@ -119,7 +120,8 @@ class Servers:
             joined = _join(self._base_url, self._server)
             if not _is_absolute(joined):
                 raise UsageError(
-                    f"server must be a URL such as 'https://api.example.com': got {self._server!r}"
+                    f"expected server to be a URL: got {self._server!r}: pass one such as "
+                    "'https://api.example.com'"
                 )
             return joined
         try:

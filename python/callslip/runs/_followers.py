@@ -58,6 +58,7 @@ class Followed:
         complete_at: The number of events of the run that was over, and all events of the runs below
             it were told.
         was_closed: Whether the store was closed.
+        failure: Why its log can't be read, or that of a run below it.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -66,6 +67,8 @@ class Followed:
         self.told_until = 0.0
         self.complete_at = -1
         self.was_closed = False
+        self.failure: CallslipError | None = None
+        self.doubt = ""
 
     @property
     def children(self) -> dict[str, Feed]:
@@ -154,12 +157,29 @@ class _Follower:
             if known & changed or followed.told_until - now < _TOLD_FOR / 2:
                 try:
                     await asyncio.to_thread(self._look, followed, now)
-                except CallslipError:
-                    if self._store._closed:
-                        followed.was_closed = True
-                        followed.feed.notify()
-                    # Or the database is away for a moment.
+                except CallslipError as error:
+                    await self._take_failure(followed, error)
+                else:
+                    followed.doubt, followed.failure = "", None
         return True
+
+    async def _take_failure(self, followed: Followed, error: CallslipError) -> None:
+        """Tell what waiting does not mend: the database is there, and the same fails again."""
+        run_id = followed.feed.run.id
+        if self._store._closed:
+            followed.was_closed = True
+        elif followed.doubt != str(error):
+            followed.doubt = str(error)
+            self._changed.add(run_id)
+            return
+        else:
+            try:
+                await _lazy.asyncio.to_thread(self._shared.positions, [run_id])
+            except CallslipError:
+                # It is away.
+                return
+            followed.failure = error
+        followed.feed.notify()
 
     def _look(self, followed: Followed, now: float) -> None:
         feed = followed.feed

@@ -193,6 +193,8 @@ class RunWatch:
             raise StoreError(f"there is no run {run.id} in this store: it was deleted")
         if self._followed is not None and self._followed.was_closed:
             raise StoreError("this store is closed: open it again to use it")
+        if self._followed is not None and (failure := self._followed.failure) is not None:
+            raise StoreError(f"this run can't be followed: {failure}") from failure
         if run._store is None:
             raise UsageError(
                 "nothing works on this run: use agent.start(…) or agent.stream(…), or pass store=… "

@@ -37,15 +37,15 @@ def check_needs_approval(option: object) -> None:
         return
     if not callable(option):
         raise UsageError(
-            f"needs_approval must be True, False or a function of the arguments and the Context: "
-            f"got {option!r}"
+            f"expected needs_approval to be True or False: got {option!r}: pass one of them, or a "
+            "function of the arguments and the Context"
         )
     try:
         inspect.signature(option).bind({}, None)
     except TypeError as error:
         raise UsageError(
-            f"the function in needs_approval is called with the arguments of a call, as one dict, "
-            f"and its Context: {error}"
+            f"expected needs_approval to take the arguments of a call, as one dict, and its "
+            f"Context: {error}"
         ) from None
     except ValueError:  # a builtin without a signature
         return

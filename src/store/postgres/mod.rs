@@ -48,6 +48,8 @@ pub struct PostgresStore {
     claims: Arc<Claims>,
     shared: Arc<Shared>,
     reader: Mutex<Option<Link>>,
+    /// For queries of users, opened with the first one: they may take long, and runs go on meanwhile.
+    querier: Mutex<Option<Link>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     started: open::Started,
 }
@@ -141,6 +143,10 @@ impl PostgresStore {
         self.check_process()?;
         let mut reader = lock(&self.reader);
         let link = reader.as_mut().ok_or(StoreError::Closed)?;
+        self.call(link, &mut call)
+    }
+
+    fn call<T>(&self, link: &mut Link, mut call: impl FnMut(&mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
         let done = match call(link) {
             // The connection had broken while nobody used it.
             Err(Failure::Unreachable(_)) => call(link),

@@ -39,6 +39,7 @@ impl PostgresStore {
             claims: Arc::new(Claims::default()),
             shared,
             reader: Mutex::new(Some(reader)),
+            querier: Mutex::default(),
             threads: Mutex::new(vec![thread]),
             started: Started::default(),
         }))
@@ -98,13 +99,19 @@ impl PostgresStore {
             }
             reader.close();
         }
+        // One that is busy ends with its query.
+        if let Some(mut querier) = self.querier.try_lock().ok().and_then(|mut querier| querier.take()) {
+            querier.close();
+        }
     }
 
     /// In a forked child: nothing of the parent's is touched.
     pub fn forked(&self) {
         // The threads are not there, and the sockets are the parent's.
-        if let Ok(mut reader) = self.reader.try_lock() {
-            std::mem::forget(reader.take());
+        for link in [&self.reader, &self.querier] {
+            if let Ok(mut link) = link.try_lock() {
+                std::mem::forget(link.take());
+            }
         }
     }
 }

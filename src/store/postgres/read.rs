@@ -1,6 +1,6 @@
 //! From rows back to records and to what is listed.
 
-use super::link::Connected;
+use super::link::{ANSWER, Connected, Link};
 use super::text::decode;
 use super::{PostgresStore, lock};
 use crate::run::{Event, Parent, Record, StopReason};
@@ -58,8 +58,16 @@ impl PostgresStore {
         parameters: &[super::query::SqlParameter],
     ) -> Result<super::query::JsonTable, StoreError> {
         self.settle()?;
-        let mut reader = lock(&self.reader);
-        let link = reader.as_mut().ok_or(StoreError::Closed)?;
+        let mut querier = lock(&self.querier);
+        if self.shared.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        let link = match &mut *querier {
+            Some(link) => link,
+            none => none.insert(Link::new(self.shared.address.clone())?),
+        };
+        // A broken connection is found out here: a query of ten minutes is not tried twice.
+        self.call(link, |link| link.call(ANSWER, async |connected| connected.client().batch_execute("").await))?;
         super::query::run(link, sql, parameters).map_err(|failure| match failure {
             super::link::Failure::Refused(cause) => StoreError::Query(cause),
             other => other.of(&self.shared.address),

@@ -264,3 +264,48 @@ async def test_who_waits_with_a_store_that_is_closed_is_told_so(database, here):
         driver = Fleet(here, [BOSS.replace(model=turns(finish()))], lease=5)
         assert await asyncio.wait_for(driver.drive(run_id), LONG) == "over"
         assert_each_once(await asyncio.wait_for(going_on, LONG), here, run_id)
+
+
+@pytest.mark.parametrize("is_below", [False, True], ids=["its own log", "that of a child run"])
+async def test_who_waits_for_a_run_is_told_that_its_log_cannot_be_read(
+    here, far, database, is_below
+):
+    fleet = Fleet(here)
+    driver = Fleet(far, [BOSS], lease=5)
+    run_id = await fleet.submit("boss", "a")
+    assert await asyncio.wait_for(driver.drive(run_id), LONG) == "rests"
+    broken = run_id
+    if is_below:
+        far.run(run_id).approve("T1")
+        assert await asyncio.wait_for(driver.drive(run_id), LONG) == "rests"
+        broken = f"{run_id}.T2"
+    waiting = [asyncio.create_task(way()) for way in waiters(fleet, run_id).values()]
+    await asyncio.sleep(0.5)
+    assert [task.done() for task in waiting] == [False] * 4
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "INSERT INTO callslip.event SELECT run, seq + 1, at, 'later', '{\"type\":\"later\"}' "
+            "FROM callslip.event JOIN callslip.run ON key = run WHERE id = %s "
+            "ORDER BY seq DESC LIMIT 1",
+            [broken],
+        )
+        connection.execute("UPDATE callslip.run SET next = next + 1 WHERE id = %s", [broken])
+    done = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), LONG)
+    assert {type(one) for one in done} == {StoreError}
+    for one in done:
+        assert f" of run {broken} can't be read: unknown variant `later`" in str(one)
+
+
+async def test_who_waits_hears_nothing_of_a_database_that_was_away(database, far):
+    with Proxy(database) as proxy, TicketStore(proxy.url) as web:
+        fleet = Fleet(web)
+        run_id = await fleet.submit("boss", "a")
+        waiting = [asyncio.create_task(way()) for way in waiters(fleet, run_id).values()]
+        await asyncio.sleep(0.5)
+        proxy.drop()
+        await asyncio.sleep(4)
+        assert [task.done() for task in waiting] == [False] * 4
+        proxy.resume()
+        driver = Fleet(far, [BOSS.replace(model=turns(finish()))], lease=5)
+        assert await asyncio.wait_for(driver.drive(run_id), LONG) == "over"
+        await asyncio.wait_for(asyncio.gather(*waiting), LONG)

@@ -1,6 +1,8 @@
 """Queries of a store in a database: what is passed, what comes back, and what is refused."""
 
 import json
+import threading
+import time
 
 import psycopg
 import pytest
@@ -148,3 +150,51 @@ def test_who_reads_the_views_with_another_client_can_read_every_text(store, data
         ).fetchone()
     assert error == "Error calling tool 'fail': ValueError: a\ufdd00b."
     assert arguments == '{"words":"a\\u0000b"}'
+
+
+@pytest.fixture
+def long_query(store, database):
+    """A query that takes a minute, in a thread. It ends with the test."""
+    raised = []
+
+    def ask():
+        try:
+            store.query("SELECT pg_sleep(60) AS slept")
+        except StoreError as error:
+            raised.append(str(error))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        mine = "query LIKE '%pg_sleep(60)%' AND state = 'active' AND pid <> pg_backend_pid()"
+        while not connection.execute(f"SELECT FROM pg_stat_activity WHERE {mine}").fetchall():
+            time.sleep(0.01)
+        yield thread
+        connection.execute(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {mine}")
+    thread.join(30)
+    assert raised == [] or "canceling statement" in raised[0], raised
+
+
+def test_runs_go_on_while_a_query_takes_its_time(store, long_query):
+    run_id = run_one(store, "?", call("echo", words="here"))
+    assert store.run(run_id).stop_reason == "finished"
+    assert [run.run_id for run in store.runs()] == [run_id]
+    assert long_query.is_alive()
+
+
+def test_a_store_is_closed_while_a_query_takes_its_time(store, long_query):
+    run_one(store, "?")
+    store.close()
+    assert long_query.is_alive()
+    with pytest.raises(StoreError, match="this store is closed"):
+        store.runs()
+
+
+def test_a_query_after_its_connection_broke(store, database):
+    assert store.query("SELECT 1 AS one") == [{"one": 1}]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    assert store.query("SELECT 1 AS one") == [{"one": 1}]

@@ -14,7 +14,7 @@ def test_a_server_that_is_no_url_is_an_error_at_once(server):
     with pytest.raises(UsageError) as caught:
         one({}, options={"server": server})
     assert str(caught.value) == (
-        f"server must be a URL such as 'https://api.example.com': got {server!r}"
+        f"expected server to be a URL: got {server!r}: pass one such as 'https://api.example.com'"
     )
 
 
@@ -33,7 +33,8 @@ def test_a_server_with_a_user_is_refused_without_quoting_it(server):
         one({}, options={"server": server})
     assert (
         str(caught.value)
-        == "server must not contain credentials: pass them with auth=… or in the client"
+        == "expected server to be a URL without credentials: pass them with auth=… or in the "
+        "client"
     )
 
 

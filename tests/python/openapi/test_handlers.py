@@ -218,7 +218,7 @@ def test_handlers_at_fault(handlers: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ([], "an OpenAPI document must be an object: got list"),
+        ([], "expected the OpenAPI document to be an object: got list: pass it as a dict"),
         (
             {"swagger": "2.0", "paths": {}},
             (

@@ -40,9 +40,15 @@ def list_pets() -> list[str]:
         ({"needs_approval": "x"}, "expected needs_approval as a list of texts: got 'x'"),
         ({"repeatable": 1}, "expected repeatable as a list of texts: got 1"),
         ({"trusted_hosts": "x"}, "expected trusted_hosts as a list of texts: got 'x'"),
-        ({"server": 3}, "server must be a URL such as 'https://api.example.com': got 3"),
-        ({"client": 3}, "client must have request(method, url, headers=…, content=…)"),
-        ({"auth": 0}, "auth must be a dict of secrets by security scheme: got int"),
+        (
+            {"server": 3},
+            "expected server to be a URL: got 3: pass one such as 'https://api.example.com'",
+        ),
+        (
+            {"client": 3},
+            "expected client to have request(method, url, headers=…, content=…): got int",
+        ),
+        ({"auth": 0}, "expected auth as a dict of secrets by security scheme: got int"),
         ({"headers": 0}, "expected headers as a dict of texts: got int"),
         ({"headers": {"X-Key": 3}}, "expected headers['X-Key'] to be text: got int"),
         ({"headers": {"X-Key": ""}}, "expected headers['X-Key'] to be text: got an empty one"),

@@ -492,7 +492,9 @@ def test_the_bounds_of_a_model_reach_its_grammar() -> None:
             return ModelReply("done")
 
     assert Agent(Rambler(), tools=[now], protocol=ChattyProtocol()).run_sync("?").value == "done"
-    with pytest.raises(UsageError, match=r"^expected Bounds\(answer=…\) to be a whole number from 1"):
+    with pytest.raises(
+        UsageError, match=r"^expected Bounds\(answer=…\) to be a whole number from 1"
+    ):
         Bounds(answer=0)
 
 

@@ -83,5 +83,5 @@ def test_of_a_tool_for_scripts() -> None:
     runner = PythonRunner()
     with pytest.raises(UsageError, match="^expected name to be text: got 3$"):
         runner.as_tool(name=3)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="^needs_approval must be True, False or a function"):
+    with pytest.raises(UsageError, match="^expected needs_approval to be True or False"):
         runner.as_tool(needs_approval="x")  # type: ignore[arg-type]

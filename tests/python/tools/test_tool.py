@@ -133,8 +133,8 @@ CALLS = "expected concurrency to be a whole number from 1"
         ),
         (
             lambda: tool(needs_approval="yes"),
-            "needs_approval must be True, False or a function of the arguments and the Context: "
-            "got 'yes'",
+            "expected needs_approval to be True or False: got 'yes': pass one of them, or a "
+            "function of the arguments and the Context",
         ),
     ],
 )
