@@ -324,6 +324,10 @@ wheels: $(VENV)/.release ## Build what a release uploads into dist/, check it, a
 	$(RELEASE) -m release.check dist
 	$(RELEASE) -m release.install dist
 
+.PHONY: licences
+licences: ## Write the licences of the crates that wheels contain
+	PYTHONPATH=tests/support $(PYTHON) -m release.licences
+
 .PHONY: rehearse
 rehearse: $(VENV)/.release ## Rehearse a release in a copy: version, changelog, sources without a network, wheel from them
 	$(RELEASE) -m release.rehearse

@@ -3,11 +3,12 @@
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from release import install, pythons, rehearse, version
+from release import install, licences, pythons, rehearse, version
 
 ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -47,6 +48,17 @@ def test_a_version_is_written_into_all_files(copy):
 def test_a_version_without_a_section_says_what_to_call(copy):
     with pytest.raises(LookupError, match=r"got none; call version\.py --set 7\.0\.0"):
         version.notes("7.0.0", copy)
+
+
+def test_the_licences_are_those_of_the_locked_crates():
+    locked = {
+        (crate["name"], crate["version"])
+        for lock in (ROOT / "Cargo.lock", ROOT / "src" / "launcher" / "Cargo.lock")
+        for crate in tomllib.loads(lock.read_text("utf-8"))["package"]
+    }
+    listed = licences.listed(licences.FILE.read_text("utf-8"))
+    assert {"pyo3", "serde_json", "rustls", "seccompiler"} <= {name for name, _ in listed}
+    assert listed - locked == set(), "call make licences"
 
 
 def test_this_interpreter_is_among_those_of_the_machine():
