@@ -235,14 +235,35 @@ async def watching(url: str, runs: int) -> list[float]:
     return late
 
 
-async def idle(url: str, seconds: float) -> float:
-    """Seconds of CPU an hour of a worker without work."""
-    with Workers(url, 1, 64) as workers:
-        pid = workers.processes[0].pid
+BARE_LOOP = """
+import asyncio
+
+async def main():
+    while True:
+        await asyncio.to_thread(int)
         await asyncio.sleep(1)
-        before = _cpu(pid)
-        await asyncio.sleep(seconds)
-        return (_cpu(pid) - before) / seconds * 3600
+
+asyncio.run(main())
+"""
+
+
+async def idle(url: str, seconds: float) -> tuple[float, float]:
+    """Seconds of CPU an hour of a worker without work, and of a loop that calls nothing."""
+    bare = subprocess.Popen([sys.executable, "-c", BARE_LOOP])
+    try:
+        with TicketStore(url) as store, Workers(url, 1, 64) as workers:
+            await until(lambda: bool(status(store).workers))
+            await asyncio.sleep(1)
+            pids = workers.processes[0].pid, bare.pid
+            before = [_cpu(pid) for pid in pids]
+            await asyncio.sleep(seconds)
+            worker, loop = (
+                (_cpu(pid) - cpu) / seconds * 3600 for pid, cpu in zip(pids, before, strict=True)
+            )
+            return worker, loop
+    finally:
+        bare.kill()
+        bare.wait()
 
 
 def _cpu(pid: int) -> float:
@@ -280,7 +301,11 @@ async def measure(options: argparse.Namespace) -> None:
             return f"{late[int(len(late) * 0.95)] * 1000:.1f} ms"
 
         async def quiet() -> str:
-            return f"{await idle(new(), 10):.0f} s of CPU an hour"
+            worker, loop = await idle(new(), 60)
+            return (
+                f"{worker:.0f} s of CPU an hour; a bare loop of asyncio that calls a thread once a "
+                f"second: {loop:.0f} s"
+            )
 
         async def first() -> str:
             return quantiles(await first_calls(new(), 100))

@@ -3,6 +3,7 @@
 
 use super::address::Address;
 use crate::store::StoreError;
+use futures_util::future::join;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -111,8 +112,10 @@ impl Connected {
         const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '2s'";
         answered.clear();
         let statement = self.prepared(sql).await?;
-        self.client.batch_execute(BEGIN).await?;
-        match self.client.query(&statement, parameters).await {
+        // Sent together: one answer is waited for, and not two.
+        let (begun, rows) = join(self.client.batch_execute(BEGIN), self.client.query(&statement, parameters)).await;
+        begun?;
+        match rows {
             Ok(rows) => *answered = rows,
             Err(error) => {
                 self.client.batch_execute("ROLLBACK").await?;

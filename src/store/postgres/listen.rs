@@ -6,13 +6,10 @@ use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::time::timeout;
 use tokio_postgres::AsyncMessage;
 
 /// How long the server is left alone after it was not there.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long nothing need be heard before the end of the store is looked for.
-const QUIET: Duration = Duration::from_millis(200);
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,10 +83,10 @@ async fn listen(address: &Address, shared: &Shared) -> Result<(), tokio_postgres
                 is_ready = true;
                 shared.notices.tell(&Notice::Anything);
             }
-            message = timeout(QUIET, messages.next()) => match message {
-                Err(_) => {}
-                Ok(None) => return Ok(()),
-                Ok(Some(message)) => {
+            () = shared.closing.notified() => return Ok(()),
+            message = messages.next() => match message {
+                None => return Ok(()),
+                Some(message) => {
                     if let AsyncMessage::Notification(notification) = message? {
                         tell(shared, notification.channel(), notification.payload());
                     }

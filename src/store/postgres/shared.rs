@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,6 +39,8 @@ pub(super) struct Shared {
     /// The bits of the seconds by which the database's clock is ahead.
     clock_offset: AtomicU64,
     closed: AtomicBool,
+    /// Tells the thread that listens.
+    pub(super) closing: Notify,
     /// The threads that wait between their rounds.
     pause: (Mutex<()>, Condvar),
 }
@@ -59,6 +62,7 @@ impl Shared {
             confirmed: AtomicU64::new(0),
             clock_offset: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            closing: Notify::new(),
             pause: (Mutex::default(), Condvar::new()),
         }
     }
@@ -195,6 +199,7 @@ impl Shared {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.queue.close();
+        self.closing.notify_one();
         self.pause.1.notify_all();
     }
 
