@@ -249,7 +249,7 @@ asyncio.run(main())
 
 async def idle(url: str, seconds: float) -> tuple[float, float]:
     """Seconds of CPU an hour of a worker without work, and of a loop that calls nothing."""
-    bare = subprocess.Popen([sys.executable, "-c", BARE_LOOP])
+    bare = await asyncio.create_subprocess_exec(sys.executable, "-c", BARE_LOOP)
     try:
         with TicketStore(url) as store, Workers(url, 1, 64) as workers:
             await until(lambda: bool(status(store).workers))
@@ -263,7 +263,7 @@ async def idle(url: str, seconds: float) -> tuple[float, float]:
             return worker, loop
     finally:
         bare.kill()
-        bare.wait()
+        await bare.wait()
 
 
 def _cpu(pid: int) -> float:
