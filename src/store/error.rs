@@ -201,6 +201,14 @@ pub enum StoreError {
         "{server} has no pgmq, the queue: install it there as an extension, or use `pip install \"callslip[postgres]\"` here, which brings its SQL"
     )]
     NoQueue { server: String },
+    /// Its tables are those of an earlier version.
+    #[error("{server} has schema version {found}, this callslip needs {needed}: call `callslip migrate` with its URL")]
+    OlderSchema {
+        server: String,
+        found: i32,
+        /// The one of this version.
+        needed: i32,
+    },
     /// Its tables are those of a later version.
     #[error("{server} has schema version {found}, this callslip knows up to {known}: update callslip here")]
     NewerSchema {

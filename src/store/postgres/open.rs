@@ -22,7 +22,7 @@ impl PostgresStore {
     /// Opens the store at this URL.
     ///
     /// # Errors
-    /// `Address`; `Unreachable`; `NoSchema`, `NewerSchema`: its tables are not those of this version.
+    /// `Address`; `Unreachable`; `NoSchema`, `OlderSchema`, `NewerSchema`: its tables are not those of this version.
     pub fn open(url: &str) -> Result<Arc<Self>, StoreError> {
         let address = Address::read(url)?;
         let mut reader = Link::new(address.clone())?;

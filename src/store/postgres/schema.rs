@@ -25,7 +25,10 @@ pub(super) fn check(link: &mut Link, server: &str) -> Result<Result<(), StoreErr
     let found: i32 = rows.first().map_or(0, |row| row.get(0));
     Ok(match found.cmp(&version()) {
         std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(StoreError::NoSchema { server: server.to_owned() }),
+        std::cmp::Ordering::Less if found == 0 => Err(StoreError::NoSchema { server: server.to_owned() }),
+        std::cmp::Ordering::Less => {
+            Err(StoreError::OlderSchema { server: server.to_owned(), found, needed: version() })
+        }
         std::cmp::Ordering::Greater => {
             Err(StoreError::NewerSchema { server: server.to_owned(), found, known: version() })
         }

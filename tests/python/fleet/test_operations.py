@@ -4,9 +4,11 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -59,6 +61,27 @@ def test_tables_of_a_later_version_are_refused(database):
     for act in (TicketStore, migrate):
         with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 3"):
             act(database)
+
+
+def test_tables_of_an_earlier_version_are_refused_until_they_are_migrated(database):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE callslip.meta SET version = 1")
+    with pytest.raises(StoreError, match="has schema version 1, this callslip needs 3: call `call"):
+        TicketStore(database)
+
+
+def test_the_page_on_versions_names_the_present_formats(database, tmp_path):
+    (before, now) = migrate(database)
+    file = tmp_path / "runs.sqlite"
+    with TicketStore(file) as store:
+        log = json.loads(store.run(run_one(store)).export().splitlines()[0])
+    with sqlite3.connect(file) as connection:
+        (of_file,) = connection.execute("PRAGMA user_version").fetchone()
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "versions.md").read_text("utf-8")
+    assert before == now
+    assert f"| a store in PostgreSQL | {now} |" in page
+    assert f"| a store in SQLite | {of_file} |" in page
+    assert f"`events`) | {log['event']['run_started']['version']} |" in page
 
 
 def test_many_may_migrate_at_once(empty):
