@@ -65,7 +65,8 @@ class Fleet:
         store: A store in a database: `TicketStore("postgresql://…")`.
         agents: The agents with which this process drives runs, of different names.
         lease: Seconds after which another worker takes over the runs of a process that says nothing
-            any more. Processes of one fleet may have different ones.
+            any more. Processes of one fleet may have different ones. A store has one, and one
+            `stuck`: those of its latest `Fleet` with agents.
         stuck: Seconds without an event, and without a report by `context.progress`, after which a
             worker gives a run up, so that another one takes it over. Longer than any reply of a
             model and any silent call takes; `None` for ever.
@@ -129,8 +130,9 @@ class Fleet:
         self._dispatcher = dispatcher_of(self._shared, dispatch)
         if self._dispatcher is not None:
             store._was_told = self._dispatcher.was_told
-        self._shared.set_lease(lease)
-        self._shared.set_stuck(stuck)
+        if self._agents.known:
+            self._shared.set_lease(lease)
+            self._shared.set_stuck(stuck)
 
     async def submit(
         self,

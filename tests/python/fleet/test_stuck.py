@@ -125,3 +125,21 @@ async def test_a_worker_that_does_not_hang_itself_may_take_the_run_up_again(web,
 def test_a_wrong_stuck_is_refused(web, stuck):
     with pytest.raises(UsageError, match="stuck to be a number of seconds from 1, or None"):
         Fleet(web, stuck=stuck)
+
+
+async def test_a_fleet_that_drives_nothing_leaves_the_lease_of_its_store(web):
+    left = []
+
+    @tool
+    async def look() -> str:
+        """Look for how long the run is this worker's."""
+        ends = "SELECT extract(epoch FROM vt) AS time FROM pgmq.q_callslip_default"
+        left.extend(row["time"] - time.time() for row in web.query(ends))
+        return "seen"
+
+    agent = Agent(turns(call("look"), finish()), tools=[look], name="clerk")
+    fleet = Fleet(web, [agent], lease=5)
+    Fleet(web)
+    run_id = await fleet.submit("clerk", "?")
+    assert await asyncio.wait_for(fleet.drive(run_id), LONG) == "over"
+    assert [0 < seconds <= 5 for seconds in left] == [True]
