@@ -486,7 +486,10 @@ class Command:
         def __new__(cls) -> Command.Finish: ...
 
 class Delta:
-    """A new part of a reply that is still arriving. Texts only grow."""
+    """A new part of a reply that is still arriving. Texts only grow.
+
+    `call` is the position of a call in its block, from 0: it is always 0 in react and ticket.
+    """
 
     @final
     class Thoughts(Delta):
@@ -580,13 +583,20 @@ class ToolCall:
     """One tool call as the model wrote it."""
 
     @property
-    def call_id(self) -> str | None: ...
+    def call_id(self) -> str | None:
+        """The model's own name for the call; `None` without one (ticket, react)."""
+
     @property
-    def tool(self) -> str: ...
+    def tool(self) -> str:
+        """The name of the tool; in the ticket protocol the route, as the model wrote it."""
+
     @property
-    def arguments(self) -> Any: ...
+    def arguments(self) -> Any:
+        """The arguments, before they are checked against the tool."""
+
     @property
-    def description(self) -> str | None: ...
+    def description(self) -> str | None:
+        """What the call is for, in the words of the model (ticket); else `None`."""
 
 class Move:
     """The move of one reply."""
@@ -643,9 +653,13 @@ class Repair:
     """A departure from the syntax that was repaired."""
 
     @property
-    def code(self) -> str: ...
+    def code(self) -> str:
+        """The stable name, one of the [codes](codes.md#repairs)."""
+
     @property
-    def span(self) -> tuple[int, int]: ...
+    def span(self) -> tuple[int, int]:
+        """The place in the reply: first byte and the byte after the last, in UTF-8."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -655,23 +669,44 @@ class Violation:
     """One breach of the protocol, with its place in the reply."""
 
     @property
-    def code(self) -> str: ...
+    def code(self) -> str:
+        """The stable name, one of the [codes](codes.md#violations)."""
+
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """What was expected and what came, in one line."""
+
     @property
-    def span(self) -> tuple[int, int] | None: ...
+    def span(self) -> tuple[int, int] | None:
+        """The place in the reply: first byte and the byte after the last, in UTF-8.
+
+        `None` if no single place is at fault.
+        """
+
     @property
-    def line(self) -> int | None: ...
+    def line(self) -> int | None:
+        """The line of that place, from 1; `None` without one."""
+
     @property
-    def column(self) -> int | None: ...
+    def column(self) -> int | None:
+        """The column of that place in characters, from 1; `None` without one."""
+
     @property
-    def pointer(self) -> str | None: ...
+    def pointer(self) -> str | None:
+        """The place in the JSON of the reply, as a JSON pointer; `None` without one."""
+
     @property
-    def expected(self) -> str | None: ...
+    def expected(self) -> str | None:
+        """The smallest correct form, or the schema; `None` if there is none to show."""
+
     @property
-    def found(self) -> str | None: ...
+    def found(self) -> str | None:
+        """What came instead, shortened; `None` if there is nothing to show."""
+
     @property
-    def hint(self) -> str | None: ...
+    def hint(self) -> str | None:
+        """What the model can do; `None` without one."""
+
     def _repr_mimebundle_(self, **_options: object) -> dict[str, Any]: ...
 
 @final
@@ -679,21 +714,36 @@ class Reply:
     """One reply, read. Either `move` or `violation` is there."""
 
     @property
-    def raw(self) -> str: ...
+    def raw(self) -> str:
+        """The whole text that was read."""
+
     @property
-    def thoughts(self) -> str | None: ...
+    def thoughts(self) -> str | None:
+        """The thoughts of ticket and react, or the reasoning block of chatty; else `None`."""
+
     @property
-    def reasoning(self) -> str | None: ...
+    def reasoning(self) -> str | None:
+        """The reasoning block in front of a reply of ticket or react; else `None`."""
+
     @property
-    def narration(self) -> str | None: ...
+    def narration(self) -> str | None:
+        """The text before a tool block (chatty); else `None`."""
+
     @property
-    def move(self) -> Move | None: ...
+    def move(self) -> Move | None:
+        """The move; `None` if the reply breaks the protocol."""
+
     @property
-    def violation(self) -> Violation | None: ...
+    def violation(self) -> Violation | None:
+        """What is wrong with the reply; `None` if nothing is."""
+
     @property
-    def repairs(self) -> list[Repair]: ...
+    def repairs(self) -> list[Repair]:
+        """The repairs, in the order of the text."""
+
     @property
-    def discarded(self) -> list[tuple[int, int]]: ...
+    def discarded(self) -> list[tuple[int, int]]:
+        """The places of text that was read and dropped, in bytes, as `Repair.span`."""
 
 @final
 class PartialCall:
@@ -766,7 +816,19 @@ class Reader:
     """Reads one reply that arrives in chunks."""
 
     def push(self, chunk: str | bytes) -> tuple[list[Delta], Literal["open", "complete", "doomed"]]:
-        """Take the next bytes. Returns what is new, and what is known of the reply."""
+        """Read the next piece of the reply.
+
+        Args:
+            chunk: The piece, as text or as bytes of UTF-8, which may end inside a character.
+
+        Returns:
+            What is new, and the state of the reply: `"open"`, `"complete"` (the move is there, and
+            the stream can be stopped), or `"doomed"` (it can't become valid any more).
+
+        Raises:
+            TypeError: The chunk is neither text nor bytes.
+            UsageError: `finish` was called before.
+        """
 
     def snapshot(self) -> Snapshot:
         """Return what has come of the reply, in constant time.
@@ -776,20 +838,34 @@ class Reader:
         """
 
     def finish(self, finish_reason: FinishReason | None = None) -> Reply:
-        """Close the reply and read what is left."""
+        """Close the reply, read the rest, and return the whole of it, as `Protocol.parse` does.
+
+        Args:
+            finish_reason: Why the model stopped. With `"length"` the reply is read as cut off.
+
+        Raises:
+            UsageError: `finish` was called before, or there is no such reason.
+        """
 
 @final
 class Grammar:
     """One language in the forms that inference engines take."""
 
     @property
-    def gbnf(self) -> str: ...
+    def gbnf(self) -> str:
+        """For llama.cpp and xgrammar."""
+
     @property
-    def lark(self) -> str: ...
+    def lark(self) -> str:
+        """For llguidance."""
+
     @property
-    def json_schema(self) -> str | None: ...
+    def json_schema(self) -> str | None:
+        """One object for both moves of react; `None` in the other protocols."""
+
     @property
-    def unruled(self) -> list[str]: ...
+    def unruled(self) -> list[str]:
+        """The tools whose schemas the grammar can't express: it takes any object for them."""
 
 @final
 class Document:

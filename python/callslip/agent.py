@@ -72,7 +72,7 @@ class Agent(AgentRuns[AnswerT]):
     Args:
         model: Any callable from messages to text: sync or async, whole or streamed. Pass client
             objects through `as_model`.
-        protocol: A protocol object, or the name of one for its defaults.
+        protocol: A protocol object, or the name of one for its defaults. Default: `"react"`.
         instructions: The part of the prompt that is about this agent: text, or a function from the
             `Context` of a run to text, sync or async. The function is called once for each new run,
             and the run keeps the text. It stands after the tools, or where the protocol's template
@@ -90,8 +90,9 @@ class Agent(AgentRuns[AnswerT]):
             with its handlers.
         limits: The limits of each run. Default: those of `Limits()`.
         on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
-            `LimitExceeded`.
-        on_open_tickets: At the end of a run, `"wait"` for calls in progress or `"cancel"` them.
+            `LimitExceeded`. Default: `"answer"`.
+        on_open_tickets: At the end of a run, `"wait"` (default) for calls in progress, or `"cancel"`
+            them.
         store: The store of the runs: a `TicketStore`, the path of an SQLite file, which is created
             if it does not exist, or the URL of a database. Without a store, a run is only an object
             in memory.

@@ -410,6 +410,9 @@ class TicketStore:
 
         The run needs less space then. It can be read and resumed as before, but not replayed.
 
+        Args:
+            run_id: The id of the run.
+
         Raises:
             StoreError: There is no such run, or a driver works on it.
         """

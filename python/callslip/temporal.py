@@ -120,7 +120,7 @@ class Wake:
             once; or a client.
         task_queue: The task queue of the workers.
         heartbeat: Seconds after which a worker that says nothing has lost a run. Another one can
-            drive the run once its lease has ended too: `Fleet(lease=…)`.
+            drive the run once its lease has ended too: `Fleet(lease=…)`. Default: 30.
 
     Raises:
         UsageError: An argument has a wrong value.

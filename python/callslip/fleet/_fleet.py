@@ -65,11 +65,11 @@ class Fleet:
         store: A store in a database: `TicketStore("postgresql://…")`.
         agents: The agents with which this process drives runs, of different names.
         lease: Seconds after which another worker takes over the runs of a process that says nothing
-            any more. Processes of one fleet may have different ones. A store has one, and one
-            `stuck`: those of its latest `Fleet` with agents.
+            any more. Processes of one fleet may have different ones. A store has one `lease` and one
+            `stuck`: those of its latest `Fleet` with agents. Default: 30.
         stuck: Seconds without an event, and without a report by `context.progress`, after which a
             worker gives a run up, so that another one takes it over. Longer than any reply of a
-            model and any silent call takes; `None` for ever.
+            model and any silent call takes; `None` for ever. Default: 3600.
         limits: How many runs of a tenant are driven at once, by the name of the tenant.
         default_limit: The same for all other tenants. Default: any number.
         backlog: How many runs a queue may have before `submit` refuses. Default: any number.

@@ -230,7 +230,12 @@ class OpenAPI(
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], **options: Unpack[Options]) -> Self:
-        """Create tools from a dict; see `OpenAPI` for the options and errors."""
+        """Create tools from a document as a dict. As `OpenAPI`, with all its options and errors.
+
+        Args:
+            document: The document. It is not changed.
+            options: The options of `OpenAPI`.
+        """
         return cls(document, **options)
 
     @classmethod
@@ -238,6 +243,10 @@ class OpenAPI(
         """Read a document from a JSON or YAML file; see `OpenAPI` for the options.
 
         Files that the document refers to are read too, if they are in its folder or below.
+
+        Args:
+            path: The path of the file.
+            options: The options of `OpenAPI`.
 
         Raises:
             OSError: The file cannot be read.
@@ -256,6 +265,10 @@ class OpenAPI(
 
         A server without a host is the one that the document was fetched from. The document is
         fetched at once, which blocks, and without the client.
+
+        Args:
+            url: The address of the document.
+            options: The options of `OpenAPI`.
 
         Raises:
             ToolError: The document cannot be fetched, or `OpenAPI` raised it.

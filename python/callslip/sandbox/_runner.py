@@ -151,9 +151,10 @@ class PythonRunner:
     async def arun(
         self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
     ) -> ScriptResult:
-        """Run a script to its end, on the caller's event loop, like `run`.
+        """Run a script to its end, on the caller's event loop. As `run`.
 
-        If the task is cancelled, the script is killed before `CancelledError` is raised.
+        The arguments and the exceptions are those of `run`. If the task is cancelled, the script is
+        killed before `CancelledError` is raised.
         """
         with self._session(keeps_files=False) as session:
             return await session.arun(code, interactive=interactive, answers=answers)
