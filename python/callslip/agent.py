@@ -91,8 +91,8 @@ class Agent(AgentRuns[AnswerT]):
         limits: The limits of each run. Default: those of `Limits()`.
         on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
             `LimitExceeded`. Default: `"answer"`.
-        on_open_tickets: At the end of a run, `"wait"` (default) for calls in progress, or `"cancel"`
-            them.
+        on_open_tickets: At the end of a run, `"wait"` for calls in progress, or `"cancel"` them.
+            Default: `"wait"`.
         store: The store of the runs: a `TicketStore`, the path of an SQLite file, which is created
             if it does not exist, or the URL of a database. Without a store, a run is only an object
             in memory.

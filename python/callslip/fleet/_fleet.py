@@ -65,7 +65,7 @@ class Fleet:
         store: A store in a database: `TicketStore("postgresql://…")`.
         agents: The agents with which this process drives runs, of different names.
         lease: Seconds after which another worker takes over the runs of a process that says nothing
-            any more. Processes of one fleet may have different ones. A store has one `lease` and one
+            any more. Processes of one fleet may have different ones. A store has one, and one
             `stuck`: those of its latest `Fleet` with agents. Default: 30.
         stuck: Seconds without an event, and without a report by `context.progress`, after which a
             worker gives a run up, so that another one takes it over. Longer than any reply of a
