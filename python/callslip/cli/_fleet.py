@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
             deleted = archive_and_prune(
                 store, _seconds(options.older_than), options.archive, options.files
             )
-        print_text(f"{deleted} runs were deleted")
+        print_text(f"{deleted} {'run was' if deleted == 1 else 'runs were'} deleted")
     return 0
 
 

@@ -65,33 +65,34 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class FleetStatus:
-    """A fleet.
+    """The state of a fleet at one moment.
 
     Attributes:
-        queues: Its queues.
+        queues: The queues of its database.
         workers: The workers that were seen within the last hour.
         queued: Runs that have not begun.
         running: Runs that have begun and not ended, at rest or not.
-        resting: Those of them that rest: nobody works on them before they are told something.
-        waiting_below: Those of them that wait for a child run or a call which other workers take.
+        resting: Running ones that rest: no worker has them until a decision or a message comes.
+        waiting_below: Running ones that wait for a child run, or for a call, of another worker.
         finished: Runs that have ended.
         awaiting_approval: Calls that are awaiting approval.
-        messages: Messages and decisions that do not stand in a log yet.
+        messages: Messages and decisions that are not in a log yet.
         dead_rows: Rows of the queues that are still to be vacuumed.
         oldest_transaction: Seconds for which the oldest transaction of the database is open. A long
             one keeps dead rows, and makes claims slow.
         oldest_xmin: Transactions since the oldest one whose rows vacuum must keep, for a
             transaction that is open or prepared, or for a standby.
         standbys: For each standby of the database, its name and how it is synchronized.
-        is_synchronous: Whether commits wait for a standby. Without, a failover may lose the last
-            ones, and what they said was done may be done again.
+        is_synchronous: Whether commits wait for a standby. If not, a failover may lose the last
+            commits, and calls that they recorded as done may be made again.
         standby_lag: For each standby, the bytes that it has not replayed; `None` where the user of
             this store may not see it.
-        without_worker: Runs that wait and that no worker of the last 30 seconds has an agent and a
-            queue for, by the name of their agent. Calls of tools too, and begun runs of a shape
-            that all those workers have refused.
-        shapes: Runs that have begun and not ended, by the name of their agent and the beginning of
-            their shape, which is that of its protocol and tools: an earlier one is over at 0.
+        without_worker: How many runs and calls wait, by the name of the agent, for which no worker
+            of the last 30 seconds has both the agent and the queue. Begun runs count too if all
+            those workers have refused their shape.
+        shapes: How many runs have begun and not ended, by the name of the agent and the first
+            characters of the shape. A shape is a protocol with its tools. Once the shape of an
+            earlier version is missing here, no run needs that version any more.
     """
 
     queues: list[QueueStatus]
