@@ -654,7 +654,7 @@ class Repair:
 
     @property
     def code(self) -> str:
-        """The stable name, one of the [codes](codes.md#repairs)."""
+        """The stable name, such as `trailing_comma`."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -670,7 +670,7 @@ class Violation:
 
     @property
     def code(self) -> str:
-        """The stable name, one of the [codes](codes.md#violations)."""
+        """The stable name, such as `unknown_argument`."""
 
     @property
     def message(self) -> str:

@@ -72,7 +72,7 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
         problem: The problems of the arguments that were entered before.
 
     Raises:
-        UsageError: `ticket` is no ticket.
+        UsageError: `ticket` is not a ticket.
     """
     _check_ticket(ticket, "at_terminal")
     with _one_at_a_time:
@@ -109,7 +109,7 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
         problem: The problems of the arguments that were entered before.
 
     Raises:
-        UsageError: `ticket` is no ticket.
+        UsageError: `ticket` is not a ticket.
     """
     _check_ticket(ticket, "in_notebook")
     with _one_at_a_time:

@@ -52,7 +52,7 @@ class Limits:
             refused, and the third refusal in a row ends the run.
 
     Raises:
-        UsageError: A limit is no such number.
+        UsageError: A limit has a wrong type, or is out of range.
     """
 
     turns: int | None = 50

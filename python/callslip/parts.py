@@ -143,7 +143,7 @@ class File:
         """Write the bytes to a file, and return its path.
 
         Raises:
-            UsageError: `path` is no path.
+            UsageError: `path` is not a path.
             OSError: The file cannot be written.
         """
         check_path("path", path)

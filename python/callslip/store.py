@@ -310,8 +310,8 @@ class TicketStore:
         """Watch a run of the store: first the events of its log, then those that happen.
 
         As `Run.watch`. If no driver works on the run, the iteration waits until one does in this
-        process, after `Agent.resume` or `Agent.start(run=…)`, and tells decisions meanwhile. In a
-        database, it tells the events that any process writes, without the deltas of replies.
+        process, after `Agent.resume` or `Agent.start(run=…)`, and yields decisions meanwhile. In a
+        database, it yields the events that any process writes, without the deltas of replies.
 
         Args:
             run_id: The id of the run.
@@ -406,12 +406,9 @@ class TicketStore:
         return self._native.prune(before, keep)
 
     def compact(self, run_id: str) -> None:
-        """Replace the events of a run by one event with its state.
+        """Replace the events of the run with the id `run_id` by one event with its state.
 
         The run needs less space then. It can be read and resumed as before, but not replayed.
-
-        Args:
-            run_id: The id of the run.
 
         Raises:
             StoreError: There is no such run, or a driver works on it.

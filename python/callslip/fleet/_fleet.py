@@ -145,7 +145,7 @@ class Fleet:
         at: datetime | float | None = None,
         limits: Limits | None = None,
     ) -> str:
-        """Give the workers a run, and return its id. It is durable then.
+        """Put a run into a queue, and return its id. The run is durable then.
 
         Args:
             agent: The name of the agent, which this process need not have.
@@ -223,7 +223,7 @@ class Fleet:
                 returned even with 0.
 
         Raises:
-            TimeoutError: The run has not ended. It goes on.
+            TimeoutError: The run has not ended. It continues.
             StoreError: There is no such run, it was deleted meanwhile, or it cannot be read.
             ProtocolError: As for `Agent.run`, and so are the other exceptions.
         """
@@ -259,15 +259,15 @@ class Fleet:
     ) -> None:
         """Drive runs of the agents until the task is cancelled, or SIGTERM comes.
 
-        Then nothing more is claimed, calls under way have `grace` seconds to end, and all runs are
-        left as they are: other workers go on with them at once.
+        Then it takes no more runs, waits up to `grace` seconds for calls in progress, and leaves
+        its runs as they are: other workers continue them at once.
 
         Args:
             queues: The names of the queues.
             slots: Runs in progress at once. A run that only awaits approval takes none.
             grace: Seconds for calls to end.
             new: Whether to take runs that have not begun. A worker of an earlier version with
-                `new=False` goes on with those that it can drive, and leaves all others alone.
+                `new=False` continues begun runs that it can drive, and leaves all others alone.
 
         Raises:
             UsageError: The fleet has no agents, its `dispatch` is a function, or an argument has a
@@ -303,15 +303,15 @@ class Fleet:
     async def drive(self, run_id: str) -> Literal["over", "rests"]:
         """Drive one run here until it is over or rests, for programs with an engine of their own.
 
-        It may be called at least once for a run: one that is over, or rests, is left at once. If
-        the task is cancelled, the run is left as it is, and somebody else may drive it at once.
+        It may be called any number of times for a run: if the run is over, or rests, it returns at
+        once. If the task is cancelled, the run is left as it is, and can be driven elsewhere.
 
         Args:
             run_id: The id of a run that was submitted.
 
         Returns:
-            `"over"`, or `"rests"` if there is nothing to do before somebody approves a call or
-            tells the run something, or its time limit is reached.
+            `"over"`, or `"rests"` if there is nothing to do before somebody decides on a call or
+            sends a message, or the time limit of the run is reached.
 
         Raises:
             UsageError: The fleet has no agent that can drive the run.

@@ -38,18 +38,18 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One worker, as it said last.
+    """One worker, by its last report.
 
     Attributes:
         id: Its machine, process and number.
         version: Its version of callslip.
-        agents: What it takes: the names of its agents, and `"call render of painter"` for a tool.
+        agents: The names of its agents, and `"call render of painter"` for a tool with a queue.
         queues: The names of its queues.
         slots: Runs that it drives at once, at most.
         busy: Runs that it drives.
         lost: Runs that others have taken over from it.
         refused: Runs that it gave back, because it has no agent for them.
-        seen: Seconds since it said this.
+        seen: Seconds since this report.
     """
 
     id: str

@@ -269,7 +269,7 @@ class MCPServer(ToolSource):
 
         Raises:
             ToolError: As for `resources`; or there is no such resource.
-            UsageError: `uri` is no text.
+            UsageError: `uri` is not text.
         """
         check_text("uri", uri)
         await _load()
@@ -307,7 +307,7 @@ class MCPServer(ToolSource):
 
         Raises:
             ToolError: As for `prompts`; or the server refused the arguments.
-            UsageError: `name` is no text, or `arguments` are no dict of texts.
+            UsageError: `name` is not text, or `arguments` are no dict of texts.
         """
         _check_prompt(name, arguments)
         await _load()

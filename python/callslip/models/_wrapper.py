@@ -62,7 +62,7 @@ class Wrapper(HasAttempts):
             is async.
 
         Raises:
-            UsageError: `messages` is no list of messages.
+            UsageError: `messages` is not a list of messages.
             Exception: That of the last attempt.
         """
         check_messages(messages)

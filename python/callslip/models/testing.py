@@ -128,7 +128,7 @@ class ScriptedModel:
     Used in a `with` statement it calls `assert_done` at the end.
 
     Raises:
-        UsageError: An item is no reply, or an option has a wrong value.
+        UsageError: An item is not a reply, or an option has a wrong value.
         UnexpectedCall: When called after its last reply.
     """
 

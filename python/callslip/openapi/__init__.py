@@ -298,7 +298,7 @@ class OpenAPI(
 
         Raises:
             ToolError: The app has no document, or `OpenAPI` raised it.
-            UsageError: `app` is no app, an option is not for apps, or `OpenAPI` raised it.
+            UsageError: `app` is not an app, an option is not for apps, or `OpenAPI` raised it.
         """
         if unfit := {"client", "server"} & options.keys():
             raise UsageError(f"an app in this process has no {' or '.join(sorted(unfit))}")

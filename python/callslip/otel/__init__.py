@@ -82,7 +82,7 @@ def spans(
         tracer_provider: As for `instrument`.
 
     Raises:
-        UsageError: `run` is no run, or another argument has a wrong value.
+        UsageError: `run` is not a run, or another argument has a wrong value.
     """
     if not isinstance(run, Run):
         raise UsageError(f"expected a run: got {shown(run)}; pass store.run(run_id) or result.run")

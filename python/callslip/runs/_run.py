@@ -267,15 +267,14 @@ class Run(Generic[AnswerT]):
         `Delta`s of replies that are arriving and the `Progress` that tools report. The iteration
         ends with the run, and raises the exception of a run that failed. Any number of tasks and
         threads may watch, at their own pace: a slow watcher holds up nobody, and leaving the
-        iteration ends nothing. A watcher that is late is told the deltas of the present reply in
-        fewer and longer parts, and misses those of replies that are over: their text is in
-        `model_replied`.
+        iteration ends nothing. A watcher that is late gets the deltas of the present reply in fewer
+        and longer parts, and none of replies that are over: their text is in `model_replied`.
 
         Args:
             after: The `seq` of the last event that is known already, as in `Last-Event-ID`.
                 Default: from the beginning.
-            children: Whether the events of child runs, from now on, are told too, without deltas;
-                see `Event.run_id`. Their calls that are awaiting approval are told in any case.
+            children: Whether to yield the events of child runs too, from now on and without deltas;
+                see `Event.run_id`. Their calls that await approval are yielded in any case.
 
         Raises:
             UsageError: The log has no event `after`; or, in the iteration, nothing works on this

@@ -36,7 +36,7 @@ class CommandRunner:
             Default: 300.
 
     Raises:
-        UsageError: The command is no list, or empty; or an option has a wrong value.
+        UsageError: The command is not a list, or empty; or an option has a wrong value.
     """
 
     about: str

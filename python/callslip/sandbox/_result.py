@@ -101,7 +101,7 @@ class Artifact:
         """Copy the file to its `path` below a directory. Returns the path of the copy.
 
         Raises:
-            UsageError: `directory` is no path.
+            UsageError: `directory` is not a path.
             FileExistsError: There is a file of that name.
         """
         check_type("directory", directory, (str, os.PathLike), "a path")

@@ -20,7 +20,7 @@ def codes(run: Run[Any] | RunResult[Any] | Trace) -> list[str]:
         run: A run, its result or its trace. A run that has failed is in `error.run`.
 
     Raises:
-        UsageError: It is none of them.
+        UsageError: `run` is not one of these.
     """
     if not isinstance(run, (Run, RunResult, Trace)):
         raise UsageError(
@@ -42,7 +42,7 @@ class Called:
             compares with several values, as those of `dirty_equals`.
 
     Raises:
-        UsageError: `tool` is no text, or there is no such outcome.
+        UsageError: `tool` is not text, or there is no such outcome.
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # it equals tickets that differ

@@ -45,7 +45,7 @@ class Recording:
         redact: Patterns of secrets.
 
     Raises:
-        UsageError: An argument has a wrong value, or a pattern is none.
+        UsageError: An argument has a wrong value, or a pattern is not valid.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Recording:
             model: The model that is recorded. A replay never calls it, nor needs it.
 
         Raises:
-            UsageError: There is none, and replies are to be recorded.
+            UsageError: No model was passed, and replies are to be recorded.
         """
         if model is None and self._mode != "replay":
             raise UsageError(f"expected a model with --callslip={self._mode}: got none: pass one")

@@ -46,7 +46,7 @@ class Say:
             **arguments: The arguments of the call, which JSON can hold.
 
         Raises:
-            UsageError: `tool` is no text, or an argument is no JSON value.
+            UsageError: `tool` is not text, or an argument is no JSON value.
         """
         name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
         if not isinstance(tool, str) and isinstance(name, str):
@@ -79,7 +79,7 @@ class Say:
             answer: The answer: text, or what JSON can hold.
 
         Raises:
-            UsageError: It is no JSON value.
+            UsageError: It is not a JSON value.
         """
         return _ANSWERS[self._name](answer)
 

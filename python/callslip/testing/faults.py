@@ -53,7 +53,7 @@ class RateLimited(Exception):
         headers: Retry-After, if the server sends it.
 
     Raises:
-        UsageError: `retry_after` is no number from 0.
+        UsageError: `retry_after` is not a number from 0.
     """
 
     status_code = 429
@@ -78,7 +78,7 @@ class Hang:
         seconds: The length of the wait.
 
     Raises:
-        UsageError: `seconds` is no number above 0.
+        UsageError: `seconds` is not a number above 0.
     """
 
     seconds: float

@@ -157,6 +157,6 @@ def test_files_of_scripts_are_deleted_with_their_runs(store, database, tmp_path,
         place.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
     words = ["prune", database, "--older-than", "1d", "--files", str(tmp_path)]
     assert main(words) == 0
-    assert capsys.readouterr().out == "1 runs were deleted\n"
+    assert capsys.readouterr().out == "1 run was deleted\n"
     assert [run.run_id for run in store.runs()] == [young]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young, "of-another-store"])
