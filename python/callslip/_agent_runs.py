@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
-from callslip._runtime.opening import open_in_thread
+from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
@@ -24,6 +24,7 @@ from callslip.runs._told import last_said, told_conversation
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
+    from callslip._runtime.session import RunSession
     from callslip._runtime.stream import RunStream
     from callslip.agent import Agent
     from callslip.approval import Approver
@@ -111,9 +112,17 @@ class AgentRuns(Generic[AnswerT]):
                 return under_way
             if send_to_driver(under_way, said, deps) is not None:
                 return under_way
-        session = said_session(self._agent, run_id, said, deps)
+        opened = partial(said_session, self._agent, run_id, said, deps)
+        session = self._reachable(run_id, opened)()
         start_task(session)
         return session.run
+
+    def _reachable(self, run_id: str, opened: Callable[[], RunSession]) -> Callable[[], RunSession]:
+        def reachable() -> RunSession:
+            store = self._agent._in_effect()._required_store()
+            return open_reachable(store, run_id, opened)
+
+        return reachable
 
     @overload
     def stream(
@@ -181,7 +190,7 @@ class AgentRuns(Generic[AnswerT]):
             opened = partial(
                 said_session, self._agent, cast("str", run), said, deps, approve=approve
             )
-            return RunStream(opened, children=children)
+            return RunStream(self._reachable(cast("str", run), opened), children=children)
         session = new_session(
             self._agent,
             cast("Content", task),
@@ -251,7 +260,7 @@ class AgentRuns(Generic[AnswerT]):
         """
         check_loop()
         opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
-        return await drive_async(await open_in_thread(opened))
+        return await drive_async(await open_in_thread(self._reachable(run_id, opened)))
 
     def resume_sync(
         self, run_id: str, *, deps: object = None, approve: Approver | None = None
@@ -262,7 +271,8 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: It was called inside a tool; or as for `resume`.
         """
         not_in_a_tool("resume_sync", "resume")
-        return drive_sync(resumed_session(self._agent, run_id, deps, approve=approve))
+        opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
+        return drive_sync(self._reachable(run_id, opened)())
 
     async def hand_over(
         self,

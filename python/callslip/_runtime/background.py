@@ -39,7 +39,7 @@ def start_task(session: RunSession) -> None:
     if begins_with_calls(session):
         session.run._set_driver(UnstartedDriver(session))
     else:
-        EarlyDriver(session)
+        EarlyDriver.of(session)
     loop = _lazy.asyncio.get_running_loop()
     task = loop.create_task(drive_async(session), name=f"run {session.run.id}")
     _tasks.add(task)

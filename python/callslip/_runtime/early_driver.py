@@ -37,6 +37,12 @@ class EarlyDriver(SessionDriver):
         session.beginning.first_commands = self._take_commands
         session.run._set_driver(self)
 
+    @classmethod
+    def of(cls, session: RunSession) -> EarlyDriver:
+        """Return the one that a session has since its run was opened, or a new one."""
+        driver = session.run._driver
+        return driver if isinstance(driver, cls) else cls(session)
+
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Admit a message or a decision, from any thread. As `Driver.inject`."""
         with self._lock:

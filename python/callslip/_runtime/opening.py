@@ -7,11 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from callslip import _lazy
+from callslip._options import check_run_id
+from callslip._runtime.early_driver import EarlyDriver
+from callslip.runs._conversation import run_lock
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
+    from callslip.store import TicketStore
 
-__all__ = ["open_in_thread", "take_in_thread"]
+__all__ = ["open_in_thread", "open_reachable", "take_in_thread"]
 
 SessionT = TypeVar("SessionT", bound="RunSession | None")
 TakenT = TypeVar("TakenT")
@@ -26,8 +30,30 @@ async def open_in_thread(opened: Callable[[], SessionT]) -> SessionT:
 
 
 def _release(session: RunSession | None) -> None:
-    if session is not None:
+    if session is None:
+        return
+    if session.run._driver is not None:
+        # Somebody may await what was sent to it.
+        session.__exit__(None, None, None)
+    else:
         session.core.release()
+
+
+def open_reachable(store: TicketStore, run_id: str, opened: Callable[[], RunSession]) -> RunSession:
+    """Open a run so that messages and decisions reach it at once, and not only once it is driven.
+
+    Args:
+        store: The store that has it. One that is shared keeps messages and decisions by itself.
+        run_id: The id of the run.
+        opened: Opens the run.
+    """
+    check_run_id(run_id)
+    if store._shared is not None:
+        return opened()
+    with run_lock(store, run_id):
+        session = opened()
+        EarlyDriver(session)
+    return session
 
 
 async def take_in_thread(take: Callable[[], TakenT], give_up: Callable[[TakenT], object]) -> TakenT:

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from callslip.store import TicketStore
 
 __all__ = [
+    "Decision",
     "agent_of",
     "append_message",
     "append_to_log",
     "check_message",
     "checked_person",
-    "decide_at_rest",
+    "decide",
     "edited_arguments",
     "find_ticket",
     "inject",
@@ -42,20 +43,21 @@ __all__ = [
 ]
 
 Make = Callable[[float], "list[_core.Command]"]
+Decision = Callable[["_core.Run", float], "list[_core.Command]"]
 
 
-_locks: WeakValueDictionary[tuple[str | int, str], threading.Lock] = WeakValueDictionary()
+_locks: WeakValueDictionary[tuple[str | int, str], threading.RLock] = WeakValueDictionary()
 _lock_of_locks = threading.Lock()
 
 
-def run_lock(store: TicketStore, run_id: str) -> threading.Lock:
+def run_lock(store: TicketStore, run_id: str) -> threading.RLock:
     """Return the lock for claiming a run of a store in this process.
 
     A claim only to append a message to the log is short, so another one waits for it.
     """
     # Its `setdefault` is not one step.
     with _lock_of_locks:
-        return _locks.setdefault((store._identity, run_id), threading.Lock())
+        return _locks.setdefault((store._identity, run_id), threading.RLock())
 
 
 def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:
@@ -179,25 +181,46 @@ def checked_person(by: object) -> str | None:
     return name
 
 
-def decide_at_rest(run: Run, store: TicketStore, make: Make) -> None:
+def decide(run: Run, told: Told, make: Decision) -> None:
+    """Pass a decision on a call to the driver of its run; without one, append it to the log.
+
+    Raises:
+        UsageError: There is nothing to decide on.
+        StoreError: Another process works on the run, or the log cannot be written down.
+    """
+    if (shared := run._told_by) is not None:
+        return tell(run, shared, told)
+    while (driven := run._driven) is None and run._store is not None and not run.finished:
+        if _decide_at_rest(run, run._store, make):
+            return None
+    return (driven or run)._inject(make)
+
+
+def _decide_at_rest(run: Run, store: TicketStore, make: Decision) -> bool:
     """Append a decision to the log of a run that no driver works on, as the log is now.
 
     Somebody else may have decided, or another driver have resumed the run, since it was read.
+
+    Returns:
+        Whether it is appended: not if the run was resumed in this process meanwhile.
 
     Raises:
         UsageError: There is nothing to decide on.
         StoreError: Another process works on the run, or the log cannot be written down.
     """
     with run_lock(store, run.id):
+        if run._driven is not None:
+            return False
         core = _core.Run.open(store._native, run.id)
         try:
             run._replace_core(core)
             published = core.event_count
-            make(time.time())
+            make(core, time.time())
             store._commits.written(core)
         finally:
             core.release()
     _tell(run, published)
+    return True
 
 
 def inject(run: Run, make: Make) -> Driver | None:

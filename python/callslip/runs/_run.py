@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
@@ -14,9 +15,10 @@ from callslip.errors import UsageError
 from callslip.events import Event, read_event
 from callslip.parts import Content, File
 from callslip.runs._conversation import (
+    Decision,
     append_to_log,
     checked_person,
-    decide_at_rest,
+    decide,
     edited_arguments,
     find_ticket,
     inject,
@@ -181,10 +183,8 @@ class Run(Generic[AnswerT]):
         edited = None if arguments is None else edited_arguments(arguments)
         run, number = find_ticket(self, ticket)
         person = checked_person(by)
-        run._decide(
-            Told("approve", number, edited, person),
-            lambda now: run._core.approve(number, now, edited, person),
-        )
+        told = Told("approve", number, edited, person)
+        decide(run, told, lambda core, now: core.approve(number, now, edited, person))
 
     def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
         """Deny a call that is awaiting approval.
@@ -204,10 +204,8 @@ class Run(Generic[AnswerT]):
         check_text("the reason", why)
         run, number = find_ticket(self, ticket)
         person = checked_person(by)
-        run._decide(
-            Told("deny", number, why, person),
-            lambda now: run._core.deny(number, why, now, person),
-        )
+        told = Told("deny", number, why, person)
+        decide(run, told, lambda core, now: core.deny(number, why, now, person))
 
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.
@@ -222,10 +220,14 @@ class Run(Generic[AnswerT]):
             # It may go on elsewhere after the end that is known here.
             tell(self, shared, Told("cancel"))
             return
+        driven = self._driven
+        if driven is not None and driven is not self:
+            driven.cancel()
+            return
         if self.finished:
             return
-        store = self._store if self._driver is None else None
-        self._inject(self._core.cancel)
+        store = self._store if driven is None else None
+        self._inject(_core.Run.cancel)
         # A driver would have cancelled the child runs.
         if store is not None:
             store._end_children(self.id)
@@ -250,7 +252,7 @@ class Run(Generic[AnswerT]):
                 passed to a run in progress.
             StoreError: The message cannot be written down.
         """
-        return send(self, message, deps)
+        return send(self._driven or self, message, deps)
 
     def send_sync(self, message: Content, *, deps: object = None) -> RunResult[AnswerT]:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
@@ -258,7 +260,7 @@ class Run(Generic[AnswerT]):
         Raises:
             UsageError: The run is in progress, or this was called inside a tool.
         """
-        return send_sync(self, message, deps)
+        return send_sync(self._driven or self, message, deps)
 
     def watch(self, *, after: int | None = None, children: bool = False) -> RunWatch:
         """Watch the run: `async for event in run.watch(): …`.
@@ -421,13 +423,14 @@ class Run(Generic[AnswerT]):
         """Add a run that was started for a task of this one, or in a call."""
         self._children.append(child)
 
-    def _decide(self, told: Told, make: Callable[[float], list[_core.Command]]) -> None:
-        """Pass a decision on a call to the driver; without one, append it to the latest log."""
-        if (shared := self._told_by) is not None:
-            return tell(self, shared, told)
-        if self._store is not None and self._driver is None and not self.finished:
-            return decide_at_rest(self, self._store, make)
-        return self._inject(make)
+    @property
+    def _driven(self) -> Run[AnswerT] | None:
+        """The object of this run whose driver is in this process; `None` if there is none."""
+        if self._driver is not None:
+            return self
+        other = run_under_way(self.id)
+        is_ours = other is not None and self._store is not None and other._is_in_store(self._store)
+        return other if is_ours else None
 
     @property
     def _told_by(self) -> _core.SharedRuns | None:
@@ -445,8 +448,9 @@ class Run(Generic[AnswerT]):
         """Continue with the same run as its store has it now."""
         self._core, self._message_cache = core, None
 
-    def _inject(self, make: Callable[[float], list[_core.Command]]) -> None:
+    def _inject(self, decide: Decision) -> None:
         """Pass a decision to the driver of the run; without a driver, append it to the log."""
+        make = partial(decide, self._core)
         if inject(self, make) is not None:
             return
         if self._store is not None:

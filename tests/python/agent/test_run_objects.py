@@ -1,0 +1,159 @@
+"""Several objects of one run: messages and decisions reach its driver by each of them."""
+
+import asyncio
+import threading
+
+import pytest
+
+from callslip import Agent, RunCancelled, ScriptedModel, TicketStore
+from callslip._runtime import opening
+from payments import pay
+from scripted import act, finish
+
+pytestmark = [pytest.mark.usefixtures("no_payments"), pytest.mark.timeout(60)]
+
+LONG = 30
+
+
+@pytest.fixture
+def parked(tmp_path):
+    """A store with a run that was left while its call awaits approval, and the id of the run."""
+
+    async def park(store):
+        model = ScriptedModel([act("pay", amount=5)])
+        async with Agent(model, tools=[pay], store=store).stream("go") as run:
+            async for event in run:
+                if getattr(event, "needs_approval", False):
+                    return run.run.export()
+        return ""
+
+    with TicketStore(tmp_path / "first.sqlite") as first:
+        log = asyncio.run(park(first))
+    with TicketStore(tmp_path / "runs.sqlite") as store:
+        yield store, store.import_run(log)
+
+
+def agent_of(store, *replies):
+    return Agent(ScriptedModel([*replies, finish()]), tools=[pay], store=store)
+
+
+DECISIONS = {
+    "approve": (lambda run: run.approve("T1"), "ok"),
+    "approve with arguments": (lambda run: run.approve("T1", arguments={"amount": 6}), "ok"),
+    "deny": (lambda run: run.deny("T1", "too much"), "denied"),
+}
+decisions = pytest.mark.parametrize(("decide", "outcome"), DECISIONS.values(), ids=DECISIONS)
+
+
+@decisions
+def test_a_decision_by_an_object_that_was_read_before(parked, decide, outcome):
+    store, run_id = parked
+    before = store.run(run_id)
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        while store.run(run_id)._driver is None:
+            await asyncio.sleep(0.01)
+        decide(before)
+        return await asyncio.wait_for(task, LONG)
+
+    assert asyncio.run(main()).tickets[0].outcome == outcome
+
+
+@decisions
+def test_a_decision_while_the_run_is_being_resumed(parked, decide, outcome):
+    store, run_id = parked
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        await hold_the_loop_while_it_opens(store, run_id)
+        decide(store.run(run_id))
+        return await asyncio.wait_for(task, LONG)
+
+    assert asyncio.run(main()).tickets[0].outcome == outcome
+
+
+async def hold_the_loop_while_it_opens(store, run_id):
+    """Return once the run is open, with its driver still to begin: the loop has had no time."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    pause = threading.Event()
+    while store.run(run_id)._driver is None:
+        pause.wait(0.01)
+
+
+@decisions
+def test_a_decision_in_another_thread_while_the_run_is_being_opened(
+    parked, decide, outcome, monkeypatch
+):
+    store, run_id = parked
+    is_claimed, goes_on = threading.Event(), threading.Event()
+    begin = opening.EarlyDriver
+
+    def begin_late(session):
+        is_claimed.set()
+        assert goes_on.wait(LONG)
+        return begin(session)
+
+    monkeypatch.setattr(opening, "EarlyDriver", begin_late)
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        await asyncio.to_thread(is_claimed.wait, LONG)
+        deciding = asyncio.create_task(asyncio.to_thread(decide, store.run(run_id)))
+        await asyncio.sleep(0.1)
+        monkeypatch.undo()
+        goes_on.set()
+        await asyncio.wait_for(deciding, LONG)
+        return await asyncio.wait_for(task, LONG)
+
+    assert asyncio.run(main()).tickets[0].outcome == outcome
+
+
+def test_a_message_by_an_object_that_was_read_before(parked):
+    store, run_id = parked
+    before = store.run(run_id)
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        await hold_the_loop_while_it_opens(store, run_id)
+        said = before.send("Never mind.")
+        before.approve("T1")
+        assert (await asyncio.wait_for(said, LONG)).run.id == run_id
+        await asyncio.wait_for(task, LONG)
+
+    asyncio.run(main())
+    log = store.run(run_id).log
+    assert [event.text for event in log if event.kind == "user_said"] == ["Never mind."]
+
+
+def test_a_cancel_by_an_object_that_was_read_before(parked):
+    store, run_id = parked
+    before = store.run(run_id)
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        await hold_the_loop_while_it_opens(store, run_id)
+        before.cancel()
+        with pytest.raises(RunCancelled):
+            await asyncio.wait_for(task, LONG)
+
+    asyncio.run(main())
+    assert store.run(run_id).stop_reason == "cancelled"
+
+
+def test_a_resume_that_is_cancelled_while_it_opens_leaves_the_run(parked):
+    store, run_id = parked
+
+    async def main():
+        task = asyncio.create_task(agent_of(store).resume(run_id))
+        await hold_the_loop_while_it_opens(store, run_id)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    run = store.run(run_id)
+    assert (run._driver, run.finished) == (None, False)
+    run.approve("T1")
+    assert agent_of(store).resume_sync(run_id).tickets[0].outcome == "ok"
