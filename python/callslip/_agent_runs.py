@@ -190,7 +190,7 @@ class AgentRuns(Generic[AnswerT]):
             opened = partial(
                 said_session, self._agent, cast("str", run), said, deps, approve=approve
             )
-            return RunStream(self._reachable(cast("str", run), opened), children=children)
+            return RunStream(opened, children=children)
         session = new_session(
             self._agent,
             cast("Content", task),

@@ -826,8 +826,7 @@ class Reader:
             the stream can be stopped), or `"doomed"` (it can't become valid any more).
 
         Raises:
-            TypeError: The chunk is neither text nor bytes.
-            UsageError: `finish` was called before.
+            UsageError: The chunk is neither text nor bytes, or `finish` was called before.
         """
 
     def snapshot(self) -> Snapshot:

@@ -4,6 +4,7 @@ use super::value::to_python;
 use crate::protocol::Delta;
 use crate::run::Command;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 /// One thing for a driver to do.
 #[pyclass(name = "Command", module = "callslip._core", frozen)]
@@ -82,6 +83,24 @@ pub(super) enum PyDelta {
     CallReady { call: usize },
     /// The id of the ticket to await or load is complete.
     TicketId { id: String },
+}
+
+#[pymethods]
+impl PyDelta {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shown = |text: &str| Ok::<_, PyErr>(PyString::new(py, text).repr()?.to_string());
+        Ok(match self {
+            Self::Thoughts { text } => format!("Delta.Thoughts(text={})", shown(text)?),
+            Self::Reasoning { text } => format!("Delta.Reasoning(text={})", shown(text)?),
+            Self::Text { text } => format!("Delta.Text(text={})", shown(text)?),
+            Self::Answer { text } => format!("Delta.Answer(text={})", shown(text)?),
+            Self::CallId { call, id } => format!("Delta.CallId(call={call}, id={})", shown(id)?),
+            Self::Tool { call, name } => format!("Delta.Tool(call={call}, name={})", shown(name)?),
+            Self::Arguments { call, text } => format!("Delta.Arguments(call={call}, text={})", shown(text)?),
+            Self::CallReady { call } => format!("Delta.CallReady(call={call})"),
+            Self::TicketId { id } => format!("Delta.TicketId(id={})", shown(id)?),
+        })
+    }
 }
 
 impl From<Delta> for PyDelta {

@@ -270,10 +270,23 @@ impl PyPartialCall {
 }
 
 /// Text or bytes of a reply; bytes may end inside a character.
-#[derive(FromPyObject)]
 pub(super) enum Chunk {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Chunk {
+    type Error = PyErr;
+
+    fn extract(chunk: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if chunk.is_instance_of::<PyString>() {
+            return chunk.extract().map(Self::Text);
+        }
+        chunk.extract().map(Self::Bytes).map_err(|_| {
+            let kind = chunk.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+            error::value(format!("expected text or bytes of a reply: got {kind}")).into()
+        })
+    }
 }
 
 impl Chunk {

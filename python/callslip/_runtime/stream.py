@@ -122,7 +122,7 @@ class RunStream(Generic[AnswerT]):
 
     def _open(self, session: RunSession) -> None:
         """Start or resume a run, as far as that needs no driver."""
-        self._early = EarlyDriver.of(session)
+        self._early = EarlyDriver(session)
         self._session = session
 
     def _create_task(self) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from callslip import ChattyProtocol, Limits, ReactProtocol, TicketProtocol
+from callslip import ChattyProtocol, Delta, Limits, ReactProtocol, TicketProtocol, UsageError
 
 CALL = {"thought": "t", "action": "look", "args": "{}"}
 
@@ -73,3 +73,35 @@ def test_each_limit_is_a_violation(limits, args, code):
     for char in text:
         reader.push(char)
     assert reader.finish().violation.code == code
+
+
+@pytest.mark.parametrize(
+    ("chunk", "kind"), [(5, "int"), (None, "NoneType"), (["a"], "list"), ({}, "dict")]
+)
+def test_a_piece_of_a_reply_is_text_or_bytes(chunk, kind):
+    reader = ReactProtocol().reader()
+    with pytest.raises(UsageError, match=f"^expected text or bytes of a reply: got {kind}"):
+        reader.push(chunk)
+    reader.push('{"thought": "t"')
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        reader.push("\ud83d")
+    reader.push(b', "action": "look", "args": {}}')
+    assert reader.finish().move.calls[0].tool == "look"
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        "Delta.Thoughts(text='a')",
+        "Delta.Reasoning(text='a')",
+        "Delta.Text(text='a\\n')",
+        'Delta.Answer(text="it\'s")',
+        "Delta.CallId(call=1, id='a')",
+        "Delta.Tool(call=1, name='a')",
+        "Delta.Arguments(call=1, text='{')",
+        "Delta.CallReady(call=2)",
+        "Delta.TicketId(id='T1')",
+    ],
+)
+def test_what_is_new_of_a_reply_is_shown_as_it_is_written(delta):
+    assert repr(eval(delta, {"Delta": Delta})) == delta
