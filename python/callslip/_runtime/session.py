@@ -16,9 +16,9 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
 from callslip._runtime.session_end import SessionEnd
-from callslip.errors import RunCancelled, SandboxError, StoreError, TakenOver, UsageError
+from callslip.errors import CallslipError, RunCancelled, StoreError, TakenOver, UsageError
 from callslip.protocols import TicketProtocol
-from callslip.runs import RunResult
+from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelReply
     from callslip.parts import Content, Said
-    from callslip.runs import Run
     from callslip.store import TicketStore
     from callslip.tools import Tool
 
@@ -418,8 +417,8 @@ class RunSession:
         if is_over:
             self._end_children()
         self.core.release()
-        if isinstance(error, (StoreError, SandboxError)) and error.run is None:
-            error.run = self.run
+        if error is not None:
+            _put_run(error, self.run)
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
@@ -459,3 +458,13 @@ def _abandon_children(run: Run) -> None:
     if run._store is not None:
         with contextlib.suppress(StoreError):
             run._store._end_children(run.id)
+
+
+def _put_run(error: BaseException, run: Run) -> None:
+    """Let an exception carry the run that it has ended. The caller knows the run at the top."""
+    known = getattr(error, "run", None)
+    is_free = isinstance(known, Run) and not isinstance(error, CallslipError)
+    if known is None or is_free:
+        # An exception may have no room for it.
+        with contextlib.suppress(Exception):
+            error.run = run  # type: ignore[attr-defined]
