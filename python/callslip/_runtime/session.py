@@ -16,7 +16,14 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
 from callslip._runtime.session_end import SessionEnd
-from callslip.errors import CallslipError, RunCancelled, StoreError, TakenOver, UsageError
+from callslip.errors import (
+    CallslipError,
+    RunCancelled,
+    RunFailed,
+    StoreError,
+    TakenOver,
+    UsageError,
+)
 from callslip.protocols import TicketProtocol
 from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
@@ -422,7 +429,11 @@ class RunSession:
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
-        self._end.leave(left, lambda: self.run._clear_driver(self.requests.error, left))
+        raised, fault = self.requests.error, None
+        if is_over and self.run.stop_reason == "cancelled":
+            # A model that is cancelled may raise anything.
+            raised = fault = _fault_of_program(error)
+        self._end.leave(left or fault, lambda: self.run._clear_driver(raised, left))
 
     def _end_children(self) -> None:
         """Cancel child runs that were kept, though their run has ended: by its time limit, say."""
@@ -458,6 +469,12 @@ def _abandon_children(run: Run) -> None:
     if run._store is not None:
         with contextlib.suppress(StoreError):
             run._store._end_children(run.id)
+
+
+def _fault_of_program(error: BaseException | None) -> Exception | None:
+    """Return the error of the program for which its run was cancelled; `None` if it is none."""
+    is_fault = isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError))
+    return error if is_fault else None
 
 
 def _put_run(error: BaseException, run: Run) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, ScriptedModel, UsageError, tool
+from callslip import Agent, RunCancelled, ScriptedModel, UsageError, tool
 from scripted import act, finish
 
 
@@ -109,3 +109,49 @@ def test_the_run_is_the_one_that_the_program_knows():
     with pytest.raises(KeyboardInterrupt) as caught:
         agent.run_sync("Ask.")
     assert [ticket.tool for ticket in caught.value.run.tickets] == ["ask"]
+
+
+@pytest.mark.parametrize("pause", [0, 0.05], ids=["at once", "later"])
+def test_a_started_run_raises_the_error_wherever_it_is_heard(pause):
+    async def main():
+        run = Agent(ScriptedModel([finish()]), check_answer=raising(ValueError("no"))).start("Go.")
+        await asyncio.sleep(pause)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no"):
+                await run
+        with pytest.raises(ValueError, match="no"):
+            async for _ in run.watch():
+                pass
+        return run
+
+    assert asyncio.run(main()).stop_reason == "cancelled"
+
+
+def test_a_started_run_that_is_cancelled_says_so_whatever_its_model_raises():
+    async def model(messages):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ConnectionError("closed") from None
+
+    async def main():
+        run = Agent(model).start("Go.")
+        await asyncio.sleep(0.05)
+        run.cancel()
+        with pytest.raises(RunCancelled):
+            await run
+
+    asyncio.run(main())
+
+
+def test_a_run_that_an_error_of_the_program_has_ended_may_be_continued():
+    answers = [ValueError("no"), None]
+
+    def check(value, context):
+        if error := answers.pop(0):
+            raise error
+
+    agent = Agent(ScriptedModel([finish("one"), finish("two")]), check_answer=check)
+    with pytest.raises(ValueError, match="no") as caught:
+        agent.run_sync("Go.")
+    assert caught.value.run.send_sync("Once more.").value == "two"
