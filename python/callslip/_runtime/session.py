@@ -473,8 +473,9 @@ def _abandon_children(run: Run) -> None:
 
 def _fault_of_program(error: BaseException | None) -> Exception | None:
     """Return the error of the program for which its run was cancelled; `None` if it is none."""
-    is_fault = isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError))
-    return error if is_fault else None
+    if isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError)):
+        return error
+    return None
 
 
 def _put_run(error: BaseException, run: Run) -> None:
