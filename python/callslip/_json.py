@@ -42,8 +42,8 @@ def to_json(value: object) -> str:
     strings, because few can read such numbers; numbers of other kinds and errors as `str(value)`.
 
     Raises:
-        ResultError: Two keys of a dict are the same in JSON, something was not awaited, or
-            an object has no JSON of its own.
+        ResultError: Two keys of a dict are the same in JSON, something was not awaited, an object
+            has no JSON of its own or contains itself, or the value is nested too deeply.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
@@ -55,7 +55,7 @@ def to_json(value: object) -> str:
         raise
     except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
         try:
-            text = _dumps(_to_plain(value, 0))
+            text = _dumps(_to_plain(value, {}))
         except ResultError:
             raise
         except Exception:  # noqa: BLE001
@@ -236,22 +236,42 @@ def _from_library(value: object) -> Any:
         return _to_text(value)
 
 
-def _to_plain(value: Any, depth: int) -> Any:
-    """Replace values that the encoder refuses: NaN, other keys than strings, deep nesting."""
+_DEEPEST = 200
+"""The levels of objects in one another that are read here, where each takes Python frames."""
+
+
+def _to_plain(value: Any, above: dict[int, object]) -> Any:
+    """Replace values that the encoder refuses: NaN, other keys than strings, other objects.
+
+    `above` has the objects that contain this one, by their `id`. An object among them has no end.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if depth > 100:
-        return _text(value)
-    if isinstance(value, dict):
-        _check_own_keys(value)
-        return {_key(key): _to_plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_to_plain(item, depth + 1) for item in value]
     if isinstance(value, int) and abs(value) >= _LARGE:
         return str(_decimal(int(value)))
     if value is None or isinstance(value, (str, int, float)):
         return value
-    return _to_plain(_to_json_type(value), depth + 1)
+    if id(value) in above:
+        raise _shape_error(f"{_kind(value)} that contains itself")
+    if len(above) >= _DEEPEST:
+        raise _shape_error(f"{_kind(next(iter(above.values())))} with more than {_DEEPEST} levels")
+    above[id(value)] = value
+    try:
+        if isinstance(value, dict):
+            _check_own_keys(value)
+            return {_key(key): _to_plain(item, above) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [_to_plain(item, above) for item in value]
+        return _to_plain(_to_json_type(value), above)
+    finally:
+        del above[id(value)]
+
+
+def _shape_error(what: str) -> ResultError:
+    return ResultError(
+        f"expected a result that has JSON: got an object of {what}. Return the parts of it that "
+        "are to be read"
+    )
 
 
 def _key(key: object) -> str:
@@ -260,7 +280,7 @@ def _key(key: object) -> str:
     if isinstance(key, bytes):
         return _bytes_text(key)
     if key is None or isinstance(key, (bool, int, float)):
-        return _to_plain(key, 0) if isinstance(_to_plain(key, 0), str) else json.dumps(key)
+        return _to_plain(key, {}) if isinstance(_to_plain(key, {}), str) else json.dumps(key)
     return str(key)
 
 
@@ -279,11 +299,14 @@ def _to_text(value: object) -> str:
 
 
 def _not_json_error(value: object) -> ResultError:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     return ResultError(
-        f"expected a result that has JSON: got an object of {kind}. Return what it holds: text, "
-        "numbers, lists, dicts, a dataclass or a pydantic model"
+        f"expected a result that has JSON: got an object of {_kind(value)}. Return what it holds: "
+        "text, numbers, lists, dicts, a dataclass or a pydantic model"
     )
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
 def _text(value: object) -> str:

@@ -53,7 +53,7 @@ _LOCAL = frozenset({"_cause"})
 class UsageError(CallslipError, ValueError):
     """An option or a call that cannot work. The message says how to correct it.
 
-    `run` is the run that it has ended, or `None`: only a history policy that fails ends a run so.
+    `run` is the run that it has ended, or `None`, as of an option that was refused before a run.
     """
 
     run: Run | None = None

@@ -64,8 +64,6 @@ async def drive(session: RunSession) -> None:
         is_cancelled = isinstance(error, asyncio.CancelledError)
         if not (session.is_kept if is_cancelled else session.is_of_worker):
             session.cancel()
-        if is_cancelled:
-            error.run = session.run  # type: ignore[attr-defined]
         raise
 
 

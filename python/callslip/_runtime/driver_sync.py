@@ -68,8 +68,6 @@ def drive(session: RunSession) -> None:
             session.cancel()
         driver.give_up_all()
         driver.wait_for_ending_runs()
-        if isinstance(error, KeyboardInterrupt):
-            error.run = session.run  # type: ignore[attr-defined]
         raise
 
 

@@ -16,9 +16,16 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
 from callslip._runtime.session_end import SessionEnd
-from callslip.errors import RunCancelled, SandboxError, StoreError, TakenOver, UsageError
+from callslip.errors import (
+    CallslipError,
+    RunCancelled,
+    RunFailed,
+    StoreError,
+    TakenOver,
+    UsageError,
+)
 from callslip.protocols import TicketProtocol
-from callslip.runs import RunResult
+from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
 
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelReply
     from callslip.parts import Content, Said
-    from callslip.runs import Run
     from callslip.store import TicketStore
     from callslip.tools import Tool
 
@@ -418,12 +424,16 @@ class RunSession:
         if is_over:
             self._end_children()
         self.core.release()
-        if isinstance(error, (StoreError, SandboxError)) and error.run is None:
-            error.run = self.run
+        if error is not None:
+            _put_run(error, self.run)
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
-        self._end.leave(left, lambda: self.run._clear_driver(self.requests.error, left))
+        raised, fault = self.requests.error, None
+        if is_over and self.run.stop_reason == "cancelled":
+            # A model that is cancelled may raise anything.
+            raised = fault = _fault_of_program(error)
+        self._end.leave(left or fault, lambda: self.run._clear_driver(raised, left))
 
     def _end_children(self) -> None:
         """Cancel child runs that were kept, though their run has ended: by its time limit, say."""
@@ -459,3 +469,20 @@ def _abandon_children(run: Run) -> None:
     if run._store is not None:
         with contextlib.suppress(StoreError):
             run._store._end_children(run.id)
+
+
+def _fault_of_program(error: BaseException | None) -> Exception | None:
+    """Return the error of the program for which its run was cancelled; `None` if it is none."""
+    if isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError)):
+        return error
+    return None
+
+
+def _put_run(error: BaseException, run: Run) -> None:
+    """Let an exception carry the run that it has ended. The caller knows the run at the top."""
+    known = getattr(error, "run", None)
+    is_free = isinstance(known, Run) and not isinstance(error, CallslipError)
+    if known is None or is_free:
+        # An exception may have no room for it.
+        with contextlib.suppress(Exception):
+            error.run = run  # type: ignore[attr-defined]

@@ -78,7 +78,8 @@ class SessionEnd:
         """Resolve the future: the driver leaves.
 
         Args:
-            error: The error if the run is not over; `None` if it is, and has a result.
+            error: The error if the run is not over, or was cancelled for an error of the program;
+                `None` if it is over with an end of its own.
             clear: Called while nothing is admitted.
         """
         if error is None:

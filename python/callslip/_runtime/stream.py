@@ -158,7 +158,8 @@ class RunStream(Generic[AnswerT]):
 
     def _raise_failure(self, task: asyncio.Task[None]) -> None:
         """Raise the exception of the driver, or that of the run, which is raised once."""
-        if task.cancelled():
+        if task.cancelled() and not self._is_open:
+            # Whoever has left the block has cancelled it.
             return
         task.result()
         if not self._has_raised:

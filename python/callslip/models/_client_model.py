@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 from callslip._failure import message_of, one_line
@@ -18,6 +18,7 @@ from callslip.models._grammar_forms import (
     excludes_violation,
     grammar_text,
 )
+from callslip.models._no_reply import awaited_response, check_response
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._part_requests import PartRequest
 from callslip.models._part_shapes import Shapes
@@ -128,8 +129,18 @@ class ClientModel:
             self._add_grammar(sent, offered["grammar"])
         messages = taken_messages(messages, self.parts)
         if not kinds_of(messages):
-            return self._send(messages, sent)
-        return PartRequest(self, lambda taken: self._send(taken, dict(sent)), messages).make()
+            return self._request(messages, sent)
+        return PartRequest(self, lambda taken: self._request(taken, dict(sent)), messages).make()
+
+    def _request(self, messages: Messages, request: dict[str, object]) -> object:
+        """Call the client, whose methods return a page as text."""
+        result = self._send(messages, request)
+        if getattr(getattr(self._client, "__self__", None), "_client", None) is None:
+            # A function may return text.
+            return result
+        if hasattr(result, "__await__"):
+            return awaited_response(cast("Awaitable[object]", result))
+        return check_response(result)
 
     def _find_provider(self) -> str | None:
         return self._PROVIDER

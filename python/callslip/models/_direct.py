@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from callslip import _lazy
 from callslip._threads import pool
 from callslip.errors import ModelError
+from callslip.models._no_reply import empty_reply
 from callslip.models._reply import (
     AsyncReplyStream,
     Messages,
@@ -138,9 +139,7 @@ def check_text_came(text: str, finish_reason: str | None) -> None:
     """
     if text.strip() or finish_reason == "length":
         return
-    error = ModelError("expected a reply from the model: got an empty one")
-    error._is_transient = True
-    raise error
+    raise empty_reply()
 
 
 class _Request:

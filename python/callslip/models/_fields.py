@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["field", "first_field"]
+__all__ = ["field", "first_field", "has_field"]
 
 
 def field(item: object, name: str) -> object:
@@ -12,6 +12,11 @@ def field(item: object, name: str) -> object:
     if isinstance(item, Mapping):
         return item.get(name)
     return getattr(item, name, None)
+
+
+def has_field(item: object, name: str) -> bool:
+    """Whether there is a field of this name, even if it is `None`."""
+    return name in item if isinstance(item, Mapping) else hasattr(item, name)
 
 
 def first_field(item: object, *names: str) -> object:

@@ -105,7 +105,7 @@ class _Stream(ReplyStream):
     __slots__ = ("_request",)
 
     def __init__(self, stream: ReplyStream, request: PartRequest) -> None:
-        self.broke = False
+        self.broke = self._has_begun = False
         self._request: PartRequest | None = request
         _take_over(self, stream)
 
@@ -133,7 +133,7 @@ class _AsyncStream(AsyncReplyStream):
     __slots__ = ("_request",)
 
     def __init__(self, stream: AsyncReplyStream, request: PartRequest) -> None:
-        self.broke = False
+        self.broke = self._has_begun = False
         self._request: PartRequest | None = request
         _take_over(self, stream)
 
@@ -159,4 +159,4 @@ class _AsyncStream(AsyncReplyStream):
 def _take_over(stream: Any, another: Any) -> None:
     """Let a stream go on with the chunks of another one of its kind."""
     stream._items, stream._source = another._items, another._source
-    stream._reading = another._reading
+    stream._reading, stream._has_begun = another._reading, another._has_begun

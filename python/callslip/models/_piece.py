@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from callslip.errors import ContextFull, ModelError, ModelRefused
 from callslip.models._finish_reasons import is_context_end, quote_text, read_finish, withheld
+from callslip.models._no_reply import empty_reply
 
 if TYPE_CHECKING:
     from callslip.runs import Usage
@@ -55,14 +56,18 @@ def check_end(piece: Piece, reason: object, why: object = None) -> Piece:
 
 
 class Reading:
-    """One reply so far, for the checks at its end."""
+    """One reply so far, for the checks at its end.
 
-    __slots__ = ("_end", "_is_full", "_is_service", "_reasoning", "_refusal", "_text", "_withheld")
+    Attributes:
+        is_service: Whether a piece of it has come from a client that reports finish reasons.
+    """
+
+    __slots__ = ("_end", "_is_full", "_reasoning", "_refusal", "_text", "_withheld", "is_service")
 
     def __init__(self) -> None:
         self._text = self._reasoning = self._refusal = self._withheld = ""
         self._end: str | None = None
-        self._is_service = self._is_full = False
+        self.is_service = self._is_full = False
 
     def take(self, piece: Piece) -> None:
         """Record a piece."""
@@ -72,7 +77,7 @@ class Reading:
         self._withheld = self._withheld or piece.withheld
         self._end = piece.finish_reason or self._end
         self._is_full = self._is_full or piece.is_full
-        self._is_service = self._is_service or piece.is_service
+        self.is_service = self.is_service or piece.is_service
 
     def is_whole(self) -> bool:
         """Check a streamed reply at the end of its stream.
@@ -84,7 +89,7 @@ class Reading:
             ModelRefused: As `check`.
             ModelError: As `check`.
         """
-        is_cut = self._is_service and self._end is None
+        is_cut = self.is_service and self._end is None
         self._end = "length" if is_cut else self._end
         self.check()
         return not is_cut
@@ -104,15 +109,14 @@ class Reading:
             raise ModelRefused(f"{self._withheld}{so_far}")
         if self._is_full:
             raise ContextFull("the reply was cut because the context of the model is full")
-        if not self._is_service or self._end == "length" or self._text:
+        if not self.is_service or self._end == "length" or self._text:
             return
+        if not self._reasoning:
+            raise empty_reply()
         failure = ModelError(
             "expected a reply from the model: got nothing but reasoning; turn the model's "
             "reasoning off, or use a model that replies after it; it had thought: "
             f"{quote_text(self._reasoning)}"
-            if self._reasoning
-            else "expected a reply from the model: got an empty one; ask it again, or look at what "
-            "its server says of the request"
         )
         failure._is_transient = True
         raise failure

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip._options import shown
 from callslip.errors import ModelError
+from callslip.models._no_reply import check_chunks_came
 from callslip.models._piece import Reading
 
 if TYPE_CHECKING:
@@ -115,11 +116,12 @@ class ReplyStream(Iterator[ModelChunk]):
             client's stream without text.
     """
 
-    __slots__ = ("_items", "_reading", "_source", "broke")
+    __slots__ = ("_has_begun", "_items", "_reading", "_source", "broke")
 
     def __init__(self, source: object) -> None:
         self._source = source
         self.broke: bool = False
+        self._has_begun = False
         self._reading: Reading | None = Reading()
         # A client's stream is its own iterator; `iter()` would wrap it in one more generator.
         self._items = cast(
@@ -135,10 +137,13 @@ class ReplyStream(Iterator[ModelChunk]):
             item = next(self._items)
         except StopIteration:
             reading, self._reading = self._reading, None
+            if not self._has_begun and reading is not None:
+                check_chunks_came(self._source)
             if reading is None or reading.is_whole():
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        self._has_begun = True
         return _read_item(item, self._reading)
 
     def close(self) -> None:
@@ -167,11 +172,12 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
         ModelError: As of `ReplyStream`.
     """
 
-    __slots__ = ("_items", "_reading", "_source", "broke")
+    __slots__ = ("_has_begun", "_items", "_reading", "_source", "broke")
 
     def __init__(self, source: object) -> None:
         self._source = source
         self.broke: bool = False
+        self._has_begun = False
         self._reading: Reading | None = Reading()
         self._items = cast(
             "AsyncIterator[object]",
@@ -188,10 +194,13 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
             item = await self._items.__anext__()
         except StopAsyncIteration:
             reading, self._reading = self._reading, None
+            if not self._has_begun and reading is not None:
+                check_chunks_came(self._source)
             if reading is None or reading.is_whole():
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        self._has_begun = True
         return _read_item(item, self._reading)
 
     async def aclose(self) -> None:
@@ -294,6 +303,9 @@ def _read_item(item: object, reading: Reading | None) -> ModelChunk:
     if isinstance(item, str):
         return ModelChunk(str(item))
     piece = _read(item, whole=False)
+    if piece is None and reading is not None and reading.is_service and _is_event(item):
+        # Services add kinds of events, which clients pass on.
+        return ModelChunk()
     if piece is None:
         raise ModelError(
             "expected strings, objects with .text or a client's chunks from the model's stream: "
@@ -309,6 +321,11 @@ def _read(item: object, *, whole: bool) -> Piece | None:
     from callslip.models._shapes import read_shape
 
     return read_shape(item, whole=whole)
+
+
+def _is_event(item: object) -> bool:
+    kind = item.get("type") if isinstance(item, Mapping) else getattr(item, "type", None)
+    return isinstance(kind, str)
 
 
 def _owners(items: object, source: object) -> list[object]:

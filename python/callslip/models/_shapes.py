@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from callslip.errors import ModelError
 from callslip.models._blocks import reasoning_of, text_of
 from callslip.models._events import read_event, read_response
-from callslip.models._fields import field, first_field
+from callslip.models._fields import field, first_field, has_field
 from callslip.models._finish_reasons import raise_reported, raise_tool_call, read_finish, withheld
 from callslip.models._gemini_bedrock import read_bedrock, read_gemini
 from callslip.models._piece import Piece, check_end
@@ -50,6 +50,9 @@ def read_shape(item: object, *, whole: bool) -> Piece | None:
     if isinstance(item, (list, tuple)):
         return read_batch(item)
     choices = field(item, "choices")
+    if choices is None and has_field(item, "choices"):
+        # Some servers write so what others leave empty.
+        choices = ()
     if isinstance(choices, (list, tuple)):
         return _read_choices(item, choices, whole=whole)
     for read in _READERS:
@@ -173,7 +176,8 @@ def _read_wrapped(item: object) -> Piece | None:
 
 def _read_error(item: object) -> None:
     error = field(item, "error")
-    if error and (isinstance(item, dict) or hasattr(item, "choices")):
+    # Clients make an object of their own of any JSON.
+    if error and (isinstance(item, dict) or hasattr(item, "model_dump")):
         raise_reported(error)
 
 

@@ -29,7 +29,8 @@ def raise_failure(run: Run, ending: Ending, raised: BaseException | None) -> Non
     Args:
         run: The run.
         ending: Its end. The run may be continued while this is read.
-        raised: The exception of its model client, if there was one.
+        raised: The exception of its model client, or the error of the program for which it was
+            cancelled, if there was one.
 
     Raises:
         ProtocolError: The model broke the protocol too often in a row.
@@ -46,6 +47,8 @@ def raise_failure(run: Run, ending: Ending, raised: BaseException | None) -> Non
             raise LimitExceeded(limit_message(error), run, limit_name(ending.limit or ""))
         case "violations":
             raise ProtocolError(f"{error}; the model's words: {_last_words(run)}", run)
+        case "cancelled" if raised is not None:
+            raise raised
         case "cancelled":
             raise RunCancelled(error, run)
     if is_context_full(raised, error):

@@ -408,7 +408,8 @@ class Run(Generic[AnswerT]):
         """Record that no driver works on the run any more.
 
         Args:
-            raised: The exception of the model client that ended the run.
+            raised: The exception of the model client that ended the run, or the error of the
+                program for which it was cancelled.
             left: The exception with which the driver left the run before its end.
         """
         self._raised, self._left = raised, left

@@ -134,4 +134,7 @@ def _match_of(item: pytest.Item) -> str:
 def _path_of(item: pytest.Item) -> Path:
     parent = item.getparent(pytest.Class)
     name = f"{parent.name}.{item.name}" if parent is not None else item.name
+    # A path in the name of a test is no folder. Control characters in names are escaped by pytest.
+    for separator in {"/", os.sep}:
+        name = name.replace(separator, "\x01")
     return item.path.parent / "replies" / item.path.stem / name

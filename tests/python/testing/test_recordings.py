@@ -234,6 +234,21 @@ def test_tests_in_parallel_have_a_file_each(project):
     run_apart(project, "-p", "xdist", "-n", "2").assert_outcomes(passed=3)
 
 
+def test_a_path_in_the_name_of_a_test_is_no_folder(project):
+    text = TEST.replace(
+        "def test_it(recorded)",
+        "@pytest.mark.parametrize('at', ['a/b', 'a_b', '../../../c'])\n"
+        "    def test_it(recorded, at)",
+    )
+    project.makepyfile(test_app="import pytest\n" + textwrap.dedent(text))
+    run(project, "--callslip=record").assert_outcomes(passed=3)
+
+    written = list(project.path.rglob("test_it*"))
+    assert {path.parent for path in written} == {recording(project).parent}
+    assert len(written) == 3
+    run(project).assert_outcomes(passed=3)
+
+
 def make_recording(path, mode):
     return callslip.testing._recording.Recording(path / "test_it", node="t.py::test_it", mode=mode)
 

@@ -104,12 +104,45 @@ def test_to_json(value: object, text: str) -> None:
     json.loads(text)
 
 
-def test_to_json_never_raises() -> None:
-    deep: Any = 1
-    for _ in range(10_000):
-        deep = [deep]
-    for value in (circle, deep, {"a": circle}, OddError()):
-        json.loads(to_json(value))
+def test_the_text_of_an_error_that_has_none_is_its_type() -> None:
+    assert to_json(OddError()) == '"<OddError>"'
+
+
+def levels(number: int, value: Any) -> Any:
+    for _ in range(number):
+        value = [value]
+    return value
+
+
+def test_nested_values_are_whole_or_fail_the_call() -> None:
+    assert to_json(levels(100, math.nan)) == "[" * 100 + '"NaN"' + "]" * 100
+    for value in (levels(10_000, 1), levels(300, math.nan)):
+        with pytest.raises(ResultError, match="got an object of list with more than 200 levels"):
+            to_json(value)
+
+
+@dataclass
+class Leaf:
+    above: Any
+    below: list[Any]
+
+
+def tree() -> Leaf:
+    """Return objects that know their root. Written out, each level is three times as long."""
+    root = Leaf(None, [])
+    root.below += [Leaf(root, []) for _ in range(3)]
+    return root
+
+
+@pytest.mark.parametrize("value", [circle, {"a": circle}, tree(), [math.nan, tree()]])
+def test_an_object_that_contains_itself_fails_the_call(value: object) -> None:
+    with pytest.raises(ResultError, match="that contains itself. Return the parts of it"):
+        to_json(value)
+
+
+def test_an_object_may_be_in_two_places() -> None:
+    one = [math.nan]
+    assert to_json([one, {"a": one}]) == '[["NaN"],{"a":["NaN"]}]'
 
 
 @pytest.mark.parametrize(
