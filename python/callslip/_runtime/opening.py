@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from callslip import _lazy
+from callslip._threads.shield import shielded
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
@@ -51,7 +52,7 @@ async def take_in_thread(take: Callable[[], TakenT], give_up: Callable[[TakenT],
         return found
 
     try:
-        return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(taken)))
+        return await shielded(asyncio.ensure_future(asyncio.to_thread(taken)))
     except asyncio.CancelledError:
         with lock:
             is_left = True
