@@ -52,6 +52,5 @@ def read_export_file(path: str | os.PathLike[str]) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"expected {os.fspath(path)} to be text in UTF-8: got other bytes at {error.start}; "
-            "pass an export"
+            f"expected {os.fspath(path)} to be text in UTF-8: got other bytes at {error.start}"
         ) from error
