@@ -241,7 +241,8 @@ async def watch(
 async def events(store: TicketStore, run_id: str, after: int | None) -> AsyncIterator[str]:
     """Yield a run as server-sent events."""
     try:
-        async for item in store.watch(run_id, after=after):
+        # A database may take its time, and the loop has other things to do.
+        async for item in await asyncio.to_thread(store.watch, run_id, after=after):
             if isinstance(item, Event):
                 yield f"id: {item.seq}\nevent: {item.kind}\ndata: {item.to_json()}\n\n"
             elif isinstance(item, Delta.Text | Delta.Answer):

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     import asyncio
     import decimal
     import fcntl
+    import gzip
     import html
     import logging
     import pwd
     import socket
+    import zlib
     from concurrent import futures
     from email import utils as email_utils
     from http import client as http_client
@@ -53,6 +55,7 @@ __all__ = [
     "futures",
     "genai_prices",
     "griffe",
+    "gzip",
     "html",
     "http_client",
     "httpx",
@@ -75,6 +78,7 @@ __all__ = [
     "urllib_parse",
     "urllib_request",
     "uv",
+    "zlib",
 ]
 
 _MODULES = {
@@ -87,6 +91,7 @@ _MODULES = {
     "futures": "concurrent.futures",
     "genai_prices": "genai_prices",
     "griffe": "griffe",
+    "gzip": "gzip",
     "html": "html",
     "http_client": "http.client",
     "httpx": "httpx",
@@ -109,6 +114,7 @@ _MODULES = {
     "urllib_parse": "urllib.parse",
     "urllib_request": "urllib.request",
     "uv": "uv",
+    "zlib": "zlib",
 }
 
 

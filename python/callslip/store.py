@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
+from callslip._exports import export_lines
 from callslip._options import (
     check_filter,
     check_flag,
@@ -311,7 +312,8 @@ class TicketStore:
 
         As `Run.watch`. If no driver works on the run, the iteration waits until one does in this
         process, after `Agent.resume` or `Agent.start(run=…)`, and yields decisions meanwhile. In a
-        database, it yields the events that any process writes, without the deltas of replies.
+        database, it yields the events that any process writes, without the deltas of replies. This
+        call reads the database: in async code, use `await asyncio.to_thread(store.watch, run_id)`.
 
         Args:
             run_id: The id of the run.
@@ -356,7 +358,7 @@ class TicketStore:
 
         Args:
             log: JSON lines, as `Run.export` returns them: as text or line by line; or the path of a
-                file with them.
+                file with them, also of an archive (`.jsonl.gz`).
 
         Returns:
             The id of the run.
@@ -365,7 +367,7 @@ class TicketStore:
             ReplayError: The lines are not the log of a run.
             StoreError: There is already a run of this id.
         """
-        return self._native.import_run(_lines(log))
+        return self._native.import_run(export_lines(log))
 
     def delete(self, *run_ids: str) -> int:
         """Delete runs with their tickets and child runs.
@@ -484,17 +486,5 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
         ReplayError: The lines are not the log of a run, the run was compacted, or an event differs:
             the message has both events.
     """
-    core = _core.Run.replay(_lines(log.export() if isinstance(log, Run) else log))
+    core = _core.Run.replay(export_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
-
-
-def _lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
-    if isinstance(log, os.PathLike) or (isinstance(log, str) and log.strip()[:1] not in {"", "{"}):
-        log = Path(log).read_text("utf-8")
-    if not isinstance(log, Iterable):
-        raise UsageError(
-            f"expected a log as JSON lines or the path of a file with them: got {log!r}"
-        )
-    # Not `splitlines`, which splits at characters that strings of JSON may contain.
-    lines = log.split("\n") if isinstance(log, str) else log
-    return [line for line in lines if line.strip()]

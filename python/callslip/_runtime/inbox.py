@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -14,7 +13,7 @@ from callslip.errors import StoreError, UsageError
 from callslip.runs._elsewhere import from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from callslip import _core
     from callslip._runtime.session import RunSession
@@ -181,22 +180,33 @@ class _Deliverer:
         except StoreError:
             # The store is closed, and so no run of it goes on.
             return
-        while True:
-            select.select([notices.fileno()], [], [], _LOOK)
-            told = notices.take()
-            with self._lock:
-                if not self._inboxes:
-                    self._is_running = False
+        # Not `select`, which refuses the descriptors of a process that has more than 1,024.
+        with selectors.DefaultSelector() as selector:
+            selector.register(notices.fileno(), selectors.EVENT_READ)
+            while True:
+                selector.select(_LOOK)
+                if not self._deliver(notices.take()):
                     return
-                anything = any(kind == "anything" for kind, _ in told)
-                names = {name for kind, name in told if kind == "inbox"}
-                inboxes = [
-                    inbox for name, inbox in self._inboxes.items() if anything or name in names
-                ]
-            for inbox in inboxes:
+
+    def _deliver(self, told: Sequence[tuple[str, str]]) -> bool:
+        """Deliver what has come. Returns whether anything is still driven here."""
+        with self._lock:
+            if not self._inboxes:
+                self._is_running = False
+                return False
+            anything = any(kind == "anything" for kind, _ in told)
+            names = {name for kind, name in told if kind == "inbox"}
+            inboxes = [inbox for name, inbox in self._inboxes.items() if anything or name in names]
+        for inbox in inboxes:
+            try:
+                inbox.deliver()
+            except StoreError:
                 # The database is away for a moment: the next beat tells of the inbox again.
-                with suppress(StoreError):
-                    inbox.deliver()
+                continue
+            except Exception:  # of one run, such as a loop that was closed
+                log = _lazy.logging.getLogger("callslip.fleet")
+                log.exception("run %s was not told what has come for it", inbox.run_id)
+        return True
 
 
 _LOOK = 0.5

@@ -13,6 +13,7 @@ from callslip._runtime.place import runs_above
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
+from callslip._threads.shield import shielded
 from callslip.errors import StoreError
 from callslip.models._direct import in_time
 from callslip.models._reply import AsyncReplyStream, ReplyStream
@@ -128,7 +129,7 @@ class PendingResult:
     def __await__(self) -> Generator[Any, Any, RunResult]:
         check_loop("asyncio.run, main()")
         # Cancelling the task that waits does not end the run.
-        return _lazy.asyncio.shield(_lazy.asyncio.wrap_future(self._future)).__await__()
+        return shielded(_lazy.asyncio.wrap_future(self._future)).__await__()
 
 
 class SessionDriver:

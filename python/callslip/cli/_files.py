@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from callslip._exports import read_export_file
 from callslip._options import is_url
 from callslip._store_database import StoreDatabase
 from callslip._store_file import StoreFile, is_store_file
@@ -127,15 +128,22 @@ def _advice(path: Path) -> str:
     return "pass another file"
 
 
-def read_text(name: str) -> str:
+def read_text(name: str, read: Callable[[str], str] | None = None) -> str:
     """Return the text of a file, or of standard input for `-`.
+
+    Args:
+        name: The file.
+        read: Reads a file. Default: as text in UTF-8.
 
     Raises:
         UsageError: It cannot be read, or is not UTF-8.
     """
     shown = "the input" if name == _INPUT else name or "a file without a name"
     try:
-        text = sys.stdin.read() if name == _INPUT else Path(name).read_text("utf-8")
+        if name == _INPUT:
+            text = sys.stdin.read()
+        else:
+            text = Path(name).read_text("utf-8") if read is None else read(name)
         text.encode()  # some locales pass other bytes on
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise UsageError(
@@ -158,7 +166,7 @@ def find_run(file: StoreFile | StoreDatabase, prefix: str) -> str:
 
 
 def pick_run(found: Sequence[str], prefix: str, place: object) -> str:
-    """Return the one id of those that begin with a text.
+    """Return the one id of those that begin with a text: a run, not the child runs below it.
 
     Raises:
         UsageError: There is none, or more than one.
@@ -166,10 +174,11 @@ def pick_run(found: Sequence[str], prefix: str, place: object) -> str:
     if not prefix:
         # All ids begin with it: a shell variable that is not set must not choose the only run.
         raise UsageError("expected the id of a run, or its beginning: got nothing")
-    if len(found) == 1:
-        return found[0]
     if not found:
         raise UsageError(f"there is no run {prefix} in {place}: call callslip runs for a list")
+    top = min(found, key=len)
+    if all(one == top or one.startswith(f"{top}.") for one in found):
+        return top
     raise UsageError(f"expected the id of one run: got {prefix}, with which {len(found)} begin")
 
 
@@ -193,7 +202,7 @@ def read_export(name: str) -> list[list[str]]:
             f"expected an export: got {name}, the file of a store; call callslip export {name} > "
             "runs.jsonl, and pass that"
         )
-    text = read_text(name)
+    text = read_text(name, read_export_file)
     if not text.lstrip().startswith("{"):
         shown = "the input" if name == _INPUT else name
         got = "other text" if text.strip() else "no line"

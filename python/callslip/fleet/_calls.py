@@ -174,6 +174,8 @@ class CallHere:
         except asyncio.CancelledError:
             # It has an outcome, which is not to be lost because the worker ends just now.
             await asyncio.wait([ended])
+            if not ended.cancelled() and (error := ended.exception()) is not None:
+                _log.warning("call %s was left: %s", self.claim.run_id, error)
             raise
         if not is_ours and outcome is not None:
             _log.warning("call %s was made, and is another worker's by now", self.claim.run_id)

@@ -213,6 +213,8 @@ class Driven:
                 f"expected an agent that can go on with run {claim.run_id}: got agents of other "
                 f"protocols or tools than {claim.agent!r} had; pass the earlier one in accept="
             )
+            # Of each shape once: later runs of it are not claimed here any more.
+            _log.warning("run %s was given back: %s", claim.run_id, self.left)
             return None
         session = self._session(*found)
         self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)

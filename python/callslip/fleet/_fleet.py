@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ from callslip._runtime.opening import take_in_thread
 from callslip._runtime.place import Place
 from callslip._runtime.sessions import new_run_id
 from callslip._threads.current_loop import check_loop
+from callslip.agent import Agent
 from callslip.errors import Busy, StoreError, UsageError
 from callslip.fleet._agents import KnownAgents
 from callslip.fleet._dispatch import Dispatch, dispatcher_of
@@ -40,7 +42,6 @@ from callslip.tools._callable import check_queue
 
 if TYPE_CHECKING:
     from callslip import _core
-    from callslip.agent import Agent
     from callslip.limits import Limits
     from callslip.runs import Run
 
@@ -150,7 +151,8 @@ class Fleet:
         Args:
             agent: The name of the agent, which this process need not have.
             task: The task, as for `Agent.run`.
-            queue: The name of the queue: lowercase letters, digits and `_`, at most 30.
+            queue: The name of the queue: a lowercase letter, then lowercase letters, digits and
+                `_`, at most 30.
             tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
             key: A text of the caller's, such as an order number. The same key gives the same run.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
@@ -162,7 +164,7 @@ class Fleet:
             StoreError: The database cannot be written.
         """
         check_loop("asyncio.run, fleet.submit(…)")
-        check_text("agent", agent)
+        _check_agent_name(agent)
         said = _check_task(task)
         _check_name("tenant", tenant)
         _check_name("key", key)
@@ -231,10 +233,15 @@ class Fleet:
         check_run_id(run_id)
         check_seconds("timeout", timeout, none="as long as it takes")
         began = asyncio.get_running_loop().time()
-        async with asyncio.timeout(None if timeout is None else max(timeout, _ANSWER)):
+        patience = None if timeout is None else max(timeout, _ANSWER)
+        late = (
+            f"the database gave no answer about run {run_id} in {patience} seconds: try again later"
+        )
+        async with _until(None if patience is None else began + patience, late):
             run, is_over = await asyncio.to_thread(self._read, run_id)
         if not is_over:
-            async with asyncio.timeout_at(None if timeout is None else began + timeout):
+            late = f"run {run_id} goes on after {timeout} seconds: call fleet.result again later"
+            async with _until(None if timeout is None else began + timeout, late):
                 watch = run.watch(after=run._core.event_count - 1)
                 async for _ in watch:
                     pass
@@ -412,6 +419,19 @@ class Fleet:
         return None if function is None else Relay(function, asyncio.get_running_loop())
 
 
+@asynccontextmanager
+async def _until(when: float | None, late: str) -> AsyncIterator[None]:
+    """As `asyncio.timeout_at`, with a message for people."""
+    timeout = asyncio.timeout_at(when)
+    try:
+        async with timeout:
+            yield
+    except TimeoutError:
+        if timeout.expired():
+            raise TimeoutError(late) from None
+        raise
+
+
 def _limits_of_tenants(limits: Mapping[str, int] | None) -> dict[str, int]:
     if limits is None:
         return {}
@@ -423,6 +443,12 @@ def _limits_of_tenants(limits: Mapping[str, int] | None) -> dict[str, int]:
         check_text("the name of a tenant in limits", tenant)
         check_whole(f"limits[{tenant!r}]", limit, 1)
     return dict(limits)
+
+
+def _check_agent_name(agent: object) -> None:
+    if isinstance(agent, Agent):
+        raise UsageError(f"expected the name of an agent: got {agent!r}; pass {agent.name!r}")
+    check_text("agent", agent)
 
 
 def _check_name(what: str, name: str | None) -> None:

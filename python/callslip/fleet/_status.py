@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FleetStatus", "QueueStatus", "WorkerStatus", "status"]
 
+_PRESENT = 30.0
+"""Seconds since its last word for which a worker is taken to be there."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
@@ -118,8 +121,9 @@ class FleetStatus:
 
         Args:
             name: `"queue_age"`, the longest wait of any run in a queue, in seconds;
-                `"queue_length"`; `"busy"`, the part of all slots that are used; `"without_worker"`,
-                the sum of them; or the name of an attribute that is a number.
+                `"queue_length"`; `"busy"`, the part of the slots of all workers of the last 30
+                seconds that are used; `"without_worker"`, the sum of them; or the name of an
+                attribute that is a number.
 
         Raises:
             UsageError: There is no such number.
@@ -130,8 +134,9 @@ class FleetStatus:
         if name == "queue_length":
             return float(sum(queue.waiting for queue in due))
         if name == "busy":
-            slots = sum(worker.slots for worker in self.workers)
-            return sum(worker.busy for worker in self.workers) / slots if slots else 0.0
+            present = [worker for worker in self.workers if worker.seen <= _PRESENT]
+            slots = sum(worker.slots for worker in present)
+            return sum(worker.busy for worker in present) / slots if slots else 0.0
         if name == "without_worker":
             return float(sum(self.without_worker.values()))
         value = getattr(self, name, None)

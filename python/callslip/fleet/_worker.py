@@ -212,11 +212,13 @@ class Worker:
                 self._may_have_work = True
                 return
             claimed, given_back = await self._claim_from(queue, free)
+            put_off = []
             for claim in claimed:
                 if claim.run_id in self._agents.failed or self._is_one_too_many(claim):
-                    await self._put_off(claim)
+                    put_off.append(claim)
                 else:
                     self._start(claim)
+            await self._put_off(put_off)
             # There may be more of them.
             self._may_have_work = self._may_have_work or bool(claimed) or given_back > 0
 
@@ -229,14 +231,18 @@ class Worker:
         try:
             rows, given_back = await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # What is claimed all the same is nobody's.
-            with suppress(StoreError):
-                rows, _ = await claiming
-                for row in rows:
-                    Claim(*row).let_go(self._shared)
+            # What is claimed all the same is nobody's, also if the task is cancelled once more.
+            claiming.add_done_callback(self._let_go_of)
+            await asyncio.wait([claiming])
             raise
         self._entry.refused += given_back
         return [Claim(*row) for row in rows], given_back
+
+    def _let_go_of(self, claiming: asyncio.Task[tuple[list[Any], int]]) -> None:
+        if claiming.cancelled() or claiming.exception() is not None:
+            return
+        for row in claiming.result()[0]:
+            Claim(*row).let_go(self._shared)
 
     def _is_one_too_many(self, claim: Claim) -> bool:
         """Whether it is not to be driven beside others.
@@ -249,11 +255,16 @@ class Worker:
             for driven, _ in self._driven.values()
         )
 
-    async def _put_off(self, claim: Claim) -> None:
-        """Give a run back for a while: it is tried again later, here or by another worker."""
-        self._agents.failed.discard(claim.run_id)
-        await asyncio.to_thread(self._shared.refuse, claim.run_id, claim.epoch)
-        claim.let_go(self._shared)
+    async def _put_off(self, claims: Sequence[Claim]) -> None:
+        """Give runs back for a while: they are tried again later, here or by another worker."""
+        try:
+            for claim in claims:
+                await asyncio.to_thread(self._shared.refuse, claim.run_id, claim.epoch)
+                self._agents.failed.discard(claim.run_id)
+        finally:
+            # The database may be away: what was not given back is left.
+            for claim in claims:
+                claim.let_go(self._shared)
 
     def _start(self, claim: Claim) -> None:
         driven = self._driver_of(claim)

@@ -217,10 +217,15 @@ _QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 def check_queue(queue: object) -> None:
     """Raise `UsageError` unless this is the name of a queue."""
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue) or queue == "later":
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
         raise UsageError(
-            "expected the name of a queue as lowercase letters, digits and _, at most 30: got "
-            f"{queue!r}"
+            "expected the name of a queue as a lowercase letter, then lowercase letters, digits "
+            f"and _, at most 30: got {queue!r}"
+        )
+    if queue == "later":
+        raise UsageError(
+            "expected the name of a queue other than 'later', the queue of runs that begin later: "
+            "got 'later'; use another name"
         )
 
 

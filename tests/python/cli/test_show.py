@@ -103,6 +103,22 @@ def test_what_is_not_there_is_an_error(file, call, words):
     assert call("show", file[0], *words, status=2).err.startswith("callslip: ")
 
 
+def test_the_beginning_of_an_id_is_that_of_a_run_and_not_of_those_below_it(call, tmp_path):
+    path = tmp_path / "runs.sqlite"
+    with TicketStore(path) as store:
+        helper = Agent(ScriptedModel([finish("7")]), name="helper")
+        script = [act("ask", task="How many?"), finish("7")]
+        boss = Agent(ScriptedModel(script), tools=[helper.as_tool(name="ask")], store=store)
+        run = boss.run_sync("Ask.").run
+    assert call("show", path, run.id[:6]).out.startswith(f"run {run.id}: ")
+    below = call("show", path, f"{run.id[:6]}", status=0).out
+    assert below == call("show", path, run.id).out
+    assert call("show", path, f"{run.id}.").out.startswith(f"run {run.id}.T1: ")
+    log = tmp_path / "log.jsonl"
+    log.write_text(call("export", path).out, "utf-8")
+    assert call("show", log, run.id[:6]).out.startswith(f"run {run.id}: ")
+
+
 def test_an_empty_store_has_no_run_to_show(tmp_path, call):
     path = tmp_path / "runs.sqlite"
     TicketStore(path).close()

@@ -459,7 +459,9 @@ async def test_deps_reach_the_tools(web, database):
         (lambda web: Fleet(web, limits={"a": 0}), "a whole number from 1"),
         (lambda web: Fleet(web).submit("clerk", " "), "blank"),
         (lambda web: Fleet(web).submit("clerk", "x", queue="Not good"), "lowercase"),
-        (lambda web: Fleet(web).submit("clerk", "x", queue="later"), "lowercase"),
+        (lambda web: Fleet(web).submit("clerk", "x", queue="later"), "use another name"),
+        (lambda web: Fleet(web).submit("clerk", "x", queue="1st"), "a lowercase letter, then"),
+        (lambda web: Fleet(web).submit(agent_of(finish()), "x"), "pass 'clerk'"),
         (lambda web: Fleet(web).submit("clerk", "x", at=datetime.now()), "time zone"),  # noqa: DTZ005
         (lambda web: Fleet(web).submit("clerk", "x", at="noon"), "Unix seconds"),
         (lambda web: Fleet(web).submit("clerk", "x", at=float("nan")), "before the year 10000"),

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -15,7 +16,7 @@ import pytest
 
 from callslip import Agent, ScriptedModel, StoreError, TicketStore, UsageError, tool
 from callslip.cli import main
-from callslip.fleet import Fleet, migrate, status
+from callslip.fleet import Fleet, WorkerStatus, migrate, status
 from fleets import ledger
 from fleets.crash import SUPPORT, Workers
 from postgres import Proxy
@@ -117,6 +118,15 @@ def test_the_password_is_never_shown(database):
 def test_durability_is_that_of_the_database(database):
     with pytest.raises(UsageError, match="synchronous_commit"):
         TicketStore(database, durability="normal")
+
+
+def test_a_worker_that_was_killed_is_not_busy(store):
+    now = status(store)
+    options = {"version": "1", "agents": [], "queues": [], "lost": 0, "refused": 0, "slots": 4}
+    killed = WorkerStatus(id="killed", busy=4, seen=60.0, **options)
+    alive = WorkerStatus(id="alive", busy=1, seen=3.0, **options)
+    assert replace(now, workers=[killed, alive]).metric("busy") == 0.25
+    assert replace(now, workers=[killed]).metric("busy") == 0
 
 
 def test_status_says_what_waits(store, database, capsys):

@@ -19,7 +19,7 @@ async def test_a_result_has_its_timeout_while_the_database_is_silent(database, m
         fleet = Fleet(web)
         run_id = await ended_run(fleet, database)
         proxy.freeze()
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match="no answer about run"):
             await fleet.result(run_id, timeout=0.1)
         proxy.resume()
         assert (await fleet.result(run_id, timeout=LONG)).value == "below"
@@ -40,7 +40,7 @@ async def test_a_run_that_has_ended_is_returned_with_any_timeout(here, database,
     async with working(database, failing):
         run_id = await fleet.submit("fails", "a")
         await until(lambda: here.tickets(run=run_id, awaiting_approval=True))
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=f"run {run_id} goes on after 0 seconds"):
             await fleet.result(run_id, timeout=0)
         here.run(run_id).approve("T1")
         with pytest.raises(LimitExceeded):

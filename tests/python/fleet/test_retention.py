@@ -50,6 +50,13 @@ def test_old_runs_are_archived_and_deleted(store, database, tmp_path, capsys):
     log = gzip.decompress(path.read_bytes()).decode()
     assert log == kept
     assert store.import_run(log) == old[0]
+    copy = tmp_path / "copy.sqlite"
+    assert main(["import", str(copy), str(path)]) == 0
+    assert main(["replay", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{old[0]}\nrun {old[0]}: ")
+    with TicketStore() as other:
+        assert other.import_run(path) == old[0]
+        assert other.run(old[0]).export() == kept
     with pytest.raises(SystemExit):
         main(["prune", database])
     assert main(["prune", database, "--older-than", "soon"]) == 2

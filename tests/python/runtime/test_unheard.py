@@ -1,6 +1,7 @@
 """What is said to a run is heard, also where nobody waits for that or the run is just ending."""
 
 import asyncio
+import gc
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,34 @@ FINISH = '{"thought": "", "action": "FINISH", "final_answer": "%s", "task_succes
 def agent(request):
     model = ScriptedModel([FINISH % answer for answer in "abcd"])
     return Agent(model, store=TicketStore() if request.param else None)
+
+
+def test_a_failure_after_a_waiter_has_left_is_not_logged_as_nobodys():
+    said = []
+
+    async def model(messages):
+        await goes_on.wait()
+        raise ValueError("broken")
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: said.append(context["message"])
+        )
+        run = Agent(model).start("go")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(run, 0.05)
+        goes_on.set()
+        while not run.finished:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        # The result is there for who asks again.
+        with pytest.raises(ModelError, match="broken"):
+            await run
+
+    goes_on = asyncio.Event()
+    asyncio.run(main())
+    gc.collect()
+    assert said == []
 
 
 def said(run):

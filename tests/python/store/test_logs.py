@@ -1,5 +1,6 @@
 """Logs as JSON lines: exported, taken in, replayed, and refused where they were changed."""
 
+import gzip
 import json
 
 import pytest
@@ -9,6 +10,7 @@ from callslip import (
     Limits,
     ReplayError,
     StoreError,
+    UsageError,
     replay,
     tool,
 )
@@ -31,6 +33,14 @@ def test_a_run_is_exported_and_taken_in_elsewhere(store):
         store.import_run(text.splitlines()[1:])
     with pytest.raises(ReplayError, match="the log is empty"):
         store.import_run("")
+
+
+def test_a_file_that_is_no_export_is_refused_by_its_name(tmp_path):
+    file = tmp_path / "run.jsonl.gz"
+    for content in (gzip.compress(b"{}" * 99)[:-9], b"\x1f\x8b nothing", b"\xff{}"):
+        file.write_bytes(content)
+        with pytest.raises(UsageError, match=r"run\.jsonl\.gz to be"):
+            replay(file)
 
 
 def test_a_log_is_replayed_and_a_difference_is_named(tmp_path):
