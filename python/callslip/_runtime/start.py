@@ -61,8 +61,8 @@ def _only_waits(session: RunSession, under_way: list[tuple[int, bool]]) -> bool:
 
 
 def begins_with_calls(session: RunSession) -> bool:
-    """Whether functions of the program are called before the first request of a run."""
-    return session.agent._instructions.is_called or session.beginning.unchecked_task is not None
+    """Whether functions of the program are called before a new run begins."""
+    return session.beginning.unchecked_task is not None or _needs_instructions(session)
 
 
 async def prepare(session: RunSession) -> None:
@@ -107,9 +107,10 @@ def _unchecked(session: RunSession) -> Content | None:
 
 
 def _needs_instructions(session: RunSession) -> bool:
+    if not session.agent._instructions.is_called:
+        return False
     # A run that goes on, and one below a run of the same agent, have theirs.
-    is_new = session.beginning.first_commands is start and session.core.instructions is None
-    return is_new and session.agent._instructions.is_called
+    return session.beginning.first_commands is start and session.core.instructions is None
 
 
 def _give(session: RunSession, text: str) -> None:

@@ -388,3 +388,47 @@ def test_a_run_that_is_cancelled_before_it_has_instructions_never_began():
         return store.runs()
 
     assert asyncio.run(main()) == []
+
+
+async def go_on(how, agent, run):
+    if how == "resume":
+        agent.store.run(run.id).send("again")
+        return await agent.resume(run.id)
+    if how == "send":
+        return await run.send("again")
+    if how == "start":
+        return await agent.start(run=run.id, say="again")
+    async with agent.stream(run=run.id, say="again") as stream:
+        async for _ in stream:
+            pass
+        return stream.result
+
+
+@pytest.mark.parametrize("how", ["resume", "send", "start", "stream"])
+def test_a_finished_run_takes_its_next_turn_with_the_text_of_the_first(store, how):
+    async def main():
+        calls, instructions = counting()
+        model = ScriptedModel([finish("one"), finish("two")])
+        agent = Agent(model, instructions=instructions, store=store)
+        run = (await agent.run("x", deps=Deps("Ann"))).run
+        result = await go_on(how, agent, run)
+        return result.value, len(calls), prompt_of(result.run)
+
+    value, calls, prompt = asyncio.run(main())
+    assert (value, calls) == ("two", 1)
+    assert prompt.endswith("\nCall 1 for Ann.\n")
+
+
+@pytest.mark.parametrize("how", ["resume", "start"])
+def test_a_run_whose_model_failed_goes_on_with_its_text(store, how):
+    async def main():
+        calls, instructions = counting()
+        model = ScriptedModel([ConnectionError("away"), finish("two")])
+        agent = Agent(model, instructions=instructions, store=store)
+        with pytest.raises(ModelError) as failed:
+            await agent.run("x", deps=Deps("Ann"))
+        run_id = failed.value.run.id
+        result = await (agent.resume(run_id) if how == "resume" else agent.start(run=run_id))
+        return result.value, len(calls)
+
+    assert asyncio.run(main()) == ("two", 1)

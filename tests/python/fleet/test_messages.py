@@ -151,3 +151,27 @@ async def test_a_run_that_a_worker_of_this_process_has_left_is_told_through_the_
         run.send("Be quicker.")
     told = web.query("SELECT kind FROM callslip.inbox ORDER BY id")
     assert [row["kind"] for row in told] == ["say", "approve", "say"]
+
+
+async def test_a_message_to_a_finished_run_is_answered_with_the_instructions_of_the_run(
+    web, database
+):
+    calls, prompts = [], []
+
+    def instructions(context):
+        calls.append(context.run_id)
+        return f"Call {len(calls)}."
+
+    def reply(messages):
+        prompts.append(messages[0]["content"].splitlines()[-1])
+        return finish()
+
+    agent = Agent(reply, instructions=instructions, name="desk")
+    async with Working(database, [agent], count=1):
+        fleet = Fleet(web)
+        run_id = await fleet.submit("desk", "x")
+        await fleet.result(run_id, timeout=LONG)
+        web.run(run_id).send("again")
+        await until(lambda: len(prompts) == 2, "the message is not answered")
+        await fleet.result(run_id, timeout=LONG)
+    assert (calls, prompts) == ([run_id], ["Call 1.", "Call 1."])
