@@ -11,6 +11,7 @@ from callslip._core import Command
 from callslip._runtime import model_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
+from callslip._runtime.early_driver import UnstartedDriver
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, read_stream, run_task
 from callslip._runtime.questions import Question, answer
@@ -43,10 +44,11 @@ async def drive(session: RunSession) -> None:
     """
     check_loop()
     if begins_with_calls(session):
-        await prepare(session)
-        if session.core.finished:
-            # It was cancelled before it began.
-            return
+        early = session.run._driver
+        if isinstance(early, UnstartedDriver):
+            await _prepare_unstarted(session, early)
+        else:
+            await prepare(session)
     try:
         await _to_end(session)
     except _GroupError as group:
@@ -67,6 +69,15 @@ async def drive(session: RunSession) -> None:
         if is_cancelled:
             error.run = session.run  # type: ignore[attr-defined]
         raise
+
+
+async def _prepare_unstarted(session: RunSession, early: UnstartedDriver) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    with CancelScope(task, cancellations_before(task)) as scope:
+        if early.is_wanted_in(scope):
+            await prepare(session)
+    early.leave()
 
 
 async def _to_end(session: RunSession) -> None:

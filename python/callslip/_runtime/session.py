@@ -336,8 +336,9 @@ class RunSession:
         """Cancel the run. Nothing is admitted from outside any more."""
         with self._end as end:
             end.is_closed = True
-            # A run that could not be written down is not over: its log can be resumed.
-            if not self.core.unwritten:
+            # A run that could not be written down is not over: its log can be resumed. One that
+            # has not begun has no log.
+            if not self.core.unwritten and self.core.event_count:
                 with contextlib.suppress(StoreError):
                     self.publish_events(self.core.cancel(self.now()))
 
@@ -441,7 +442,8 @@ class RunSession:
         if error is not None and isinstance(error, Exception):
             return error
         # Cancelling the task of the driver must not cancel those who watch.
-        hint = "" if self.store is None else f": call resume({self.run.id!r})"
+        is_stored = self.store is not None and self.core.event_count > 0
+        hint = f": call resume({self.run.id!r})" if is_stored else ""
         return RunCancelled(f"the run was left before its end{hint}", self.run)
 
 
